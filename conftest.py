@@ -53,17 +53,23 @@ def page(document: Document) -> Iterator[Region]:
 def run(example: Example) -> None:
     """Save and execute the blocks of a page; tracebacks show the lines of the page."""
     example.namespace["monkeypatch"].chdir(example.namespace["tmp_path"])
-    example.namespace["monkeypatch"].setenv("HERDFILTER_CACHE", str(example.namespace["pages_cache"]))
+    example.namespace["monkeypatch"].setenv(
+        "HERDFILTER_CACHE", str(example.namespace["pages_cache"])
+    )
     text = example.document.text
     for module in re.findall(r"<!-- needs: (\w+) -->", text):
-        pytest.importorskip(module, reason=f"the optional library {module}, of which this page is, is not installed")
+        pytest.importorskip(
+            module, reason=f"the optional library {module}, of which this page is, is not installed"
+        )
     for block in example.parsed:
         named = re.match(r"# (\w+\.(?:py|toml))\n", block.parsed)
         if named:
             (example.namespace["tmp_path"] / named[1]).write_text(block.parsed, encoding="utf-8")
         if block.lexemes["arguments"] == "python":
             above = text.count("\n", 0, block.start) + block.parsed.line_offset
-            code = compile("\n" * (above + 1) + block.parsed, example.path, "exec", dont_inherit=True)
+            code = compile(
+                "\n" * (above + 1) + block.parsed, example.path, "exec", dont_inherit=True
+            )
             exec(code, example.namespace)
 
 
@@ -74,4 +80,6 @@ def pages_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache-of-pages"
 
 
-pytest_collect_file = Sybil([page], patterns=["*.md"], fixtures=["tmp_path", "monkeypatch", "pages_cache"]).pytest()
+pytest_collect_file = Sybil(
+    [page], patterns=["*.md"], fixtures=["tmp_path", "monkeypatch", "pages_cache"]
+).pytest()

@@ -63,7 +63,12 @@ def beside(
         low, high = median_interval(ratios)
         row = {"adapter": adapter, "model": model, "filter": name}
         row |= {"n": n if isinstance(n, int) else n[name], "runs": len(references)}
-        row |= {"error": np.median(own), "ratio": np.median(ratios), "ratio_low": low, "ratio_high": high}
+        row |= {
+            "error": np.median(own),
+            "ratio": np.median(ratios),
+            "ratio_low": low,
+            "ratio_high": high,
+        }
         row["worst"] = np.max(own)
         rows.append(row | {"ms_per_step": 1e3 * np.median(time) / len(references[0].means)})
     return rows

@@ -48,7 +48,9 @@ def pendulum() -> UnscentedKalmanFilter:
     def hx(x):
         return np.array([np.sin(x[0])])
 
-    kf = UnscentedKalmanFilter(2, 1, 0.1, hx, fx, MerweScaledSigmaPoints(2, alpha=0.5, beta=2.0, kappa=1.0))
+    kf = UnscentedKalmanFilter(
+        2, 1, 0.1, hx, fx, MerweScaledSigmaPoints(2, alpha=0.5, beta=2.0, kappa=1.0)
+    )
     kf.x, kf.P = np.array([1.2, 0.0]), np.diag([0.3, 1.0])
     kf.Q, kf.R = np.diag([0.001, 0.1]), np.diag([0.1])
     return kf
@@ -63,7 +65,9 @@ def beacon() -> UnscentedKalmanFilter:
     def hx(x):
         return np.array([np.hypot(x[0], x[1])])
 
-    kf = UnscentedKalmanFilter(2, 1, 1.0, hx, fx, MerweScaledSigmaPoints(2, alpha=0.5, beta=2.0, kappa=1.0))
+    kf = UnscentedKalmanFilter(
+        2, 1, 1.0, hx, fx, MerweScaledSigmaPoints(2, alpha=0.5, beta=2.0, kappa=1.0)
+    )
     kf.x, kf.P = np.array([-6.0, 1.0]), 4.0 * np.eye(2)
     kf.Q, kf.R = 0.1 * np.eye(2), np.diag([0.04])
     return kf
@@ -97,7 +101,9 @@ def measured(args) -> list[dict[str, object]]:
         references = []
         for k, z in enumerate(observations):
             found = hf.make_filter("sqmc", columns, n_particles=args.many, rng=k).run(z)
-            references.append(Reference(found.means, np.sqrt(np.diagonal(found.covariances, axis1=1, axis2=2))))
+            references.append(
+                Reference(found.means, np.sqrt(np.diagonal(found.covariances, axis1=1, axis2=2)))
+            )
         filters = {
             "filterpy UKF": partial(theirs, make, observations),
             "ukf": partial(ours, "ukf", loop, N, observations),

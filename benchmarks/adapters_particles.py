@@ -47,7 +47,10 @@ def reference(ssm, model, data) -> Reference:
     if isinstance(ssm, kalman.MVLinearGauss):
         kf = kalman.Kalman(ssm=ssm, data=data)
         kf.filter()
-        return Reference(np.array([np.ravel(f.mean) for f in kf.filt]), np.sqrt([np.diag(f.cov) for f in kf.filt]))
+        return Reference(
+            np.array([np.ravel(f.mean) for f in kf.filt]),
+            np.sqrt([np.diag(f.cov) for f in kf.filt]),
+        )
     found = hf.GridFilter(model, *GRIDS[type(ssm)], POINTS).run(vectors(data))
     return Reference(found.means, np.sqrt(found.covariances[:, :, 0]))
 

@@ -10,7 +10,10 @@ from typing import NamedTuple
 import numpy as np
 from adapters import Reference, beside
 from stonesoup.models.measurement.nonlinear import Cartesian2DToBearing, CartesianToBearingRange
-from stonesoup.models.transition.linear import CombinedLinearGaussianTransitionModel, ConstantVelocity
+from stonesoup.models.transition.linear import (
+    CombinedLinearGaussianTransitionModel,
+    ConstantVelocity,
+)
 from stonesoup.models.transition.nonlinear import ConstantTurn
 from stonesoup.predictor.particle import ParticlePredictor
 from stonesoup.resampler.particle import ESSResampler, SystematicResampler
@@ -21,7 +24,12 @@ from stonesoup.types.state import GaussianState, ParticleState, State
 from stonesoup.updater.particle import ParticleUpdater
 
 import herdfilter as hf
-from herdfilter.adapters.stone_soup import HerdfilterProposal, HerdfilterResampler, from_stonesoup, readings
+from herdfilter.adapters.stone_soup import (
+    HerdfilterProposal,
+    HerdfilterResampler,
+    from_stonesoup,
+    readings,
+)
 
 STEPS, N, MANY = 20, 100, 2**16
 START, SECOND = datetime(2030, 1, 1), timedelta(seconds=1)
@@ -48,14 +56,18 @@ def turn() -> Scene:
     noise, place = np.diag([np.radians(1) ** 2, 4.0]), StateVector([[-40.0], [30.0]])
     sensor = CartesianToBearingRange(5, (0, 2), noise, translation_offset=place)
     spread = np.diag([9.0, 1.0, 9.0, 1.0, 0.01])
-    return Scene(ConstantTurn([0.1, 0.1], 1e-4), sensor, GaussianState([0, 3, 0, 0, 0.1], spread, START))
+    return Scene(
+        ConstantTurn([0.1, 0.1], 1e-4), sensor, GaussianState([0, 3, 0, 0, 0.1], spread, START)
+    )
 
 
 def bearing() -> Scene:
     """Nearly constant velocity, bearings alone, of a target that passes by."""
     motion = CombinedLinearGaussianTransitionModel([ConstantVelocity(0.01), ConstantVelocity(0.01)])
     sensor = Cartesian2DToBearing(4, (0, 2), np.array([[np.radians(1) ** 2]]))
-    return Scene(motion, sensor, GaussianState([-10, 1, 8, 0], np.diag([4.0, 0.1, 4.0, 0.1]), START))
+    return Scene(
+        motion, sensor, GaussianState([-10, 1, 8, 0], np.diag([4.0, 0.1, 4.0, 0.1]), START)
+    )
 
 
 SCENES = {
@@ -86,7 +98,9 @@ def drawn(scene: Scene, k: int) -> ParticleState:
     return ParticleState(StateVectors(x.T), weight=np.full(N, 1 / N), timestamp=START)
 
 
-def loop(scene: Scene, proposal, resampler, look: bool, prior: ParticleState, detections: list) -> np.ndarray:
+def loop(
+    scene: Scene, proposal, resampler, look: bool, prior: ParticleState, detections: list
+) -> np.ndarray:
     """Means of Stone Soup's filter, by the tutorial's loop."""
     predictor = ParticlePredictor(scene.motion, proposal=proposal)
     updater = ParticleUpdater(scene.sensor, resampler)
@@ -99,7 +113,9 @@ def loop(scene: Scene, proposal, resampler, look: bool, prior: ParticleState, de
     return np.array(means, dtype=float)
 
 
-def with_parts(scene: Scene, runs: list, parts: Callable[[], tuple], look: bool, herded: bool, k: int) -> np.ndarray:
+def with_parts(
+    scene: Scene, runs: list, parts: Callable[[], tuple], look: bool, herded: bool, k: int
+) -> np.ndarray:
     """Run k with parts that are made anew, from particles that are drawn, or herded by the proposal."""
     proposal, resampler = parts()
     prior = proposal.initial(scene.prior, N) if herded else drawn(scene, k)
@@ -128,7 +144,11 @@ def filters_of(scene: Scene, runs: list) -> dict[str, Callable[[int], np.ndarray
             False,
             False,
         ),
-        "HerdedProposal, not looking": (lambda: (placed(hf.HerdedProposal(kh)), None), False, False),
+        "HerdedProposal, not looking": (
+            lambda: (placed(hf.HerdedProposal(kh)), None),
+            False,
+            False,
+        ),
         "AutomaticProposal, three lines": (lambda: (placed(), ESSResampler()), True, False),
         "AutomaticProposal, herded prior": (lambda: (placed(), None), True, True),
     }
@@ -139,7 +159,9 @@ def filters_of(scene: Scene, runs: list) -> dict[str, Callable[[int], np.ndarray
 def reference(scene: Scene, detections: list, k: int) -> Reference:
     """Return the posterior of many particles."""
     model = from_stonesoup(scene.motion, prior=scene.prior)
-    found = hf.make_filter("sqmc", model, n_particles=MANY, rng=k).run(readings(detections), start=START)
+    found = hf.make_filter("sqmc", model, n_particles=MANY, rng=k).run(
+        readings(detections), start=START
+    )
     return Reference(found.means, np.sqrt(np.diagonal(found.covariances, axis1=1, axis2=2)))
 
 
@@ -158,6 +180,9 @@ def measured(args) -> list[dict[str, object]]:
 
         filters = {name: partial(kept, name, own) for name, own in filters_of(scene, runs).items()}
         for row in beside("stonesoup", label, N, filters, references):
-            away = [(found[row["filter"], k] - path) / references[k].sds for k, (path, _) in enumerate(runs)]
+            away = [
+                (found[row["filter"], k] - path) / references[k].sds
+                for k, (path, _) in enumerate(runs)
+            ]
             rows.append(row | {"to_truth": np.median([np.sqrt(np.mean(one**2)) for one in away])})
     return rows

@@ -11,7 +11,9 @@ from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 
-MODULES = sorted(path.stem.removeprefix("published_") for path in Path(__file__).parent.glob("published_*.py"))
+MODULES = sorted(
+    path.stem.removeprefix("published_") for path in Path(__file__).parent.glob("published_*.py")
+)
 """Modules that hold papers, without the beginning of their names."""
 
 
@@ -87,4 +89,8 @@ def verdict(theirs: str | None, ours: tuple[float, float, float], their_error: f
     rounding = 0.5 * 10.0**-decimals
     printed = float(theirs.replace(",", ""))
     side = value - low if printed < value else high - value
-    return "agrees" if abs(printed - value) <= math.hypot(side, 1.96 * their_error) + rounding * (1 + 1e-9) else "differs"
+    return (
+        "agrees"
+        if abs(printed - value) <= math.hypot(side, 1.96 * their_error) + rounding * (1 + 1e-9)
+        else "differs"
+    )

@@ -68,7 +68,9 @@ def scan(seed: int, tracks: int) -> np.ndarray:
     detections = means[seen] + np.sqrt(1 + noise) * rng.standard_normal((np.count_nonzero(seen), 2))
     measured = np.concatenate([detections, rng.uniform(0, side, (rng.poisson(tracks), 2))])
     squared = ((measured - means[:, None]) ** 2).sum(axis=-1) / (1 + noise)
-    return association.ratios(np.exp(-squared / 2) / (2 * np.pi * (1 + noise)), 0.95, clutter, existence)
+    return association.ratios(
+        np.exp(-squared / 2) / (2 * np.pi * (1 + noise)), 0.95, clutter, existence
+    )
 
 
 def dense(seed: int, tracks: int) -> np.ndarray:
@@ -90,13 +92,18 @@ def close(seed: int, tracks: int, clutter: float) -> np.ndarray:
     false = rng.uniform(low, high, (rng.poisson(clutter * np.prod(high - low)), 2))
     variance = spread**2 + 4
     squared = ((np.concatenate([detections, false]) - means[:, None]) ** 2).sum(axis=-1) / variance
-    matrix = association.ratios(np.exp(-squared / 2) / (2 * np.pi * variance), detected, clutter, existence)
+    matrix = association.ratios(
+        np.exp(-squared / 2) / (2 * np.pi * variance), detected, clutter, existence
+    )
     matrix[:, 1:][matrix[:, 1:] < SMALLEST_GATED_RATIO * matrix[:, :1]] = 0.0
     return matrix
 
 
 FAMILIES = {"scan": scan, "dense": dense}
-CLOSE = {f"close, clutter {clutter:.0e}": partial(close, clutter=clutter) for clutter in 10.0 ** np.arange(-3, -9, -1)}
+CLOSE = {
+    f"close, clutter {clutter:.0e}": partial(close, clutter=clutter)
+    for clutter in 10.0 ** np.arange(-3, -9, -1)
+}
 
 
 def gated(seed: int, tracks: int, detections: int, area: float) -> np.ndarray:
@@ -108,14 +115,18 @@ def gated(seed: int, tracks: int, detections: int, area: float) -> np.ndarray:
     seen = seen + np.sqrt(variance) * rng.standard_normal(seen.shape)
     measured = np.concatenate([seen, rng.uniform(0, side, (detections - len(seen), 2))])
     squared = ((measured - means[:, None]) ** 2).sum(axis=-1) / variance
-    matrix = association.ratios(np.exp(-squared / 2) / (2 * np.pi * variance), 0.98, tracks / side**2)
+    matrix = association.ratios(
+        np.exp(-squared / 2) / (2 * np.pi * variance), 0.98, tracks / side**2
+    )
     return np.where(matrix < 1e-4 * matrix[:, :1], 0.0, matrix)
 
 
 def banded(seed: int, tracks: int, width: int) -> np.ndarray:
     """Ratios of as many tracks as measurements, a track's less than `width` places from its own; exponential numbers."""
     place = np.arange(tracks)
-    return np.column_stack([np.ones(tracks), np.abs(place[:, None] - place) < width]) * dense(seed, tracks)
+    return np.column_stack([np.ones(tracks), np.abs(place[:, None] - place) < width]) * dense(
+        seed, tracks
+    )
 
 
 TIMED: dict[str, Callable[[int], np.ndarray]] = {
@@ -144,7 +155,10 @@ def times(seeds: range) -> pd.DataFrame:
         found = []
         for seed in seeds:
             matrix = make(seed)
-            calls = [partial(association.marginals, matrix, method) for method in ("auto", propagation, exact)]
+            calls = [
+                partial(association.marginals, matrix, method)
+                for method in ("auto", propagation, exact)
+            ]
             try:
                 calls[-1]()
             except ValueError:
@@ -152,14 +166,20 @@ def times(seeds: range) -> pd.DataFrame:
             found.append(np.append(cpu_seconds(calls, 7), [np.nan] * (3 - len(calls))))
         auto, propagated, exactly = 1e3 * np.array(found).T
         over = auto / np.where(np.isnan(exactly), propagated, exactly)
-        row = {"matrices": shape, "exactly": int(np.count_nonzero(~np.isnan(exactly))), "of": len(seeds)}
+        row = {
+            "matrices": shape,
+            "exactly": int(np.count_nonzero(~np.isnan(exactly))),
+            "of": len(seeds),
+        }
         row |= {"exact_ms": np.nan if np.isnan(exactly).all() else np.nanmedian(exactly)}
         row |= {"propagation_ms": np.median(propagated), "auto_ms": np.median(auto)}
         rows.append(row | {"ratio": np.median(over), "ratio_most": over.max()})
     return pd.DataFrame(rows)
 
 
-def measured(family: str, tracks: int, seeds: range, sweeps: tuple[int, ...] = SWEEPS) -> pd.DataFrame:
+def measured(
+    family: str, tracks: int, seeds: range, sweeps: tuple[int, ...] = SWEEPS
+) -> pd.DataFrame:
     """Mean and worst total variation, its ratio to that of random Gibbs sampling, and milliseconds, by method."""
     made, swept = ({**FAMILIES, **CLOSE}[family], SWEPT_CLOSE if family in CLOSE else SWEPT)
     matrices = [made(seed, tracks) for seed in seeds]
@@ -169,8 +189,12 @@ def measured(family: str, tracks: int, seeds: range, sweeps: tuple[int, ...] = S
         found, seconds = [], []
         for seed, matrix, right in zip(seeds, matrices, exact, strict=True):
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", association.AssociationWarning)  # belief propagation of close tracks
-                spent, marginals = timed(lambda m=matrix, s=seed: association.marginals(m, method, rng=s))
+                warnings.simplefilter(
+                    "ignore", association.AssociationWarning
+                )  # belief propagation of close tracks
+                spent, marginals = timed(
+                    lambda m=matrix, s=seed: association.marginals(m, method, rng=s)
+                )
             found.append(0.5 * np.abs(marginals - right).sum(axis=1).mean())
             seconds.append(spent)
         return np.array(found), 1e3 * float(np.median(seconds))
@@ -181,10 +205,23 @@ def measured(family: str, tracks: int, seeds: range, sweeps: tuple[int, ...] = S
     for name, n, method in methods:
         values, ms = errors(method)
         base |= {n: values} if name == BASE else {}
-        row = {"family": family, "tracks": tracks, "method": name, "sweeps": n, "matrices": len(matrices)}
+        row = {
+            "family": family,
+            "tracks": tracks,
+            "method": name,
+            "sweeps": n,
+            "matrices": len(matrices),
+        }
         low, high = bootstrap_interval(values, np.mean)
-        row |= {"variation": values.mean(), "variation_low": low, "variation_high": high, "worst": values.max()}
-        rows.append(row | (ratio(values, base[n]) if n in base and name != BASE else {}) | {"ms": ms})
+        row |= {
+            "variation": values.mean(),
+            "variation_low": low,
+            "variation_high": high,
+            "worst": values.max(),
+        }
+        rows.append(
+            row | (ratio(values, base[n]) if n in base and name != BASE else {}) | {"ms": ms}
+        )
     return pd.DataFrame(rows)
 
 

@@ -105,11 +105,17 @@ def equal(args) -> None:
     wide.insert(1, "d", [random_model(seed).dim for seed in wide.index])
     for name in args.filters:
         wide[name] = ratios(at_n, name, BASELINE)["ratio"].reindex(wide.index)
-    wide["raw"] = ratios(biased(raw[raw["n_particles"] == middle]), args.default, BASELINE)["ratio"].reindex(wide.index)
+    wide["raw"] = ratios(biased(raw[raw["n_particles"] == middle]), args.default, BASELINE)[
+        "ratio"
+    ].reindex(wide.index)
     save("default_models", wide.reset_index(), args.results)
     rows = [again(table[table["n_particles"] == n], n, args) for n in args.particles]
     repeated = save("default_again", pd.DataFrame(rows), args.results)
-    show(f"models where {args.default} was above {BASELINE}, {NEW_RUNS} new runs of each", repeated, 230)
+    show(
+        f"models where {args.default} was above {BASELINE}, {NEW_RUNS} new runs of each",
+        repeated,
+        230,
+    )
 
 
 def again(table: pd.DataFrame, n: int, args) -> dict[str, object]:
@@ -121,19 +127,32 @@ def again(table: pd.DataFrame, n: int, args) -> dict[str, object]:
     base, runs = family(args), []
     for model in first.index[first > 1]:
         path = models_folder(args) / "again" / f"{args.default}-{n}-{model}.sqlite"
-        both, new = [BASELINE, args.default], {"runs": NEW_RUNS, "seed": args.seed + 1, "workers": 1}
+        both, new = (
+            [BASELINE, args.default],
+            {"runs": NEW_RUNS, "seed": args.seed + 1, "workers": 1},
+        )
         measure = not (args.report or args.timing)
         runs.append(models_cell(base, both, n, int(model), 1, args, path, measure, **new))
     row = {"filter": args.default, "n": n, "models": len(first), "above": len(runs)}
     runs = [found for found in runs if not found.empty]
     if not runs:
-        return row | {"repeated": 0, "stay": 0, "share": 0.0, "worst": np.nan, "largest": "", "staying": ""}
+        return row | {
+            "repeated": 0,
+            "stay": 0,
+            "share": 0.0,
+            "worst": np.nan,
+            "largest": "",
+            "staying": "",
+        }
     both = debiased(pd.concat(runs, ignore_index=True))
     new = ratios(both, args.default, BASELINE).sort_values("ratio", ascending=False)
     stay = new[new["low"] > 1]
     row |= {"repeated": len(new), "stay": len(stay), "share": len(stay) / len(first)}
     row |= {"worst": new["ratio"].max()}
-    return row | {"largest": named(new["ratio"], both, 3), "staying": named(stay["ratio"], both, len(stay))}
+    return row | {
+        "largest": named(new["ratio"], both, 3),
+        "staying": named(stay["ratio"], both, len(stay)),
+    }
 
 
 def kinds(args) -> None:
@@ -146,7 +165,17 @@ def kinds(args) -> None:
         raw = sufficient(product(filters, args.kind_particles), args.kind_models, of_kind)
         made = renamed(judged(raw, BASELINE))
         made.insert(0, "kind", name)
-        columns = ["n", "models", "compared", *REFERENCE, *RATIOS, "ratio_90", "above", "variance_right", "lost"]
+        columns = [
+            "n",
+            "models",
+            "compared",
+            *REFERENCE,
+            *RATIOS,
+            "ratio_90",
+            "above",
+            "variance_right",
+            "lost",
+        ]
         tables.append(made[["kind", "filter", *columns, "diverged", "worst"]])
     found = save("default_other_kinds", pd.concat(tables), args.results, ["kind", "filter", "n"])
     show("ratios over models of other kinds", found.drop(columns="worst"), 230)
@@ -194,7 +223,11 @@ def budget_times(cells: Sequence[tuple[Sequence[str], Sequence[int]]], args) -> 
     path = models_folder(args) / f"times-{args.budget_models}.csv"
     if args.timing or not path.is_file():
         models = range(args.first_model, args.first_model + args.budget_models)
-        found = [step_times.measured(names, counts, models, args.seed, args.workers) for names, counts in cells if counts]
+        found = [
+            step_times.measured(names, counts, models, args.seed, args.workers)
+            for names, counts in cells
+            if counts
+        ]
         path.parent.mkdir(parents=True, exist_ok=True)
         write(path, pd.concat(found)[["model", "filter", "n", "ms"]])
     return pd.read_csv(path).rename(columns={"n": "n_particles", "ms": "ms_per_step"})
@@ -223,10 +256,16 @@ def scenarios(args) -> None:
     if rows:
         keys = ["scenario", "n"]
         found = save("default_scenarios", pd.DataFrame(rows), args.results, keys)
-        show(f"{args.default} on named scenarios, over the best other filter", found.iloc[:, :10], 200)
+        show(
+            f"{args.default} on named scenarios, over the best other filter",
+            found.iloc[:, :10],
+            200,
+        )
         if args.before is not None:
             then = pd.read_csv(args.before)[[*keys, "ratio", "to_bootstrap", "lost"]]
-            both = found[[*keys, "ratio", "to_bootstrap", "lost"]].merge(then, "outer", keys, suffixes=("", "_before"))
+            both = found[[*keys, "ratio", "to_bootstrap", "lost"]].merge(
+                then, "outer", keys, suffixes=("", "_before")
+            )
             show("now and before", both, 200)
 
 
@@ -235,13 +274,20 @@ def beside(name: str, table: pd.DataFrame, own: str) -> dict[str, object]:
 
     The best of the others is that with the smallest median error. A run that failed has an infinite error.
     """
-    error = next(c for c in ("gospa", "reference_error", "rmse") if c in table and table[c].notna().any())
+    error = next(
+        c for c in ("gospa", "reference_error", "rmse") if c in table and table[c].notna().any()
+    )
     table = table.assign(loss=table[error].mask(table["error"].fillna("") != "", np.inf))
     runs = [c for c in ("model", "run") if c in table]
     losses = table.pivot(index=runs, columns="filter", values="loss")
     others = [filter_name for filter_name in losses if filter_name != own]
     best = losses[others].median().idxmin()
-    row = {"scenario": name, "n": int(table["n_particles"].iloc[0]), "error": error, "runs": len(losses)}
+    row = {
+        "scenario": name,
+        "n": int(table["n_particles"].iloc[0]),
+        "error": error,
+        "runs": len(losses),
+    }
     row |= {"best": best} | _over("ratio", losses[own], losses[best])
     diverged = table["diverged"] if "diverged" in table else pd.Series(np.nan, table.index)
     lost = diverged.groupby(table["filter"]).mean()
@@ -277,21 +323,31 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--models", type=int, default=200)
     options.add_argument("--first-model", type=int, default=0, help="1000000 for a claim")
     options.add_argument("--runs", type=two_or_more, default=2, help="of each model, two at least")
-    options.add_argument("--reference", type=int, default=32_768, help="particles of a first reference without grid")
+    options.add_argument(
+        "--reference", type=int, default=32_768, help="particles of a first reference without grid"
+    )
     told = "of its particles, as multiples, for models that it does not suffice for"
     options.add_argument("--better", type=int, nargs="*", default=BETTER, help=told)
     options.add_argument("--particles", type=int, nargs="+", default=PARTICLES)
-    options.add_argument("--growing", type=int, nargs="+", default=GROWING, help="counts for the exponents")
+    options.add_argument(
+        "--growing", type=int, nargs="+", default=GROWING, help="counts for the exponents"
+    )
     options.add_argument("--exponent-models", type=int, default=40)
     options.add_argument("--times-models", type=int, default=30)
     options.add_argument("--many", type=int, nargs="+", default=MANY, help="counts for the budgets")
-    options.add_argument("--more", type=int, nargs="*", default=MORE, help="more for the random filters")
+    options.add_argument(
+        "--more", type=int, nargs="*", default=MORE, help="more for the random filters"
+    )
     options.add_argument("--budget-models", type=int, default=24)
     options.add_argument("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS))
     options.add_argument("--kind-models", type=int, default=20, help="of each kind")
     options.add_argument("--kind-particles", type=int, nargs="+", default=(100, 300))
-    options.add_argument("--peers", action=argparse.BooleanOptionalAction, default=True, help="in the budgets")
-    options.add_argument("--before", type=Path, help="an earlier default_scenarios.csv, to be shown beside")
+    options.add_argument(
+        "--peers", action=argparse.BooleanOptionalAction, default=True, help="in the budgets"
+    )
+    options.add_argument(
+        "--before", type=Path, help="an earlier default_scenarios.csv, to be shown beside"
+    )
     options.add_argument("--scenarios", nargs="+", default=sorted(scenario_files()))
     options.add_argument("--scenario-runs", type=int, default=12)
     options.add_argument("--scenario-particles", type=int, nargs="+", default=(100, 300))

@@ -48,7 +48,11 @@ WALK = Scenario(
 REAL = ["bootstrap", "sqmc", "augmented-kh", "mixture-kh"]
 """Filters of the study that two workers share."""
 SSP = {"resampling": "SSPResampling()"}
-KILLED: tuple[str, dict[str, Any], list[int]] = ("linear_gaussian", {"bootstrap-ssp": SSP, "sqmc": "sqmc"}, [50, 100])
+KILLED: tuple[str, dict[str, Any], list[int]] = (
+    "linear_gaussian",
+    {"bootstrap-ssp": SSP, "sqmc": "sqmc"},
+    [50, 100],
+)
 """Scenario, filters, particles of the study that is killed: each filter has a little to compile."""
 BEGUN = f"""
 import sys
@@ -80,7 +84,9 @@ class Trivial:
     def __init__(self, model: Any, n_particles: int, rng: np.random.Generator) -> None:
         self.dim, self.rng = model.dim, rng
 
-    def run(self, observations: np.ndarray, dt: float = 1.0, controls: object = None) -> SimpleNamespace:
+    def run(
+        self, observations: np.ndarray, dt: float = 1.0, controls: object = None
+    ) -> SimpleNamespace:
         """Return noise."""
         return SimpleNamespace(means=self.rng.standard_normal((len(observations), self.dim)))
 
@@ -103,7 +109,9 @@ def overhead(folder: Path, quick: bool) -> pd.DataFrame:
             run_study(study, workers, store=None if name is None else folder / name)
             ms = 1e3 * (time.perf_counter() - start) / len(study.tasks)
             kept = "memory" if name is None else "file"
-            rows.append({"workers": workers, "store": kept, "tasks": len(study.tasks), "ms_per_task": ms})
+            rows.append(
+                {"workers": workers, "store": kept, "tasks": len(study.tasks), "ms_per_task": ms}
+            )
     return pd.DataFrame(rows)
 
 
@@ -144,7 +152,9 @@ def speed(folder: Path, quick: bool) -> pd.DataFrame:
     numbers = dict(zip(("s_one", "s_two"), np.median(wall, axis=0), strict=True))
     numbers |= dict(zip(("busy_one", "busy_two"), np.median(busy, axis=0), strict=True))
     numbers |= {"speed_up": np.median(ratios), "least": ratios.min(), "most": ratios.max()}
-    return pd.DataFrame([{"tasks": len(study.tasks), "rounds": rounds} | numbers | {"tables_identical": same}])
+    return pd.DataFrame(
+        [{"tasks": len(study.tasks), "rounds": rounds} | numbers | {"tables_identical": same}]
+    )
 
 
 def at_filters(store: Path) -> float:
@@ -215,7 +225,9 @@ def kill(folder: Path, quick: bool) -> pd.DataFrame:
 
 def workers_of(process: int) -> list[int]:
     """Return the processes that work for one."""
-    found = subprocess.run(["ps", "-e", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True)
+    found = subprocess.run(
+        ["ps", "-e", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True
+    )
     rows = [line.split(maxsplit=2) for line in found.stdout.splitlines()]
     return [int(pid) for pid, parent, text in rows if int(parent) == process and "loky" in text]
 

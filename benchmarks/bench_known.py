@@ -67,11 +67,23 @@ from herdfilter.study.recording import DataSet, Recording
 from herdfilter.study.scenario import Scenario, load_scenario, scenario_files
 from herdfilter.study.tables import Published
 
-FILTERS = ["bootstrap", "sqmc", "auxiliary", "guided", "herded-random", "mixture-random", "augmented-random"]
+FILTERS = [
+    "bootstrap",
+    "sqmc",
+    "auxiliary",
+    "guided",
+    "herded-random",
+    "mixture-random",
+    "augmented-random",
+]
 FILTERS += ["mixture-kh", "herded-kh", "herded-chg", "augmented-kh", "kalman-mixture-kh"]
 FILTERS += ["guided-augmented-em-kh", "guided-augmented-gauss-kh", "auto"]
 FAMILIES = ["linear", "nonlinear"]
-STATISTICS = {"mean": np.mean, "median": np.median, "rms": lambda values: np.sqrt(np.mean(np.square(values)))}
+STATISTICS = {
+    "mean": np.mean,
+    "median": np.median,
+    "rms": lambda values: np.sqrt(np.mean(np.square(values))),
+}
 
 
 def published(args) -> None:
@@ -83,9 +95,22 @@ def published(args) -> None:
             values = measured(shown, entry, args.stores / f"published-{name}-{k}.sqlite", args)
             ours = float(STATISTICS[entry.statistic](values))
             rows.append(
-                {"scenario": name, "filter": entry.filter, "n": entry.n_particles, "runs": len(values)}
-                | {"theirs": entry.value, "ours": ours, "least": min(values), "greatest": max(values)}
-                | {"tolerance": entry.tolerance, "holds": abs(ours - entry.value) <= entry.tolerance}
+                {
+                    "scenario": name,
+                    "filter": entry.filter,
+                    "n": entry.n_particles,
+                    "runs": len(values),
+                }
+                | {
+                    "theirs": entry.value,
+                    "ours": ours,
+                    "least": min(values),
+                    "greatest": max(values),
+                }
+                | {
+                    "tolerance": entry.tolerance,
+                    "holds": abs(ours - entry.value) <= entry.tolerance,
+                }
                 | {"source": entry.source}
             )
     if rows:
@@ -95,8 +120,12 @@ def published(args) -> None:
 
 def measured(shown: Scenario, entry: Published, store, args) -> np.ndarray:
     """Return the entry's measure in every run."""
-    own = replace(shown, model=shown.model | entry.model, steps=entry.steps or shown.steps, reference=None)
-    study = plan_study(own, [entry.filter], entry.n_particles, min(entry.runs, args.most), args.seed)
+    own = replace(
+        shown, model=shown.model | entry.model, steps=entry.steps or shown.steps, reference=None
+    )
+    study = plan_study(
+        own, [entry.filter], entry.n_particles, min(entry.runs, args.most), args.seed
+    )
     result = run_study(study, args.workers, store=store, resume=True)
     squared = result.series[entry.filter, entry.n_particles]["truth"][:, entry.skip :]
     if entry.measure == "mean_component_rmse":
@@ -140,7 +169,9 @@ def evidence(args) -> None:
             table = run_study(study, args.workers, store=store, resume=True).runs
             for n, runs in table.groupby("n_particles"):
                 errors = runs["log_likelihood_error"].dropna().to_numpy()
-                rows.append({"model": shown.name, "filter": name, "n": int(n)} | bias_and_spread(errors))
+                rows.append(
+                    {"model": shown.name, "filter": name, "n": int(n)} | bias_and_spread(errors)
+                )
     save("evidence", pd.DataFrame(rows), args.results, ["model", "filter", "n"])
     show(f"Log-likelihood of {args.steps} steps, error", pd.DataFrame(rows))
 
@@ -169,10 +200,18 @@ def likelihood(args) -> None:
     for name in args.maxima:
         # a rough curve has maxima everywhere: they are not counted
         starts = args.starts if name in SMOOTH else 1
-        missing = sorted({*range(likelihoods.CLAIMS, likelihoods.CLAIMS + args.series)} - done(name, starts, args.results))
+        missing = sorted(
+            {*range(likelihoods.CLAIMS, likelihoods.CLAIMS + args.series)}
+            - done(name, starts, args.results)
+        )
         for k in range(0, len(missing), BATCH):
             table = likelihoods.maxima(
-                name, MAXIMA[name], missing[k : k + BATCH], args.workers, starts, args.stores / "exact"
+                name,
+                MAXIMA[name],
+                missing[k : k + BATCH],
+                args.workers,
+                starts,
+                args.stores / "exact",
             )
             save("likelihood_series", table, args.results, ["filter", "n", "seed"])
     shown = likelihoods.overview(current("likelihood_series", args.results))
@@ -198,7 +237,9 @@ def rough(args) -> None:
 
 def randomised(args) -> None:
     """Write how much less the log-likelihoods of randomised ranked particles spread, and that they have no bias."""
-    unbiased = save("unbiased", likelihoods.unbiased(args.seed), args.results, ["model", "filter", "n"])
+    unbiased = save(
+        "unbiased", likelihoods.unbiased(args.seed), args.results, ["model", "filter", "n"]
+    )
     show("Mean of the estimated over the exact likelihood", unbiased)
     table = likelihoods.randomised(args.known_particles, args.steps, args.runs, args.seed)
     table = save("randomised", table, args.results, ["model", "filter", "n"])
@@ -207,7 +248,9 @@ def randomised(args) -> None:
 
 def settling(args) -> None:
     """Write how the log-likelihood settles as n grows."""
-    table = likelihoods.settling(args.settling, args.series, args.seed, args.reference, args.stores / "exact")
+    table = likelihoods.settling(
+        args.settling, args.series, args.seed, args.reference, args.stores / "exact"
+    )
     save("settling", table, args.results, ["filter", "n"])
     show("Log-likelihood of bearings, error", table)
 
@@ -221,7 +264,9 @@ def chains(args) -> None:
 def smoothers(args) -> None:
     """Write the errors of smoothed means."""
     tables = [
-        smoothed.overview(name, n, args.runs, smoothed.CLAIMS + args.seed) for name in args.smoothed for n in args.particles
+        smoothed.overview(name, n, args.runs, smoothed.CLAIMS + args.seed)
+        for name in args.smoothed
+        for n in args.particles
     ]
     table = save("smoothers", pd.concat(tables), args.results, ["model", "filter", "smoother", "n"])
     show("Smoothed means, error", table)
@@ -230,8 +275,16 @@ def smoothers(args) -> None:
 def association(args) -> None:
     """Write the errors of the marginals of association."""
     seeds = range(associations.CLAIMS + args.seed, associations.CLAIMS + args.seed + args.matrices)
-    cases = [(family, tracks, associations.SWEEPS) for family in associations.FAMILIES for tracks in args.tracks]
-    cases += [(family, tracks, (300,)) for family in associations.CLOSE for tracks in associations.CLOSE_TRACKS]
+    cases = [
+        (family, tracks, associations.SWEEPS)
+        for family in associations.FAMILIES
+        for tracks in args.tracks
+    ]
+    cases += [
+        (family, tracks, (300,))
+        for family in associations.CLOSE
+        for tracks in associations.CLOSE_TRACKS
+    ]
     for family, tracks, sweeps in cases:
         if family in (args.matrices_of or [family]):
             table = associations.measured(family, tracks, seeds, sweeps)
@@ -242,7 +295,9 @@ def association(args) -> None:
 
 def association_times(args) -> None:
     """Write the times of association on matrices of many shapes."""
-    seeds = range(associations.CLAIMS + args.seed, associations.CLAIMS + args.seed + min(args.matrices, 20))
+    seeds = range(
+        associations.CLAIMS + args.seed, associations.CLAIMS + args.seed + min(args.matrices, 20)
+    )
     table = save("association_times", associations.times(seeds), args.results, ["matrices"])
     show("Times of association", table, 180)
 
@@ -288,7 +343,9 @@ def delays(args) -> None:
     """Write how late the sensors of the harbour are."""
     recordings = harbour_delays.by_recording(args.data)
     show("Delays by GPS", save("harbour_delays", recordings, args.results, ["recording"]))
-    show("Delays as states", save("harbour_late", harbour_delays.as_states(args.data), args.results))
+    show(
+        "Delays as states", save("harbour_late", harbour_delays.as_states(args.data), args.results)
+    )
 
 
 def misses(args) -> None:
@@ -311,7 +368,9 @@ def forecast(args) -> None:
     for name in args.forecast_cases:
         table = forecasts.coverage(name, args.forecasts, args.seed)
         table = save("forecasts", table, args.results, ["model", "filter", "of", "horizon", "mass"])
-        wide = table[table["model"] == name].pivot_table("share", ["filter", "of", "horizon"], "mass", sort=False)
+        wide = table[table["model"] == name].pivot_table(
+            "share", ["filter", "of", "horizon"], "mass", sort=False
+        )
         show(f"Coverage of forecasts, {name}", wide.reset_index())
 
 
@@ -367,20 +426,40 @@ PARTS = {
 def main(arguments: Sequence[str] | None = None) -> None:
     options = study_parser(__doc__, "known")
     options.add_argument("parts", nargs="*", choices=[*PARTS, []], help="all unless one is named")
-    options.add_argument("--scenarios", nargs="+", help="of the published figures; all unless some are named")
+    options.add_argument(
+        "--scenarios", nargs="+", help="of the published figures; all unless some are named"
+    )
     options.add_argument("--most", type=int, default=1000, help="most runs of a published figure")
-    options.add_argument("--papers", nargs="+", default=as_published.MODULES, help="as classic or classic.gordon")
+    options.add_argument(
+        "--papers", nargs="+", default=as_published.MODULES, help="as classic or classic.gordon"
+    )
     options.add_argument("--filters", nargs="+", default=FILTERS, help="of the evidence")
     options.add_argument("--particles", type=int, nargs="+", default=[100])
-    options.add_argument("--known-particles", type=int, nargs="+", default=[100, 1000], help="of the randomised")
-    options.add_argument("--settling", type=int, nargs="+", default=[100, 1000, 10_000, 30_000], help="particles of that")
-    options.add_argument("--reference", type=int, default=1_000_000, help="particles of its reference")
+    options.add_argument(
+        "--known-particles", type=int, nargs="+", default=[100, 1000], help="of the randomised"
+    )
+    options.add_argument(
+        "--settling",
+        type=int,
+        nargs="+",
+        default=[100, 1000, 10_000, 30_000],
+        help="particles of that",
+    )
+    options.add_argument(
+        "--reference", type=int, default=1_000_000, help="particles of its reference"
+    )
     options.add_argument("--moves", type=int, default=1500, help="of the chains")
     options.add_argument("--runs", type=int, default=50)
     options.add_argument("--steps", type=int, default=25)
-    options.add_argument("--series", type=int, default=20, help="of the maxima, and of what settles")
-    options.add_argument("--maxima", nargs="+", choices=MAXIMA, default=list(MAXIMA), help="filters of the maxima")
-    options.add_argument("--starts", type=int, default=2, help="of each search; 1 spares the count of maxima")
+    options.add_argument(
+        "--series", type=int, default=20, help="of the maxima, and of what settles"
+    )
+    options.add_argument(
+        "--maxima", nargs="+", choices=MAXIMA, default=list(MAXIMA), help="filters of the maxima"
+    )
+    options.add_argument(
+        "--starts", type=int, default=2, help="of each search; 1 spares the count of maxima"
+    )
     options.add_argument(
         "--smoothed",
         nargs="+",
@@ -390,20 +469,38 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     options.add_argument("--targets", type=int, default=100, help="of the clutter")
     options.add_argument("--scene-runs", type=int, default=60, help="of each kind of hard scene")
-    options.add_argument("--in-gate", type=float, nargs="+", default=[5.0, 1.0], help="false detections in a gate")
+    options.add_argument(
+        "--in-gate", type=float, nargs="+", default=[5.0, 1.0], help="false detections in a gate"
+    )
     options.add_argument("--matrices", type=int, default=100, help="of the association")
-    options.add_argument("--matrices-of", nargs="+", choices=[*associations.FAMILIES, *associations.CLOSE])
+    options.add_argument(
+        "--matrices-of", nargs="+", choices=[*associations.FAMILIES, *associations.CLOSE]
+    )
     options.add_argument("--tracks", type=int, nargs="+", default=list(associations.TRACKS))
     options.add_argument("--models", type=int, default=100, help="that jump, of each family")
-    options.add_argument("--families", nargs="+", choices=FAMILIES, default=FAMILIES, help="of those models")
+    options.add_argument(
+        "--families", nargs="+", choices=FAMILIES, default=FAMILIES, help="of those models"
+    )
     options.add_argument("--mode-particles", type=int, nargs="+", default=[50, 200])
-    options.add_argument("--forecasts", type=int, default=400, help="of each model, for their coverage")
-    options.add_argument("--forecast-cases", nargs="+", choices=forecasts.CASES, default=list(forecasts.CASES))
+    options.add_argument(
+        "--forecasts", type=int, default=400, help="of each model, for their coverage"
+    )
+    options.add_argument(
+        "--forecast-cases", nargs="+", choices=forecasts.CASES, default=list(forecasts.CASES)
+    )
     options.add_argument("--linear-runs", type=int, default=20, help="of the linear parts")
     options.add_argument("--linear-particles", type=int, nargs="+", default=[100, 300])
-    options.add_argument("--linear-reference", type=int, default=5000, help="particles of their reference")
+    options.add_argument(
+        "--linear-reference", type=int, default=5000, help="particles of their reference"
+    )
     options.add_argument("--long-steps", type=int, default=1_000_000, help="of the long runs")
-    options.add_argument("--long-models", nargs="+", choices=long_models.MODELS, default=long_models.MODELS, help="of them")
+    options.add_argument(
+        "--long-models",
+        nargs="+",
+        choices=long_models.MODELS,
+        default=long_models.MODELS,
+        help="of them",
+    )
     options.add_argument("--long-particles", type=int, nargs="+", default=[100, 20], help="of them")
     args = options.parse_args(arguments)
     announce(args.seed)

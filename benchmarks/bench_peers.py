@@ -33,7 +33,9 @@ from __future__ import annotations
 
 import os
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # before the peers load: deterministic-gaussian-sampling uses OpenMP
+os.environ.setdefault(
+    "OMP_NUM_THREADS", "1"
+)  # before the peers load: deterministic-gaussian-sampling uses OpenMP
 
 import argparse
 from collections.abc import Callable, Sequence
@@ -82,12 +84,16 @@ METHODS = {
     "Sobol (scipy)": Method(peer(peers.sobol), kernel=False, random=True),
     "kernel thinning (goodpoints)": Method(peer(peers.kernel_thinning), random=True, largest=64),
     "Compress++ (goodpoints)": Method(peer(peers.compress_pp), random=True),
-    "LCD (deterministic-gaussian-sampling)": Method(peer(peers.lcd), kernel=False, one_gaussian=True, largest=256),
+    "LCD (deterministic-gaussian-sampling)": Method(
+        peer(peers.lcd), kernel=False, one_gaussian=True, largest=256
+    ),
     "KH": Method(ours(lambda h: hf.KernelHerding(bandwidth=h))),
     "CHG": Method(ours(lambda h: hf.ContinuousHerdedGibbs(bandwidth=h))),
     "KH, mapped": Method(ours(lambda h: hf.MappedSampling(hf.KernelHerding(bandwidth=h)))),
     "KH, polished": Method(ours(lambda h: hf.Polished(hf.KernelHerding(bandwidth=h), bandwidth=h))),
-    "KH, weighted": Method(ours(lambda h: hf.KernelHerding(bandwidth=h, weights="fully-corrective")), largest=256),
+    "KH, weighted": Method(
+        ours(lambda h: hf.KernelHerding(bandwidth=h, weights="fully-corrective")), largest=256
+    ),
     "SobolSampling": Method(ours(lambda h: hf.SobolSampling()), kernel=False),
     "LCDSampling": Method(ours(lambda h: hf.LCDSampling()), kernel=False, largest=256),
 }
@@ -102,7 +108,9 @@ def targets(dims: Sequence[int], seed: int) -> dict[str, hf.GaussianMixture]:
     """Return the mixtures by name, all of covariance I."""
     named = {}
     for dim in dims:
-        named[f"5 components, d = {dim}"] = whitened(rotated_mixture(dim, np.random.default_rng([seed, dim])))
+        named[f"5 components, d = {dim}"] = whitened(
+            rotated_mixture(dim, np.random.default_rng([seed, dim]))
+        )
         named[f"N(0, I), d = {dim}"] = hf.GaussianMixture([1.0], np.zeros((1, dim)), np.eye(dim))
     return named
 
@@ -120,13 +128,19 @@ def compare(name: str, mixture: hf.GaussianMixture, args: argparse.Namespace) ->
                 if before and last * (n / before) ** 2 > args.patience:
                     print(f"{name}: {label} with {n} points left out, {before} took {last:.1f} s")
                     break
-                numbers = measure(method, mixture, n, scale_rule(n, mixture.dim) if rule else SIGMA_K, args)
+                numbers = measure(
+                    method, mixture, n, scale_rule(n, mixture.dim) if rule else SIGMA_K, args
+                )
                 last, before = numbers["seconds"], n
-                records.append({"target": name, "method": label, "kernel": kernel, "n": n} | numbers)
+                records.append(
+                    {"target": name, "method": label, "kernel": kernel, "n": n} | numbers
+                )
     return records
 
 
-def measure(method: Method, mixture: hf.GaussianMixture, n: int, width: float, args) -> dict[str, float]:
+def measure(
+    method: Method, mixture: hf.GaussianMixture, n: int, width: float, args
+) -> dict[str, float]:
     """Return medians of seconds, herding error and energy distance."""
     method.draw(mixture, min(args.sizes), width, np.random.default_rng(0))  # compiles
     runs = []
@@ -135,7 +149,9 @@ def measure(method: Method, mixture: hf.GaussianMixture, n: int, width: float, a
         seconds, points = timed(lambda rng=rng: method.draw(mixture, n, width, rng))
         errors = hf.herding_error(points, mixture, SIGMA_K), hf.energy_distance(points, mixture)
         runs.append((seconds, *errors))
-    return dict(zip(("seconds", "herding_error", "energy_distance"), np.median(runs, axis=0), strict=True))
+    return dict(
+        zip(("seconds", "herding_error", "energy_distance"), np.median(runs, axis=0), strict=True)
+    )
 
 
 def samplers(args: argparse.Namespace) -> None:
@@ -174,13 +190,21 @@ def filters(args: argparse.Namespace) -> None:
     """Measure the filters of other libraries, each in its environment."""
     for name in args.models:
         runs = peer_filters.of_scenario(name, args)
-        counts = save("peers_filters", peer_filters.at_counts(runs), args.results, ["scenario", "filter", "n"])
+        counts = save(
+            "peers_filters", peer_filters.at_counts(runs), args.results, ["scenario", "filter", "n"]
+        )
         times = peer_filters.at_equal_time(runs)
         times = save("peers_budget", times, args.results, ["scenario", "filter", "budget"])
         alike = peer_filters.agreement(runs)
         alike = save("peers_agreement", alike, args.results, ["scenario", "filter"])
-        for title, rows in {"equal counts": counts, "equal time": times, "over ours": alike}.items():
-            own = rows[rows["scenario"] == name].drop(columns=["scenario", "library", "version"], errors="ignore")
+        for title, rows in {
+            "equal counts": counts,
+            "equal time": times,
+            "over ours": alike,
+        }.items():
+            own = rows[rows["scenario"] == name].drop(
+                columns=["scenario", "library", "version"], errors="ignore"
+            )
             show(f"{name}: {title}", own, 200)
 
 
@@ -197,32 +221,64 @@ PARTS = {part.__name__: part for part in (samplers, thin, large, filters, adapte
 def main(arguments: Sequence[str] | None = None) -> None:
     options = parser(__doc__)
     options.add_argument("parts", nargs="*", choices=[*PARTS, []], help="all unless one is named")
-    options.add_argument("--sizes", type=int, nargs="+", default=[16, 64, 256, 1024], help="powers of two")
+    options.add_argument(
+        "--sizes", type=int, nargs="+", default=[16, 64, 256, 1024], help="powers of two"
+    )
     options.add_argument("--dims", type=int, nargs="+", default=[2, 4])
     options.add_argument("--seeds", type=int, default=3, help="runs of a random method")
-    options.add_argument("--patience", type=float, default=30.0, help="seconds that one run may take")
+    options.add_argument(
+        "--patience", type=float, default=30.0, help="seconds that one run may take"
+    )
     options.add_argument("--sample", type=int, default=10_000, help="points that are thinned")
     options.add_argument("--thin-dims", type=int, nargs="+", default=[2, 5, 10, 20])
-    options.add_argument("--large", type=int, nargs="+", default=[80_000, 1_000_000], help="points, with large")
+    options.add_argument(
+        "--large", type=int, nargs="+", default=[80_000, 1_000_000], help="points, with large"
+    )
     options.add_argument("--large-dim", type=int, default=5)
     options.add_argument("--members", type=int, nargs="+", default=[100, 1000], help="with large")
-    options.add_argument("--whole", type=int, default=80_000, help="most points that are thinned as a whole, too")
-    options.add_argument("--directions", type=int, default=20, help="of the projections that measure errors")
+    options.add_argument(
+        "--whole", type=int, default=80_000, help="most points that are thinned as a whole, too"
+    )
+    options.add_argument(
+        "--directions", type=int, default=20, help="of the projections that measure errors"
+    )
     known = libraries.LIBRARIES
-    options.add_argument("--libraries", nargs="+", choices=known, default=list(known), help="with adapters")
-    options.add_argument("--runs", type=int, default=50, help="of the adapters' filters, and of trackers")
-    options.add_argument("--many", type=int, default=2**14, help="particles of filterpy's references")
+    options.add_argument(
+        "--libraries", nargs="+", choices=known, default=list(known), help="with adapters"
+    )
+    options.add_argument(
+        "--runs", type=int, default=50, help="of the adapters' filters, and of trackers"
+    )
+    options.add_argument(
+        "--many", type=int, default=2**14, help="particles of filterpy's references"
+    )
     models, others = peer_filters.SCENARIOS, peer_filters.LIBRARIES
-    options.add_argument("--models", nargs="+", choices=models, default=list(models), help="with filters")
-    options.add_argument("--of", nargs="+", choices=others, default=list(others), help="libraries, with filters")
-    options.add_argument("--counts", type=int, nargs="+", default=[100, 1000, 10_000, 100_000], help="with filters")
+    options.add_argument(
+        "--models", nargs="+", choices=models, default=list(models), help="with filters"
+    )
+    options.add_argument(
+        "--of", nargs="+", choices=others, default=list(others), help="libraries, with filters"
+    )
+    options.add_argument(
+        "--counts", type=int, nargs="+", default=[100, 1000, 10_000, 100_000], help="with filters"
+    )
     options.add_argument("--peer-runs", type=int, default=10, help="of each filter, with filters")
-    options.add_argument("--seconds", type=float, default=20.0, help="that a run may take, with filters")
-    options.add_argument("--reference", type=int, default=2**17, help="particles of a reference, with filters")
-    options.add_argument("--environments", type=Path, default=Path("results") / "environments", help="with filters")
-    options.add_argument("--scenarios", nargs="+", default=["crossing", "meeting"], help="with trackers")
+    options.add_argument(
+        "--seconds", type=float, default=20.0, help="that a run may take, with filters"
+    )
+    options.add_argument(
+        "--reference", type=int, default=2**17, help="particles of a reference, with filters"
+    )
+    options.add_argument(
+        "--environments", type=Path, default=Path("results") / "environments", help="with filters"
+    )
+    options.add_argument(
+        "--scenarios", nargs="+", default=["crossing", "meeting"], help="with trackers"
+    )
     options.add_argument("--trackers", nargs="*", default=list(sets.OURS), help="of ours")
-    options.add_argument("--peers", nargs="+", default=[""], help="trackers of others whose names begin so")
+    options.add_argument(
+        "--peers", nargs="+", default=[""], help="trackers of others whose names begin so"
+    )
     options.add_argument("--particles", type=int, default=100, help="of each track of ours")
     options.add_argument("--workers", type=int, default=1)
     args = options.parse_args(arguments)

@@ -90,37 +90,55 @@ FAMILIES: dict[str, Callable[[int, np.random.Generator], hf.GaussianMixture]] = 
 
 def case(family: str, dim: int, seed: int) -> hf.GaussianMixture:
     """Return one mixture of a family."""
-    return whitened(FAMILIES[family](dim, np.random.default_rng([seed, dim, list(FAMILIES).index(family)])))
+    return whitened(
+        FAMILIES[family](dim, np.random.default_rng([seed, dim, list(FAMILIES).index(family)]))
+    )
 
 
 def sampler_named(name: str) -> hf.samplers.Sampler:
     """Return a sampler; `kh-1.4` is kernel herding in a kernel of the width 1.4 n^(-1/(d + 1))."""
     if name in SAMPLERS:
         return SAMPLERS[name]
-    return hf.KernelHerding(bandwidth=hf.bandwidths.Whitened(constant=float(name.removeprefix("kh-"))))
+    return hf.KernelHerding(
+        bandwidth=hf.bandwidths.Whitened(constant=float(name.removeprefix("kh-")))
+    )
 
 
 def measured(family: str, dim: int, n: int, sampler: str, seed: int) -> tuple[float, float]:
     """Energy distance over what n independent draws have in the mean, and milliseconds."""
     mixture = case(family, dim, seed)
-    seconds, points = timed(lambda: sampler_named(sampler).sample(mixture, n, np.random.default_rng(seed)))
+    seconds, points = timed(
+        lambda: sampler_named(sampler).sample(mixture, n, np.random.default_rng(seed))
+    )
     assert isinstance(points, hf.Points)
-    return hf.energy_distance(points, mixture) / hf.expected_energy_distance(mixture, n), 1e3 * seconds
+    return hf.energy_distance(points, mixture) / hf.expected_energy_distance(
+        mixture, n
+    ), 1e3 * seconds
 
 
 def cells(args: argparse.Namespace, samplers: Sequence[str]) -> list[tuple[str, int, int, str]]:
     """List what is not in the results file with as many mixtures."""
     known = current("quality", args.results)
-    enough = known[known["mixtures"] >= args.mixtures] if len(known) and not args.again else known[:0]
+    enough = (
+        known[known["mixtures"] >= args.mixtures] if len(known) and not args.again else known[:0]
+    )
     done = set(enough[KEYS].itertuples(index=False, name=None)) if len(enough) else set()
-    asked = [(f, d, n, s) for n in args.sizes for d in args.dims for f in args.families for s in samplers]
+    asked = [
+        (f, d, n, s) for n in args.sizes for d in args.dims for f in args.families for s in samplers
+    ]
     return [cell for cell in asked if cell not in done]
 
 
 def report(table: pd.DataFrame) -> None:
     """Print the medians, and in how many cells herding reaches its targets."""
-    wide = table.pivot_table(index=["family", "d", "n"], columns="sampler", values="median", sort=False)
-    show("Energy distance over that of independent draws, medians over mixtures", wide.reset_index(), 160)
+    wide = table.pivot_table(
+        index=["family", "d", "n"], columns="sampler", values="median", sort=False
+    )
+    show(
+        "Energy distance over that of independent draws, medians over mixtures",
+        wide.reset_index(),
+        160,
+    )
     for sampler in ("kh", "chg"):
         ours = table[table["sampler"] == sampler]
         missed = ours["median"] > ours["d"].map(TARGETS)
@@ -135,7 +153,9 @@ def hostile(args: argparse.Namespace) -> None:
     far = far_modes(HOSTILE, [d for d in args.dims if d <= 8])
     table = save("far", far, args.results)
     for value in ("farthest", "energy"):
-        wide = table.pivot_table(index=["sampler", "d"], columns="distance", values=value, sort=False)
+        wide = table.pivot_table(
+            index=["sampler", "d"], columns="distance", values=value, sort=False
+        )
         show(f"Two modes so many standard deviations apart: {value}", wide.reset_index(), 160)
     table = random_mixtures(HOSTILE, args.hostile, CLAIMS + args.seed, args.workers)
     show("Random mixtures", save("hostile", table, args.results), 160)
@@ -151,8 +171,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--mixtures", type=int, default=40)
     options.add_argument("--workers", type=int, default=cpu_count())
     options.add_argument("--again", action="store_true", help="measure what is there, too")
-    options.add_argument("--hostile", type=int, metavar="N", help="only these: far modes, and N random mixtures")
-    options.add_argument("--kernels", nargs="+", metavar="NAME", help="only these, of OpenBLAS: are points the same?")
+    options.add_argument(
+        "--hostile", type=int, metavar="N", help="only these: far modes, and N random mixtures"
+    )
+    options.add_argument(
+        "--kernels", nargs="+", metavar="NAME", help="only these, of OpenBLAS: are points the same?"
+    )
     options.add_argument("--compute", type=Path, help=argparse.SUPPRESS)
     args = options.parse_args(arguments)
     if args.compute:

@@ -63,7 +63,9 @@ NAIVE = {
     "CHG, as published": naive.herded_gibbs,
     "KH": naive.kernel_herding,
 }
-AGREEMENT = 0.03  # by which the herding errors may differ: ties between maxima may be broken differently
+AGREEMENT = (
+    0.03  # by which the herding errors may differ: ties between maxima may be broken differently
+)
 MANY = {"CHG": ContinuousHerdedGibbs(), "KH": KernelHerding()}
 FILTERS = ["bootstrap", "sqmc", "ekf", "ukf", "ckf", "augmented-gauss-kh", "augmented-kh", "auto"]
 FILTERS += ["herded-kh", "herded-chg", "mixture-kh", "kalman-mixture-kh"]
@@ -79,7 +81,10 @@ def samplers(args: argparse.Namespace) -> pd.DataFrame:
     """Microseconds per point, medians over mixtures of five unequal components."""
     rows = []
     for dim in (2,) if args.quick else (2, 3, 5, 10, 50):
-        mixtures = [rotated_mixture(dim, np.random.default_rng([args.seed, k])) for k in range(args.mixtures)]
+        mixtures = [
+            rotated_mixture(dim, np.random.default_rng([args.seed, k]))
+            for k in range(args.mixtures)
+        ]
         for name, sampler in SAMPLERS.items():
             calls = [lambda s=sampler, m=m: s.sample(m, args.points) for m in mixtures]
             times = 1e6 * cpu_seconds(calls, args.repeats) / args.points
@@ -96,7 +101,9 @@ def plain(args: argparse.Namespace) -> pd.DataFrame:
         for name, slow in NAIVE.items():
             seconds, x = timed(lambda m=mixture, f=slow: f(m, args.points, SIGMA_K))
             sampler = SAMPLERS[name]
-            fast = cpu_seconds([lambda m=mixture, s=sampler: s.sample(m, args.points)], args.repeats)[0]
+            fast = cpu_seconds(
+                [lambda m=mixture, s=sampler: s.sample(m, args.points)], args.repeats
+            )[0]
             points = sampler.sample(mixture, args.points)
             apart = np.abs(points.x - x).max(axis=1) > 0.01 * SIGMA_K
             same = int(np.argmax(apart)) if apart.any() else args.points
@@ -137,11 +144,19 @@ def step(args: argparse.Namespace) -> pd.DataFrame:
         steps = 3 if args.quick else 50
         _, observations = simulate(model, steps + 1, np.random.default_rng(args.seed), dt)
         problem = model, dt, observations, 20 if args.quick else 100
-        starts: dict[str, Callable[[], Callable[[], None]]] = {"the model alone": partial(model_alone, *problem)}
-        starts |= {key: partial(started, f, *problem) for key, f in resolve_filters(filters).items()}
+        starts: dict[str, Callable[[], Callable[[], None]]] = {
+            "the model alone": partial(model_alone, *problem)
+        }
+        starts |= {
+            key: partial(started, f, *problem) for key, f in resolve_filters(filters).items()
+        }
         if peers.particles is not None:
-            starts |= {key: partial(started_peer, *options, *problem) for key, options in PARTICLES.items()}
-        rounds = [[timed(start())[0] for start in starts.values()] for _ in range(args.repeats + 1)][1:]
+            starts |= {
+                key: partial(started_peer, *options, *problem) for key, options in PARTICLES.items()
+            }
+        rounds = [
+            [timed(start())[0] for start in starts.values()] for _ in range(args.repeats + 1)
+        ][1:]
         for key, ms in zip(starts, 1e3 / steps * np.median(rounds, axis=0), strict=True):
             rows.append({"filter": key, "model": name, "n": problem[3], "ms": ms})
     return pd.DataFrame(rows)
@@ -158,10 +173,19 @@ def sqmc(args: argparse.Namespace) -> pd.DataFrame:
             starts = [partial(started, resolve_filters(["sqmc"])["sqmc"], *problem)]
             if peers.particles is not None:
                 starts.append(partial(started_peer, "functions", True, *problem))
-            rounds = 1e3 / steps * np.array([[timed(start())[0] for start in starts] for _ in range(args.repeats + 1)][1:])
+            rounds = (
+                1e3
+                / steps
+                * np.array(
+                    [[timed(start())[0] for start in starts] for _ in range(args.repeats + 1)][1:]
+                )
+            )
             row = {"model": name, "n": n, "ms": np.median(rounds[:, 0])}
             if peers.particles is not None:
-                row |= {"particles_ms": np.median(rounds[:, 1]), "ratio": np.median(rounds[:, 0] / rounds[:, 1])}
+                row |= {
+                    "particles_ms": np.median(rounds[:, 1]),
+                    "ratio": np.median(rounds[:, 0] / rounds[:, 1]),
+                }
             rows.append(row)
     return pd.DataFrame(rows)
 
@@ -170,17 +194,26 @@ def compiled(args: argparse.Namespace) -> pd.DataFrame:
     """Microseconds of a step of bootstrap and auto in a run, by a NumPy model and by the same one compiled."""
     rows = []
     bearings = load_scenario("bearings")
-    for name, model, dt in (("ungm", UNGM(), 1.0), ("bearings", bearings.build_model(), bearings.dt)):
+    for name, model, dt in (
+        ("ungm", UNGM(), 1.0),
+        ("bearings", bearings.build_model(), bearings.dt),
+    ):
         steps = 20 if args.quick else 500
         _, observations = simulate(model, steps, np.random.default_rng(args.seed), dt)
         forms = model, model.compiled()
-        for key, n in itertools.product(("bootstrap", "auto"), (100,) if args.quick else (100, 1_000, 10_000)):
+        for key, n in itertools.product(
+            ("bootstrap", "auto"), (100,) if args.quick else (100, 1_000, 10_000)
+        ):
 
-            def seconds(form: Any, key: str = key, n: int = n, z: np.ndarray = observations, dt: float = dt) -> float:
+            def seconds(
+                form: Any, key: str = key, n: int = n, z: np.ndarray = observations, dt: float = dt
+            ) -> float:
                 pf = make_filter(key, form, n, rng=0, on_degeneracy="predict")
                 return timed(lambda: pf.run(z, dt))[0]
 
-            rounds = np.array([[seconds(form) for form in forms] for _ in range(args.repeats + 1)][1:])
+            rounds = np.array(
+                [[seconds(form) for form in forms] for _ in range(args.repeats + 1)][1:]
+            )
             numpy_us, compiled_us = 1e6 / steps * np.median(rounds, axis=0)
             numbers = {"numpy_us": numpy_us, "compiled_us": compiled_us}
             row = {"filter": key, "model": name, "n": n}
@@ -191,7 +224,9 @@ def compiled(args: argparse.Namespace) -> pd.DataFrame:
 def tracks(args: argparse.Namespace) -> pd.DataFrame:
     """Milliseconds to build a filter for one more track; the particles are drawn when they are first needed."""
     problems = {name: model for name, (model, _) in models().items()}
-    problems["from functions"] = from_functions(lambda x: x, lambda x: x[:, 0], np.eye(2), [[1.0]], [0.0, 0.0], np.eye(2))
+    problems["from functions"] = from_functions(
+        lambda x: x, lambda x: x[:, 0], np.eye(2), [[1.0]], [0.0, 0.0], np.eye(2)
+    )
     rows = []
     for name, model in problems.items():
         calls = [partial(make_filter, key, model, 100, 0) for key in FILTERS]
@@ -206,15 +241,30 @@ def together(args: argparse.Namespace) -> pd.DataFrame:
     kinds = {"ekf": ExtendedKalmanFilter, "ukf": UnscentedKalmanFilter}
     for name, (model, dt) in models().items():
         for count in (10,) if args.quick else (10, 100, 1000):
-            z = [simulate(model, steps, np.random.default_rng([args.seed, k]), dt)[1] for k in range(count)]
+            z = [
+                simulate(model, steps, np.random.default_rng([args.seed, k]), dt)[1]
+                for k in range(count)
+            ]
             few = z[: min(count, 50)]
             for key, kind in kinds.items():
-                calls = [lambda c=kind, m=model, z=z, dt=dt: run_many(lambda k: c(m), z, progress=False, dt=dt)]
+                calls = [
+                    lambda c=kind, m=model, z=z, dt=dt: run_many(
+                        lambda k: c(m), z, progress=False, dt=dt
+                    )
+                ]
                 calls.append(lambda c=kind, m=model, z=few, dt=dt: [c(m).run(own, dt) for own in z])
-                rounds = [[timed(call)[0] for call in calls] for _ in range(args.repeats // 4 + 2)][1:]
+                rounds = [[timed(call)[0] for call in calls] for _ in range(args.repeats // 4 + 2)][
+                    1:
+                ]
                 us = 1e6 / steps * np.array(rounds) / [count, len(few)]
                 row = {"filter": key, "model": name, "tracks": count, "us": np.median(us[:, 0])}
-                rows.append(row | {"one_by_one_us": np.median(us[:, 1]), "ratio": np.median(us[:, 0] / us[:, 1])})
+                rows.append(
+                    row
+                    | {
+                        "one_by_one_us": np.median(us[:, 1]),
+                        "ratio": np.median(us[:, 0] / us[:, 1]),
+                    }
+                )
     return pd.DataFrame(rows)
 
 
@@ -222,12 +272,21 @@ def models() -> dict[str, tuple[Any, float]]:
     """Return the models and their time steps: two-sensor bearings; constant velocity in the plane, position observed."""
     one, none = np.eye(2), np.zeros((2, 2))
     noise = 0.3 * np.block([[one / 3, one / 2], [one / 2, one]])
-    linear = LinearGaussian(np.block([[one, one], [none, one]]), np.hstack([one, none]), noise, one, np.zeros(4), np.eye(4))
+    linear = LinearGaussian(
+        np.block([[one, one], [none, one]]),
+        np.hstack([one, none]),
+        noise,
+        one,
+        np.zeros(4),
+        np.eye(4),
+    )
     bearings = load_scenario("bearings")
     return {"bearings": (bearings.build_model(), bearings.dt), "linear Gaussian": (linear, 1.0)}
 
 
-def started(factory: Any, model: Any, dt: float, observations: np.ndarray, n: int) -> Callable[[], None]:
+def started(
+    factory: Any, model: Any, dt: float, observations: np.ndarray, n: int
+) -> Callable[[], None]:
     """Return a filter's remaining steps after its first."""
     pf = factory(model, n, np.random.default_rng(1))
     if hasattr(pf, "on_degeneracy"):
@@ -242,7 +301,9 @@ def started(factory: Any, model: Any, dt: float, observations: np.ndarray, n: in
     return partial(run, observations[1:])
 
 
-def started_peer(form: str, qmc: bool, model: Any, dt: float, observations: np.ndarray, n: int) -> Callable[[], None]:
+def started_peer(
+    form: str, qmc: bool, model: Any, dt: float, observations: np.ndarray, n: int
+) -> Callable[[], None]:
     """Return the remaining steps of a filter of `particles` after its first."""
     smc = peers.smc(model, form, observations, dt, n, qmc)
     next(smc)
@@ -283,7 +344,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--mixtures", type=int, default=5)
     options.add_argument("--repeats", type=int, default=21)
     options.add_argument("--largest", type=int, default=100_000, help="most points of the growth")
-    options.add_argument("--patience", type=float, default=120.0, help="seconds that one size may take")
+    options.add_argument(
+        "--patience", type=float, default=120.0, help="seconds that one size may take"
+    )
     options.add_argument("--quick", action="store_true", help="small sizes only")
     args = options.parse_args(arguments)
     announce(args.seed)

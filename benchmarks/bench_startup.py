@@ -62,7 +62,9 @@ CALLS = {
 
 def run(code: str, **settings: str) -> list[float]:
     """Run code in a fresh process; return the numbers that it prints."""
-    done = subprocess.run([sys.executable, "-c", code], env=os.environ | settings, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | settings, capture_output=True, text=True
+    )
     if done.returncode:
         raise RuntimeError(done.stderr)
     return json.loads(done.stdout)
@@ -75,7 +77,12 @@ def spent(command: Sequence[str], folder: Path | None = None) -> np.ndarray:
     if done.returncode:
         raise RuntimeError(done.stdout[-2000:] + done.stderr[-2000:])
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return np.array([time.perf_counter() - start, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime])
+    return np.array(
+        [
+            time.perf_counter() - start,
+            after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+        ]
+    )
 
 
 def yard() -> float:
@@ -108,7 +115,11 @@ def commands(targets: Sequence[str], seconds: float) -> pd.DataFrame:
             clone = Path(folder) / name
             spent(["git", "clone", "--quiet", str(Path(__file__).parents[1]), str(clone)])
             install = f"{sys.executable} -m venv .venv && .venv/bin/pip install --quiet ."
-            command = ["sh", "-c", install] if name == "installation" else ["make", name, f"PYTHON={sys.executable}"]
+            command = (
+                ["sh", "-c", install]
+                if name == "installation"
+                else ["make", name, f"PYTHON={sys.executable}"]
+            )
             for again in ("", " again") if name != "installation" else ("",):
                 wall, cpu = spent(command, clone)
                 rows.append({"command": name + again, "wall": wall, "cpu": cpu})
@@ -121,7 +132,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--repeats", type=int, default=3)
     options.add_argument("--calls", nargs="*", choices=CALLS, default=list(CALLS))
     options.add_argument(
-        "--commands", nargs="*", default=[], metavar="TARGET", help="targets of make, such as demo and test"
+        "--commands",
+        nargs="*",
+        default=[],
+        metavar="TARGET",
+        help="targets of make, such as demo and test",
     )
     args = options.parse_args(arguments)
     announce()
@@ -136,9 +151,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     wall, cpu, packages = np.median([run(IMPORT) for _ in range(2 * args.repeats + 1)], axis=0)
     table = pd.DataFrame([{"wall": wall, "cpu": cpu, "packages": int(packages)}])
     save("import", table, args.results)
-    show("import herdfilter: seconds, CPU seconds, packages from outside the standard library", table)
+    show(
+        "import herdfilter: seconds, CPU seconds, packages from outside the standard library", table
+    )
     if args.calls:
-        table = pd.DataFrame([{"call": name, **measured(CALLS[name], args.repeats, seconds)} for name in args.calls])
+        table = pd.DataFrame(
+            [{"call": name, **measured(CALLS[name], args.repeats, seconds)} for name in args.calls]
+        )
         save("startup", table, args.results)
         show("First call: functions compiled, CPU seconds, and those of the first in yards", table)
 

@@ -24,7 +24,17 @@ from board import entrant
 from board import rows as board_rows
 from common import announce, save, show
 from scipy.interpolate import make_interp_spline
-from studies import BASELINE, RIVAL, VARIATIONS, curve, filter_tables, measured, scenario, study_parser, summary
+from studies import (
+    BASELINE,
+    RIVAL,
+    VARIATIONS,
+    curve,
+    filter_tables,
+    measured,
+    scenario,
+    study_parser,
+    summary,
+)
 
 from herdfilter.catalogue.specifications import catalogue
 from herdfilter.study import summarise
@@ -35,7 +45,16 @@ OWN = {"manoeuvre": "bootstrap", "inertial_terrain": "bootstrap", "crossing": "l
 PARTICLES = (20, 100, 500)
 FEW = 100
 """Most particles of the filters that are not in `CURVES`."""
-CURVES = (BASELINE, RIVAL, "auto", "herded-kh", "herded-chg", "kalman-mixture-kh", "augmented-kh", "augmented-gauss-kh")
+CURVES = (
+    BASELINE,
+    RIVAL,
+    "auto",
+    "herded-kh",
+    "herded-chg",
+    "kalman-mixture-kh",
+    "augmented-kh",
+    "augmented-gauss-kh",
+)
 CURVES += ("guided-augmented-gauss-kh", "herded-quantile")
 """Filters whose errors pages and pictures show at every count, or the cost of a model from which on they gain."""
 OWN_PARTICLES = (100,)
@@ -44,7 +63,11 @@ COLUMNS = {
     "scenario": "scenario",
     "n_particles": "n",
     "filter": "filter",
-    **{f"to_{base}{end}": f"to_{base}{end}" for base in (BASELINE, RIVAL) for end in ("", "_low", "_high")},
+    **{
+        f"to_{base}{end}": f"to_{base}{end}"
+        for base in (BASELINE, RIVAL)
+        for end in ("", "_low", "_high")
+    },
     "rms": "rms",
     "median": "median",
     "diverged": "diverged",
@@ -62,12 +85,17 @@ def herded(name: str) -> bool:
 
 
 def cells(
-    filters: Sequence[str], particles: Sequence[int], more: Sequence[int], curves: Sequence[str] = CURVES
+    filters: Sequence[str],
+    particles: Sequence[int],
+    more: Sequence[int],
+    curves: Sequence[str] = CURVES,
 ) -> list[tuple[str, int]]:
     """List filters and particle counts, the baseline and its rival first; `curves` are the filters with more than `FEW`."""
     first = [f for f in (BASELINE, RIVAL) if f in filters]
     ordered = [*first, *(f for f in filters if f not in first)]
-    counts = {f: {n for n in particles if n <= FEW or f in curves} for f in ordered} | {BASELINE: {*particles, *more}}
+    counts = {f: {n for n in particles if n <= FEW or f in curves} for f in ordered} | {
+        BASELINE: {*particles, *more}
+    }
     return [(f, n) for f in ordered for n in sorted(counts[f])]
 
 
@@ -109,7 +137,11 @@ def break_even(ours: np.ndarray, base: np.ndarray) -> tuple[float, int, float, b
 
 def break_even_costs(name: str, table: pd.DataFrame) -> pd.DataFrame:
     """Tell for every herded filter of a scenario from which cost of the model on it gains at equal time."""
-    curves = {f: curve(rows) for f, rows in table.groupby("filter", sort=False) if f == BASELINE or herded(f)}
+    curves = {
+        f: curve(rows)
+        for f, rows in table.groupby("filter", sort=False)
+        if f == BASELINE or herded(f)
+    }
     base, rows = curves.pop(BASELINE), []
     for f, points in curves.items():
         if len(points) and len(base) > 1:
@@ -126,13 +158,17 @@ def own_filters(name: str, args) -> pd.DataFrame:
     runs = max(6, args.runs // 2 if shown.targets is not None else args.runs)
     table = measured(name, [(f, n) for f in names for n in args.own_particles], runs, np.inf, args)
     made = summarise(table, base)
-    return made.rename(columns={f"ratio{end}": f"to_{BASELINE}{end}" for end in ("", "_low", "_high")})
+    return made.rename(
+        columns={f"ratio{end}": f"to_{BASELINE}{end}" for end in ("", "_low", "_high")}
+    )
 
 
 def with_errors(made: pd.DataFrame) -> pd.DataFrame:
     """Add the columns `rms` and `median` of the error that a scenario is judged by."""
     error = next(
-        e for e in ("gospa", "reference_error", "rmse") if f"{e}_median" in made and made[f"{e}_median"].notna().any()
+        e
+        for e in ("gospa", "reference_error", "rmse")
+        if f"{e}_median" in made and made[f"{e}_median"].notna().any()
     )
     return made.assign(rms=made[error], median=made[f"{error}_median"])
 
@@ -155,13 +191,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
     one_target = [name for name, table in catalogue().items() if "tracker" not in table]
     options.add_argument("--filters", nargs="+", default=[*one_target, *VARIATIONS])
     options.add_argument("--particles", type=int, nargs="+", default=PARTICLES)
-    options.add_argument("--more", type=int, nargs="*", default=MORE_PARTICLES, help=f"counts of {BASELINE}")
-    options.add_argument("--curves", nargs="*", default=CURVES, help=f"filters that get more than {FEW} particles, too")
-    options.add_argument("--own-particles", type=int, nargs="+", default=OWN_PARTICLES, help=f"on {', '.join(OWN)}")
+    options.add_argument(
+        "--more", type=int, nargs="*", default=MORE_PARTICLES, help=f"counts of {BASELINE}"
+    )
+    options.add_argument(
+        "--curves",
+        nargs="*",
+        default=CURVES,
+        help=f"filters that get more than {FEW} particles, too",
+    )
+    options.add_argument(
+        "--own-particles", type=int, nargs="+", default=OWN_PARTICLES, help=f"on {', '.join(OWN)}"
+    )
     options.add_argument("--runs", type=int, default=12)
     options.add_argument("--budget-ms", type=float, default=25.0, help="longest time per step")
-    options.add_argument("--board", nargs="+", metavar="FILTER", help="make only rows of the board, of these filters")
-    options.add_argument("--board-date", default=f"{datetime.now(UTC):%Y-%m-%d}", help="date, or seed of the first model")
+    options.add_argument(
+        "--board", nargs="+", metavar="FILTER", help="make only rows of the board, of these filters"
+    )
+    options.add_argument(
+        "--board-date",
+        default=f"{datetime.now(UTC):%Y-%m-%d}",
+        help="date, or seed of the first model",
+    )
     options.add_argument("--board-models", type=int, default=200)
     args = options.parse_args(arguments)
     announce(args.seed)
@@ -188,7 +239,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         gains = pd.concat(costs) if costs else pd.DataFrame()
         if len(gains):
             save("break_even", gains, args.results, ["scenario", "filter"])
-            show(f"Cost of a model from which on the error is below {BASELINE}'s at equal time", gains)
+            show(
+                f"Cost of a model from which on the error is below {BASELINE}'s at equal time",
+                gains,
+            )
 
 
 if __name__ == "__main__":

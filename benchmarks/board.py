@@ -62,15 +62,35 @@ class BoardDefinition:
     models: int = 200  # of `RandomModel`; fewer are a trial
     runs: int = 2  # of each model
     particles: tuple[int, ...] = (50, 500)
-    ladder: tuple[int, ...] = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000)  # of bootstrap, for equal times
+    ladder: tuple[int, ...] = (
+        10,
+        20,
+        50,
+        100,
+        200,
+        500,
+        1000,
+        2000,
+        5000,
+    )  # of bootstrap, for equal times
     reference: Mapping[str, Any] = field(
-        default_factory=lambda: {"type": "exact-or-guided", "n": 32768, "repeats": 2, "filter": ["sqmc", "bootstrap"]}
+        default_factory=lambda: {
+            "type": "exact-or-guided",
+            "n": 32768,
+            "repeats": 2,
+            "filter": ["sqmc", "bootstrap"],
+        }
     )
-    divergence: Divergence = field(default_factory=lambda: Divergence(2.0, final_part=0.25, in_spreads=True))
+    divergence: Divergence = field(
+        default_factory=lambda: Divergence(2.0, final_part=0.25, in_spreads=True)
+    )
     first_seed: int = 10_000_000
     seeds_per_day: int = 1000
     least_error: float = 1e-3  # posterior standard deviations, or units of log-likelihood; smaller errors count as this
-    right_variance: tuple[float, float] = (0.8, 1.25)  # ratios of variances between these count as right
+    right_variance: tuple[float, float] = (
+        0.8,
+        1.25,
+    )  # ratios of variances between these count as right
 
 
 DEFINITION = BoardDefinition()
@@ -88,10 +108,14 @@ class _Entrant:
         built = self.build(model, n_particles, rng)
         check_methods("returned", built, "run")
         known = [key for key in ("dt", "controls") if takes_keyword(built.run, key)]
-        return SimpleNamespace(run=lambda z, **told: built.run(z, **{key: told[key] for key in known}))
+        return SimpleNamespace(
+            run=lambda z, **told: built.run(z, **{key: told[key] for key in known})
+        )
 
 
-def rows(entrants: Mapping[str, FilterFactory], models: int, seed: Any, particles: Any, **run: Any) -> list[pd.Series[Any]]:
+def rows(
+    entrants: Mapping[str, FilterFactory], models: int, seed: Any, particles: Any, **run: Any
+) -> list[pd.Series[Any]]:
     """Return the rows of filters that share one study, and so the runs of the baseline.
 
     `seed` is that of the first model, or a date, or None for today; `particles` 50, 500, or None for both; `run` what
@@ -101,21 +125,37 @@ def rows(entrants: Mapping[str, FilterFactory], models: int, seed: Any, particle
     """
     models = check_count("models", models, most=DEFINITION.seeds_per_day)
     first = first_seed(seed)
-    changes: Any = {key: getattr(DEFINITION, key) for key in ("runs", "particles", "reference", "divergence")}
+    changes: Any = {
+        key: getattr(DEFINITION, key) for key in ("runs", "particles", "reference", "divergence")
+    }
     scenario = replace(load_scenario("random"), name="board", **changes)
-    study = plan_study(scenario, {BASELINE: BASELINE, **entrants}, particles, models=models, first_model=first)
+    study = plan_study(
+        scenario, {BASELINE: BASELINE, **entrants}, particles, models=models, first_model=first
+    )
     for n in study.particles:
         one_of("particles", str(n), map(str, DEFINITION.particles))
-    study = replace(study, more={BASELINE: [n for n in DEFINITION.ladder if n not in study.particles]})
+    study = replace(
+        study, more={BASELINE: [n for n in DEFINITION.ladder if n not in study.particles]}
+    )
     if run["progress"]:
         workers = check_count("workers", run["workers"])
         time = f"about {max(1, models * SECONDS / workers / 60):.0f} min with {workers} workers"
-        say(f"board {DEFINITION.version}: {DEFINITION.runs} runs of each of {models} models from seed {first}, {time}")
+        say(
+            f"board {DEFINITION.version}: {DEFINITION.runs} runs of each of {models} models from seed {first}, {time}"
+        )
     runs = run_study(study, **run).runs
-    about = {"board": DEFINITION.version, "herdfilter": __version__, "date": f"{datetime.now(UTC):%Y-%m-%d}", "seed": first}
+    about = {
+        "board": DEFINITION.version,
+        "herdfilter": __version__,
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "seed": first,
+    }
     about |= {"models": models, "trial": models < DEFINITION.models}
     about |= {"machine": f"{machine()['processor']}, {machine()['cores']} cores"}
-    return [pd.Series({"filter": name} | about | numbers(runs, name, study.particles), name=name) for name in entrants]
+    return [
+        pd.Series({"filter": name} | about | numbers(runs, name, study.particles), name=name)
+        for name in entrants
+    ]
 
 
 def entrant(filter: Any) -> tuple[str, FilterFactory]:  # noqa: A002
@@ -151,9 +191,14 @@ def first_seed(seed: Any) -> int:
         try:
             seed = int(seed) if seed.isdecimal() else date.fromisoformat(seed)
         except ValueError:
-            raise ValueError(f"seed: expected a date such as 2026-11-27, or an integer, got {short_repr(seed)}") from None
+            raise ValueError(
+                f"seed: expected a date such as 2026-11-27, or an integer, got {short_repr(seed)}"
+            ) from None
     if seed is None or isinstance(seed, date):
-        return DEFINITION.first_seed + DEFINITION.seeds_per_day * (seed or datetime.now(UTC)).toordinal()
+        return (
+            DEFINITION.first_seed
+            + DEFINITION.seeds_per_day * (seed or datetime.now(UTC)).toordinal()
+        )
     return check_count("seed", seed, minimum=0, most=None)
 
 
@@ -167,32 +212,54 @@ def numbers(runs: pd.DataFrame, name: str, particles: Iterable[int]) -> dict[str
     runs = runs.assign(
         failed=failed,
         lost=failed | runs["diverged"].astype(bool),
-        raw=(runs["reference_error_sd"] ** 2).mask(failed & runs["reference_uncertainty"].notna(), np.inf),
+        raw=(runs["reference_error_sd"] ** 2).mask(
+            failed & runs["reference_uncertainty"].notna(), np.inf
+        ),
         reference=runs["reference_uncertainty"] ** 2,
         log_likelihood=runs["log_likelihood_error"] ** 2,
         time=runs["ms_per_step"],
     )
-    kinds = dict.fromkeys(("raw", "reference", "log_likelihood"), "mean") | {"variance_ratio": "median", "failed": "sum"}
+    kinds = dict.fromkeys(("raw", "reference", "log_likelihood"), "mean") | {
+        "variance_ratio": "median",
+        "failed": "sum",
+    }
     kinds["time"] = "min"  # what else the machine does only adds to it
     models: Any = runs.groupby(["filter", "n_particles", "model"]).agg(kinds)
     models["uncertain"] = ~(models["reference"] <= models["raw"] / 2)
     models["error"] = np.maximum(models["raw"] - models["reference"], models["raw"] / 2)
     for column in ("raw", "log_likelihood", "error"):
         models[column] = np.sqrt(models[column]).clip(lower=DEFINITION.least_error)
-    lost = runs.pivot(index=["model", "run"], columns=["filter", "n_particles"], values="lost").astype(bool)
+    lost = runs.pivot(
+        index=["model", "run"], columns=["filter", "n_particles"], values="lost"
+    ).astype(bool)
     row, (low, high) = dict[str, float](), DEFINITION.right_variance
     for n in particles:
         own, base = models.loc[name, n], models.loc[BASELINE, n]
-        row |= {f"compared_{n}": int(np.isfinite(own["error"]).sum()), f"failures_{n}": int(own["failed"].sum())}
+        row |= {
+            f"compared_{n}": int(np.isfinite(own["error"]).sum()),
+            f"failures_{n}": int(own["failed"].sum()),
+        }
         own, base = (one[np.isfinite(base["error"])] for one in (own, base))
-        equal = [in_time(ms, models.loc[BASELINE].xs(model, level="model")) for model, ms in own["time"].items()]
-        own, base = own.assign(equal_time=own["error"]), base.assign(equal_time=[error for _, error in equal])
+        equal = [
+            in_time(ms, models.loc[BASELINE].xs(model, level="model"))
+            for model, ms in own["time"].items()
+        ]
+        own, base = (
+            own.assign(equal_time=own["error"]),
+            base.assign(equal_time=[error for _, error in equal]),
+        )
         for key in ("error", "equal_time", "raw", "time", "log_likelihood"):
             ratios = paired_ratios(own[key].to_numpy(), base[key].to_numpy())
             row |= geometric_mean(f"{key}_{n}", ratios[~np.isnan(ratios)])
-        row[f"beyond_{n}"] = of(np.mean, np.array([count > DEFINITION.ladder[-1] for count, _ in equal]))
-        row[f"variance_right_{n}"] = of(np.mean, own["variance_ratio"].dropna().between(low, high).to_numpy())
-        row[f"lost_{n}"] = float((lost[name, n] & ~lost[BASELINE, n]).groupby(level="model").any().mean())
+        row[f"beyond_{n}"] = of(
+            np.mean, np.array([count > DEFINITION.ladder[-1] for count, _ in equal])
+        )
+        row[f"variance_right_{n}"] = of(
+            np.mean, own["variance_ratio"].dropna().between(low, high).to_numpy()
+        )
+        row[f"lost_{n}"] = float(
+            (lost[name, n] & ~lost[BASELINE, n]).groupby(level="model").any().mean()
+        )
         row[f"uncertain_{n}"] = float((own["uncertain"] | base["uncertain"]).mean())
     return row
 
@@ -203,12 +270,19 @@ def in_time(time: float, ladder: pd.DataFrame) -> tuple[float, float]:
     The time is a line over the count, fitted with relative residuals; the number is not below the smallest count. Between
     two counts log error is linear in log n, and beyond the largest it falls with the root of n.
     """
-    counts, times, errors = ladder.loc[np.isfinite(ladder["error"]), ["time", "error"]].reset_index().to_numpy(float).T
+    counts, times, errors = (
+        ladder.loc[np.isfinite(ladder["error"]), ["time", "error"]].reset_index().to_numpy(float).T
+    )
     if not len(counts):
         return np.nan, np.nan
     overhead, each = nnls(np.column_stack([1 / times, counts / times]), np.ones(len(times)))[0]
-    n = float(np.fmax((time - overhead) / max(each, 1e-6 * overhead), counts[0]))  # without a time, of a failed filter, too
-    return n, float(np.exp(np.interp(np.log(n), np.log(counts), np.log(errors))) * min(1.0, np.sqrt(counts[-1] / n)))
+    n = float(
+        np.fmax((time - overhead) / max(each, 1e-6 * overhead), counts[0])
+    )  # without a time, of a failed filter, too
+    return n, float(
+        np.exp(np.interp(np.log(n), np.log(counts), np.log(errors)))
+        * min(1.0, np.sqrt(counts[-1] / n))
+    )
 
 
 def table_of(row: pd.Series[Any], counts: Sequence[int]) -> list[str]:
@@ -223,25 +297,43 @@ def table_of(row: pd.Series[Any], counts: Sequence[int]) -> list[str]:
     title = f"{row['filter']} on the board, version {row['board']}: {row['models']} models from seed {row['seed']}"
     table = [[label, *(cell(f"{name}_{n}") for n in counts)] for name, label in LINES.items()]
     next_step = "To enter it, send row and code as a pull request: the page The board says how."
-    end = f"This is a trial; a row of the board has {DEFINITION.models} models." if row["trial"] else next_step
+    end = (
+        f"This is a trial; a row of the board has {DEFINITION.models} models."
+        if row["trial"]
+        else next_step
+    )
     return [title, "", *in_blocks(["", *(f"n = {n}" for n in counts)], table), "", end]
 
 
 def add_to(path: Path, row: pd.Series[Any]) -> None:
     """Add a row to a file."""
-    rounded = pd.DataFrame([row]).map(lambda value: float(f"{value:.4g}") if isinstance(value, float) else value)
-    pd.concat([pd.read_csv(path), rounded] if path.exists() else [rounded]).to_csv(path, index=False)
+    rounded = pd.DataFrame([row]).map(
+        lambda value: float(f"{value:.4g}") if isinstance(value, float) else value
+    )
+    pd.concat([pd.read_csv(path), rounded] if path.exists() else [rounded]).to_csv(
+        path, index=False
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     options.add_argument("filter")
-    options.add_argument("--models", type=int, default=DEFINITION.models, help="random models; fewer are a trial")
+    options.add_argument(
+        "--models", type=int, default=DEFINITION.models, help="random models; fewer are a trial"
+    )
     options.add_argument("--seed", help="a date, or the seed of the first model; by default today")
     options.add_argument("--particles", type=int, nargs="+", default=DEFINITION.particles)
     options.add_argument("--workers", type=int, default=cpu_count())
-    options.add_argument("--out", type=Path, help="folder for board.csv, and a store that keeps each run at once")
-    options.add_argument("--resume", action="store_true", help="continue the row in --out, with more --models if you like")
+    options.add_argument(
+        "--out", type=Path, help="folder for board.csv, and a store that keeps each run at once"
+    )
+    options.add_argument(
+        "--resume",
+        action="store_true",
+        help="continue the row in --out, with more --models if you like",
+    )
     args = options.parse_args(arguments)
     run = {"workers": args.workers, "progress": True, "resume": args.resume, "store": None}
     if args.out is not None:

@@ -147,7 +147,9 @@ class Statements:
             made: list[tuple[int, str, dict[str, Any]]] = []
             result = self.run(k, partial(_noted, made))
             if not finite(result):
-                raise ValueError(f"the valid call {k + 1} gives numbers that are not finite: {result}")
+                raise ValueError(
+                    f"the valid call {k + 1} gives numbers that are not finite: {result}"
+                )
             for place, name, replaced in made:
                 once = name if name.startswith("herdfilter") else f"{name} {k}"
                 for parameter, value in replaced.items():
@@ -203,7 +205,9 @@ def _replaced(function: Any, arguments: tuple, given: dict[str, Any]) -> dict[st
     """Return the parameters of a function of ours that are not given by position, and their valid values."""
     if not function.__module__.startswith(("herdfilter", "valid_calls")):
         return {}
-    named = [p for p in inspect.signature(function).parameters.values() if p.kind in (1, 3)][len(arguments) :]
+    named = [p for p in inspect.signature(function).parameters.values() if p.kind in (1, 3)][
+        len(arguments) :
+    ]
     return {p.name: p.default for p in named if p.default is not p.empty} | given
 
 
@@ -235,7 +239,11 @@ def _class_of(error: Exception, parameter: str) -> str:
         return "raw error"
     if "\n" in text.strip():
         return "several lines"
-    return "refused" if re.search(rf"(?<![a-z]){parameter.rstrip('s')}", text, re.I) else "refused for another"
+    return (
+        "refused"
+        if re.search(rf"(?<![a-z]){parameter.rstrip('s')}", text, re.I)
+        else "refused for another"
+    )
 
 
 def finite(result: Any, depth: int = 4) -> bool:
@@ -245,8 +253,12 @@ def finite(result: Any, depth: int = 4) -> bool:
     if isinstance(result, float | complex | np.number):
         return bool(np.isfinite(result) or result == -np.inf)
     if isinstance(result, np.ndarray):
-        return result.dtype.kind not in "fc" or bool((np.isfinite(result) | (result == -np.inf)).all())
-    if isinstance(result, hf.MaximumLikelihood):  # of a flat or rough one there are no standard errors
+        return result.dtype.kind not in "fc" or bool(
+            (np.isfinite(result) | (result == -np.inf)).all()
+        )
+    if isinstance(
+        result, hf.MaximumLikelihood
+    ):  # of a flat or rough one there are no standard errors
         return finite([result.theta, result.log_likelihood])
     if depth == 0 or isinstance(result, str | type | pd.DataFrame) or inspect.isroutine(result):
         return True
@@ -256,14 +268,19 @@ def finite(result: Any, depth: int = 4) -> bool:
         return finite(list(result.values()), depth)
     if isinstance(result, list | tuple | set):
         return all(finite(part, depth - 1) for part in result)
-    names = {*getattr(result, "__dict__", ()), *getattr(type(result), "__slots__", ())} - {"ess", "distinct_ancestors"}
+    names = {*getattr(result, "__dict__", ()), *getattr(type(result), "__slots__", ())} - {
+        "ess",
+        "distinct_ancestors",
+    }
     parts = [getattr(result, name, None) for name in sorted(names)]
     if isinstance(result, hf.ParticleFilter | hf.filters.kalman.KalmanFilter):
         parts += [result.mean, result.covariance]
     return finite(parts, depth)
 
 
-def measured(statements: int | None = None, most: int | None = None, seed: int = 0, apart: bool = True) -> pd.DataFrame:
+def measured(
+    statements: int | None = None, most: int | None = None, seed: int = 0, apart: bool = True
+) -> pd.DataFrame:
     """Return a row for each odd call, of all valid calls or of so many by chance, and of those at `most` so many.
 
     Each is made in a process apart, which may hang or crash, or else in this one.
@@ -275,7 +292,13 @@ def measured(statements: int | None = None, most: int | None = None, seed: int =
     with tempfile.TemporaryDirectory() as folder:
         found = list(_apart(valid, odd, folder) if apart else map(partial(_quiet, valid), odd))
     rows = [
-        (call.name.split(".")[1].replace("steps", "models"), call.name, call.parameter, call.value, *outcome)
+        (
+            call.name.split(".")[1].replace("steps", "models"),
+            call.name,
+            call.parameter,
+            call.value,
+            *outcome,
+        )
         for call, outcome in zip(odd, found, strict=True)
     ]
     return pd.DataFrame(rows, columns=COLUMNS)
@@ -316,7 +339,9 @@ def _work(statements: Statements, calls: list[Call], sending: Any, folder: str) 
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MEMORY,) * 2)
     for odd in calls:
-        signal.setitimer(signal.ITIMER_PROF, SECONDS)  # its signal ends the process, compiled loops included
+        signal.setitimer(
+            signal.ITIMER_PROF, SECONDS
+        )  # its signal ends the process, compiled loops included
         outcome = _quiet(statements, odd)
         signal.setitimer(signal.ITIMER_PROF, 0)
         sending.send((outcome[0], outcome[1][:500]))

@@ -67,7 +67,9 @@ def predicted_sd(model: hf.models.LinearGaussian = MOVING) -> float:
     return float(np.sqrt(covariance[0, 0]))
 
 
-def simulated(seed: int, in_gate: float, sd: float, motion: object = MOVING, detected: object = None) -> tuple:
+def simulated(
+    seed: int, in_gate: float, sd: float, motion: object = MOVING, detected: object = None
+) -> tuple:
     """Truth, scans and the density of clutter of a run; P_D may be a function of states."""
     rng = np.random.default_rng(seed)
     truth, detections = hf.simulate(motion, STEPS, rng)
@@ -86,14 +88,18 @@ def run(seed: int, in_gate: float, name: str, n: int, sd: float) -> tuple[float,
     return error(truth, scans, hf.models.WithClutter(MOVING, DETECTED, density), seed, name, n)
 
 
-def error(truth: np.ndarray, scans: list[np.ndarray], model: object, seed: int, name: str, n: int) -> tuple[float, float]:
+def error(
+    truth: np.ndarray, scans: list[np.ndarray], model: object, seed: int, name: str, n: int
+) -> tuple[float, float]:
     """RMSE of the position over the last quarter, and the log-likelihood."""
     result = hf.make_filter(name, model, n, rng=seed).run(scans)
     squared = ((result.means[:, [0, 2]] - truth[:, [0, 2]]) ** 2).sum(axis=1)
     return float(np.sqrt(squared[-(STEPS // 4) :].mean())), float(result.log_likelihood)
 
 
-def hidden_run(seed: int, in_gate: float, name: str, n: int, sd: float, told: float | None) -> tuple[float, float]:
+def hidden_run(
+    seed: int, in_gate: float, name: str, n: int, sd: float, told: float | None
+) -> tuple[float, float]:
     """RMSE and log-likelihood of a run behind the shadow, with P_D `told`; None for the function."""
     truth, scans, density = simulated(seed, in_gate, sd, STEADY, outside_shadow)
     model = hf.models.WithClutter(STEADY, outside_shadow if told is None else told, density)
@@ -103,13 +109,22 @@ def hidden_run(seed: int, in_gate: float, name: str, n: int, sd: float, told: fl
 def hidden(in_gate: float, name: str, n: int, runs: int, seed: int, workers: int) -> pd.DataFrame:
     """Three rows: how many tracks a filter loses in a shadow, given P_D as a function, as a number, and as its mean."""
     sd, rows, seeds = predicted_sd(STEADY), [], range(CLAIMS + seed, CLAIMS + seed + runs)
-    share = float(np.mean([outside_shadow(hf.simulate(STEADY, STEPS, one)[0]) for one in range(100)]))
+    share = float(
+        np.mean([outside_shadow(hf.simulate(STEADY, STEPS, one)[0]) for one in range(100)])
+    )
     for told, value in (("function", None), ("number", DETECTED), ("mean", share)):
         one = delayed(partial(hidden_run, in_gate=in_gate, name=name, n=n, sd=sd, told=value))
         out = np.array(Parallel(n_jobs=workers)(one(k) for k in seeds))
         fewer = int((out[:, 0] > LOST * sd).sum())
         interval = binomtest(fewer, runs).proportion_ci(method="wilson")
-        row = {"in_gate": in_gate, "filter": name, "n": n, "detection": told, "runs": runs, "lost": fewer}
+        row = {
+            "in_gate": in_gate,
+            "filter": name,
+            "n": n,
+            "detection": told,
+            "runs": runs,
+            "lost": fewer,
+        }
         row |= {"lost_low": runs * interval.low, "lost_high": runs * interval.high}
         rows.append(row | {"rmse_median": np.median(out[:, 0]), "log_likelihood": out[:, 1].mean()})
     table = pd.DataFrame(rows)

@@ -35,7 +35,9 @@ WHERE = ("--data", "--results", "--stores", "--workers", "--environments")
 
 def parser(text: str | None) -> argparse.ArgumentParser:
     """Return a parser that shows a script's docstring, with the options that all scripts have."""
-    made = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made = argparse.ArgumentParser(
+        description=text, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     made.add_argument("--results", type=Path, default=RESULTS, help="folder of the results files")
     made.add_argument("--seed", type=int, default=0)
     return made
@@ -69,7 +71,9 @@ def stamp(name: str, folder: Path, command: str) -> None:
     values = (name, __version__, f"{datetime.now(UTC):%Y-%m-%d}", machine, command, _digest(name))
     note = pd.DataFrame([dict(zip(MEASURED, values, strict=True))])
     with held(folder):
-        write(folder / "measured.csv", _merged(measured(folder), note, ["table"]).sort_values("table"))
+        write(
+            folder / "measured.csv", _merged(measured(folder), note, ["table"]).sort_values("table")
+        )
 
 
 @contextmanager
@@ -96,7 +100,11 @@ def current(name: str, folder: Path) -> pd.DataFrame:
 def measured(folder: Path) -> pd.DataFrame:
     """Return what `measured.csv` says of each results file: the columns of `MEASURED`, all of them text."""
     path = folder / "measured.csv"
-    return pd.read_csv(path, dtype=str, keep_default_na=False) if path.is_file() else pd.DataFrame(columns=MEASURED)
+    return (
+        pd.read_csv(path, dtype=str, keep_default_na=False)
+        if path.is_file()
+        else pd.DataFrame(columns=MEASURED)
+    )
 
 
 def _digest(name: str) -> str:
@@ -146,7 +154,9 @@ def write(path: Path, table: pd.DataFrame) -> None:
     part.replace(path)
 
 
-def particle_mixture(dim: int, components: int, modes: int, rng: np.random.Generator) -> GaussianMixture:
+def particle_mixture(
+    dim: int, components: int, modes: int, rng: np.random.Generator
+) -> GaussianMixture:
     """Return what a filter herds from: particles of a Gaussian or a two-mode posterior, random weights, one covariance.
 
     The modes, of weights 0.6 and 0.4, are unit Gaussians six apart; the shared covariance has standard deviation 0.3.
@@ -192,14 +202,19 @@ def announce(seed: int | None = None) -> None:
     """Print the command, the seed, and the machine."""
     print("$ python", *sys.argv)
     versions = ", ".join(f"{m.__name__} {m.__version__}" for m in (np, numba, scipy))
-    print(f"{'' if seed is None else f'seed {seed}; '}{os.cpu_count()} cores, {_processor()}; ", end="")
+    print(
+        f"{'' if seed is None else f'seed {seed}; '}{os.cpu_count()} cores, {_processor()}; ",
+        end="",
+    )
     print(f"python {platform.python_version()}, {versions}", flush=True)
 
 
 def _processor() -> str:
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+            return next(
+                line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")
+            )
     except (OSError, StopIteration):
         return platform.processor() or platform.machine()
 

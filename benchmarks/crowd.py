@@ -44,7 +44,9 @@ def measured(args: argparse.Namespace) -> pd.DataFrame:
     """
     rows = []
     for tracks in (5,) if args.quick else (25, 100):
-        model, starts, scans = crowd(tracks, 3 if args.quick else 12, np.random.default_rng(args.seed))
+        model, starts, scans = crowd(
+            tracks, 3 if args.quick else 12, np.random.default_rng(args.seed)
+        )
         for name, association in TRACKERS[: 2 if args.quick else None]:
             tracker = partial(
                 LMBTracker,
@@ -55,26 +57,38 @@ def measured(args: argparse.Namespace) -> pd.DataFrame:
                 rng=1,
                 initial=starts,
             )
-            runs = [[stepped(tracker(**alone), scans)[1:] for alone in ALONE.get(name, [{}])] for _ in range(3)]
+            runs = [
+                [stepped(tracker(**alone), scans)[1:] for alone in ALONE.get(name, [{}])]
+                for _ in range(3)
+            ]
             times, *listed = np.median(runs, axis=0)
             tracemalloc.start()
             before = tracemalloc.get_traced_memory()[0]
             stepped(tracker(), scans)
             most = tracemalloc.get_traced_memory()[1] - before
             tracemalloc.stop()
-            row = {"filter": name, "association": association, "tracks": tracks, "detections": 2 * tracks}
+            row = {
+                "filter": name,
+                "association": association,
+                "tracks": tracks,
+                "detections": 2 * tracks,
+            }
             ratio = {"ratio": np.median(times) / np.median(listed[0]) if listed else np.nan}
             rows.append(row | {"ms": 1e3 * np.median(times)} | ratio | {"MB": most / 1e6})
     return pd.DataFrame(rows)
 
 
-def crowd(tracks: int, steps: int, rng: np.random.Generator) -> tuple[WithClutter, list[Birth], list[np.ndarray]]:
+def crowd(
+    tracks: int, steps: int, rng: np.random.Generator
+) -> tuple[WithClutter, list[Birth], list[np.ndarray]]:
     """Return a model, where its targets start, and scans of twice as many detections as there are targets."""
     one, none = np.eye(2), np.zeros((2, 2))
     push = np.vstack([0.5 * one, one])
     turn = np.block([[one, one], [none, one]])
     half = 0.5 * SPACING * np.sqrt(tracks)
-    walk = LinearGaussian(turn, np.hstack([one, none]), 25 * push @ push.T, 100 * one, np.zeros(4), 100 * np.eye(4))
+    walk = LinearGaussian(
+        turn, np.hstack([one, none]), 25 * push @ push.T, 100 * one, np.zeros(4), 100 * np.eye(4)
+    )
     x = np.hstack([rng.uniform(-half, half, (tracks, 2)), rng.normal(0, 10, (tracks, 2))])
     starts = [Birth(0.99, GaussianMixture([1.0], [mean], 100 * np.eye(4))) for mean in x]
     scans = []

@@ -29,13 +29,33 @@ NO_NUMBERS = (CHECKS, "_repr", "_version", "by_name", "pictures", "plotting", "t
 """Modules of the package that decide no number."""
 CAUGHT = ("filters.grid",)
 """Modules whose refusals decide numbers: a reference that the grid refuses is made with particles."""
-REFUSALS = ("FileNotFoundError", "ImportError", "NotImplementedError", "OSError", "RuntimeError", "TypeError", "ValueError")
+REFUSALS = (
+    "FileNotFoundError",
+    "ImportError",
+    "NotImplementedError",
+    "OSError",
+    "RuntimeError",
+    "TypeError",
+    "ValueError",
+)
 """Exceptions that end a call. Others may steer: a missing attribute chooses another way."""
 WORDS = ("warnings.warn", "_log.debug", "_log.info", "_log.warning")
 """Calls that only say something."""
 REFUSING = ("check_", "require", "prefix_errors")
 """Beginnings of the names of functions that check what they are given, wherever they are defined."""
-HARMLESS = {"len", "sorted", "str", "repr", "type", "list", "tuple", "set", "join", "short_repr", "tolist"}
+HARMLESS = {
+    "len",
+    "sorted",
+    "str",
+    "repr",
+    "type",
+    "list",
+    "tuple",
+    "set",
+    "join",
+    "short_repr",
+    "tolist",
+}
 """Functions that change nothing: what they return is left out where nothing computes with it."""
 
 
@@ -72,14 +92,22 @@ def read(path: Path, refusals: bool = False) -> tuple[str, frozenset[str]]:
             named = {alias.name: ".".join([*base, alias.name]) for alias in node.names}
             found |= {inner if inner in modules() else ".".join(base) for inner in named.values()}
         elif isinstance(node, ast.Import):
-            found |= {alias.name.partition(".")[2] for alias in node.names if alias.name.startswith(f"{PACKAGE}.")}
+            found |= {
+                alias.name.partition(".")[2]
+                for alias in node.names
+                if alias.name.startswith(f"{PACKAGE}.")
+            }
     return _written(tree), frozenset(found - {""})
 
 
 def _written(node: Any) -> str:
     """Write a tree as every version of Python does: without places, and without what is empty."""
     if isinstance(node, ast.AST):
-        fields = (f"{name}={_written(value)}" for name, value in ast.iter_fields(node) if value not in (None, []))
+        fields = (
+            f"{name}={_written(value)}"
+            for name, value in ast.iter_fields(node)
+            if value not in (None, [])
+        )
         return f"{type(node).__name__}({','.join(fields)})"
     return f"[{','.join(map(_written, node))}]" if isinstance(node, list) else repr(node)
 
@@ -100,7 +128,8 @@ class Computing:
         self.refusing = {  # functions that return at most what they are given
             alias.asname or alias.name
             for node in _parts(tree)
-            if isinstance(node, ast.ImportFrom) and (node.module or "").removeprefix(f"{PACKAGE}.") in NO_NUMBERS
+            if isinstance(node, ast.ImportFrom)
+            and (node.module or "").removeprefix(f"{PACKAGE}.") in NO_NUMBERS
             for alias in node.names
         }
         for node in _parts(tree):
@@ -132,10 +161,16 @@ class Computing:
             for name, block in _blocks(node):
                 setattr(node, name, self._block(block))
             handlers = getattr(node, "handlers", [])
-            raising = all(handler.body and isinstance(handler.body[-1], ast.Raise) for handler in handlers)
+            raising = all(
+                handler.body and isinstance(handler.body[-1], ast.Raise) for handler in handlers
+            )
             for handler in handlers:
                 handler.body = self._block(handler.body)
-            raising &= isinstance(node, ast.Try) and not node.finalbody and not any(handler.body for handler in handlers)
+            raising &= (
+                isinstance(node, ast.Try)
+                and not node.finalbody
+                and not any(handler.body for handler in handlers)
+            )
             if raising:
                 kept += node.body + node.orelse  # an error is raised in other words
             elif not self._says_only(node):
@@ -151,7 +186,9 @@ class Computing:
             return not node.names
         if isinstance(node, ast.Expr):
             if isinstance(node.value, ast.Call):
-                return ast.unparse(node.value.func) in WORDS or (not self.refusals and self._refuses(node.value.func))
+                return ast.unparse(node.value.func) in WORDS or (
+                    not self.refusals and self._refuses(node.value.func)
+                )
             return isinstance(node.value, ast.Constant)
         if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
             return True
@@ -167,7 +204,9 @@ class Computing:
     def _refuses(self, function: ast.expr) -> bool:
         """Whether a function does no more than refuse what it is given, or return it."""
         name = getattr(function, "id", getattr(function, "attr", ""))
-        return name.startswith(REFUSING) or (isinstance(function, ast.Name) and name in self.refusing)
+        return name.startswith(REFUSING) or (
+            isinstance(function, ast.Name) and name in self.refusing
+        )
 
     def _forget_unused(self, function: ast.AST) -> None:
         """Leave out what a function keeps under a name that it does not look at."""
@@ -184,7 +223,9 @@ class Computing:
         looked_at = {node.id for node in _parts(self.tree) if isinstance(node, ast.Name)}
         for node in _statements(self.tree):
             if isinstance(node, (ast.Import, ast.ImportFrom)):
-                node.names = [a for a in node.names if (a.asname or a.name).split(".")[0] in looked_at]
+                node.names = [
+                    a for a in node.names if (a.asname or a.name).split(".")[0] in looked_at
+                ]
         self.tree.body = self._block(self.tree.body)
 
 
@@ -204,7 +245,10 @@ def _parts(node: ast.AST) -> Iterator[ast.AST]:
 
 def _statements(node: ast.AST) -> Iterator[ast.stmt]:
     """Yield the statements below a node."""
-    for _, block in [*_blocks(node), *(pair for handler in getattr(node, "handlers", ()) for pair in _blocks(handler))]:
+    for _, block in [
+        *_blocks(node),
+        *(pair for handler in getattr(node, "handlers", ()) for pair in _blocks(handler)),
+    ]:
         for statement in block:
             yield statement
             yield from _statements(statement)
@@ -240,7 +284,9 @@ def needed(measures: Iterable[str]) -> list[Path]:
         inside = [m for m in modules() if m == name or m.startswith(f"{name}.")]
         outside = [ROOT / name] if (ROOT / name).is_file() else sorted((ROOT / name).glob("*.*"))
         if not inside + outside:
-            raise ValueError(f"measures: expected modules of {PACKAGE}, or files of the project, got {name!r}")
+            raise ValueError(
+                f"measures: expected modules of {PACKAGE}, or files of the project, got {name!r}"
+            )
         pending += inside
         files |= set(outside)
     while pending:
@@ -248,7 +294,9 @@ def needed(measures: Iterable[str]) -> list[Path]:
         if name not in reached:
             reached.add(name)
             pending += [
-                found for found in read(modules()[name], CHECKS in measures)[1] if found.split(".")[0] not in NO_NUMBERS
+                found
+                for found in read(modules()[name], CHECKS in measures)[1]
+                if found.split(".")[0] not in NO_NUMBERS
             ]
     return sorted(files | {modules()[name] for name in reached})
 
@@ -258,5 +306,7 @@ def digest(*measures: str) -> str:
     """Return twelve hexadecimal digits that change when the measured code does."""
     text = hashlib.sha256()
     for path in needed(measures):
-        text.update(f"{path.relative_to(ROOT).as_posix()}\n{read(path, CHECKS in measures)[0]}\n".encode())
+        text.update(
+            f"{path.relative_to(ROOT).as_posix()}\n{read(path, CHECKS in measures)[0]}\n".encode()
+        )
     return text.hexdigest()[:12]

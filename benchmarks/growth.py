@@ -33,7 +33,9 @@ def measured(args: argparse.Namespace) -> pd.DataFrame:
     rows = []
     for name in SAMPLERS:
         for bandwidth in BANDWIDTHS[-1:] if args.quick else BANDWIDTHS:
-            rows += series(name, bandwidth, min(args.largest, 300 if args.quick else SIZES[-1]), args)
+            rows += series(
+                name, bandwidth, min(args.largest, 300 if args.quick else SIZES[-1]), args
+            )
     table = pd.DataFrame(rows)
     for key, part in table.groupby(["sampler", "bandwidth"], sort=False):
         slope, low, high = exponent(part["n"], part["seconds"])
@@ -50,14 +52,18 @@ def series(name: str, bandwidth: str, largest: int, args: argparse.Namespace) ->
             slope = max(np.diff(np.log(seconds))[0] / np.diff(np.log(sizes))[0], 1.0)
             if seconds[-1] * (n / sizes[-1]) ** slope > args.patience:
                 break
-        rows.append({"sampler": name, "bandwidth": bandwidth, "n": n} | fresh(name, bandwidth, n, args.seed))
+        rows.append(
+            {"sampler": name, "bandwidth": bandwidth, "n": n} | fresh(name, bandwidth, n, args.seed)
+        )
     return rows
 
 
 def fresh(name: str, bandwidth: str, n: int, seed: int) -> dict[str, float]:
     """Run one size in a process of its own."""
     job = json.dumps([name, bandwidth, n, seed])
-    done = subprocess.run([sys.executable, __file__, job], env=os.environ, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, __file__, job], env=os.environ, capture_output=True, text=True
+    )
     if done.returncode:
         raise RuntimeError(f"{name}, n = {n}:\n{done.stderr}")
     return json.loads(done.stdout)

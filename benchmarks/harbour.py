@@ -32,7 +32,9 @@ def sensors(folder: Path | None) -> pd.DataFrame:
             both = {"delay": known.delay, "sd": known.sd, "detected": known.detection_probability}
             both |= {"clutter": known.clutter_density, "used_in": used_in}
             seen = [sightings(data, sensor, vessel) for vessel in (1, 2)]
-            rows.append({"recording": recording, "sensor": sensor, "vessel": "both"} | offsets(*seen) | both)
+            rows.append(
+                {"recording": recording, "sensor": sensor, "vessel": "both"} | offsets(*seen) | both
+            )
             rows += [
                 {"recording": recording, "sensor": sensor, "vessel": str(vessel)} | offsets(one)
                 for vessel, one in enumerate(seen, start=1)
@@ -42,7 +44,9 @@ def sensors(folder: Path | None) -> pd.DataFrame:
 
 def offsets(*seen: Sightings) -> dict[str, float]:
     """Share of scans with a detection, and the mean of the nearest ones from the antenna, along two directions."""
-    error, velocity, sight = (np.concatenate([getattr(one, name) for one in seen]) for name in _FIELDS)
+    error, velocity, sight = (
+        np.concatenate([getattr(one, name) for one in seen]) for name in _FIELDS
+    )
     found = np.isfinite(error[:, 0])
     means = {}
     for name, direction in (("ahead", velocity), ("away", sight)):
@@ -63,11 +67,19 @@ def filters(args: argparse.Namespace) -> pd.DataFrame:
         for vessel in (1, 2):
             told = {"recording": recording, "constants_from": other, "vessel": vessel}
             one = replace(scenario, data={"type": scenario.data["type"]} | told)
-            table = hf.compare(one, runs=args.runs, seed=args.seed, workers=args.workers, data=args.data)
+            table = hf.compare(
+                one, runs=args.runs, seed=args.seed, workers=args.workers, data=args.data
+            )
             for (name, n), runs in table.groupby(["filter", "n_particles"], sort=False):
                 fine = runs[~runs["diverged"].astype(bool)]
                 rows.append(
-                    {"recording": recording, "vessel": vessel, "filter": name, "n": n, "runs": len(runs)}
+                    {
+                        "recording": recording,
+                        "vessel": vessel,
+                        "filter": name,
+                        "n": n,
+                        "runs": len(runs),
+                    }
                     | {"lost": runs["diverged"].mean(), "rmse": fine["rmse"].median()}
                     | {"anees": fine["anees"].median(), "ms": runs["ms_per_step"].median()}
                 )
@@ -82,7 +94,9 @@ def trackers(args: argparse.Namespace) -> pd.DataFrame:
         for by in (["radar"], ["radar", "lidar"]):
             told = {"recording": recording, "constants_from": other, "sensors": by}
             one = replace(scenario, data={**(scenario.data or {}), **told})
-            table = hf.compare(one, runs=args.runs, seed=args.seed, workers=args.workers, data=args.data)
+            table = hf.compare(
+                one, runs=args.runs, seed=args.seed, workers=args.workers, data=args.data
+            )
             for (name, n), runs in table.groupby(["filter", "n_particles"], sort=False):
                 row = {
                     "recording": recording,

@@ -36,12 +36,24 @@ def decomposed(folder: Path | None) -> pd.DataFrame:
     for recording, other in RECORDINGS.items():
         told = {key: value for key, value in scenario.data.items() if key != "type"}
         harbour = load_harbour(folder, **told | {"recording": recording, "constants_from": other})
-        own = own_detections(replace(load_autoferry(folder, recording, ["radar"]), scans=harbour.scans))
+        own = own_detections(
+            replace(load_autoferry(folder, recording, ["radar"]), scans=harbour.scans)
+        )
         cutoff = scenario.targets.cutoff
-        around = [near(x[:, :2], z, cutoff).sum(axis=1) for x, z in zip(harbour.truth, harbour.scans, strict=True)]
-        shared = {"recording": recording, "vessels": own.shape[0] * 2, "two_detections": (np.array(around) > 1).sum()}
-        for name, tracker in (named | {"told": lambda scenario, harbour: told_which(harbour, own)}).items():  # noqa: B023
-            rows.append(shared | {"tracker": name} | parts(harbour, tracker(scenario, harbour), own, cutoff))
+        around = [
+            near(x[:, :2], z, cutoff).sum(axis=1)
+            for x, z in zip(harbour.truth, harbour.scans, strict=True)
+        ]
+        shared = {
+            "recording": recording,
+            "vessels": own.shape[0] * 2,
+            "two_detections": (np.array(around) > 1).sum(),
+        }
+        all_trackers = named | {"told": lambda scenario, harbour, own=own: told_which(harbour, own)}
+        for name, tracker in all_trackers.items():
+            rows.append(
+                shared | {"tracker": name} | parts(harbour, tracker(scenario, harbour), own, cutoff)
+            )
     return pd.DataFrame(rows)
 
 
@@ -60,7 +72,11 @@ def lmb(scenario: Scenario, harbour: Harbour, name: str) -> Estimates:
 
 def jpda(scenario: Scenario, harbour: Harbour) -> Estimates:
     """Estimates of Stone Soup's tracker: of the places where the radar sees the vessels, moved on by the delay."""
-    radar, dt, births = harbour.constants["radar"], float(np.median(harbour.dt)), scenario.targets.births
+    radar, dt, births = (
+        harbour.constants["radar"],
+        float(np.median(harbour.dt)),
+        scenario.targets.births,
+    )
     volume = float(np.prod(np.ptp(scenario.data["area"], axis=1)))
     noise = DENSITY * np.kron([[dt**3 / 3, dt**2 / 2], [dt**2 / 2, dt]], np.eye(2))
     task = trackers.Task(
@@ -86,7 +102,9 @@ def told_which(harbour: Harbour, own: np.ndarray) -> Estimates:
     found: list[list[np.ndarray]] = [[] for _ in own]
     for detections in np.moveaxis(own, 1, 0):
         k = int(np.flatnonzero(np.isfinite(detections[:, 0]))[0])
-        kf = hf.UnscentedKalmanFilter(hf.models.ConstantVelocity(DENSITY, 3.0, **radar.prior(detections[k])))
+        kf = hf.UnscentedKalmanFilter(
+            hf.models.ConstantVelocity(DENSITY, 3.0, **radar.prior(detections[k]))
+        )
         started = False
         for step in range(k + 1, len(own)):
             detected = np.isfinite(detections[step, 0])
@@ -98,7 +116,9 @@ def told_which(harbour: Harbour, own: np.ndarray) -> Estimates:
     return [np.array(states).reshape(-1, 4) for states in found]
 
 
-def parts(harbour: Harbour, estimates: Estimates, own: np.ndarray, cutoff: float) -> dict[str, float]:
+def parts(
+    harbour: Harbour, estimates: Estimates, own: np.ndarray, cutoff: float
+) -> dict[str, float]:
     """Mean GOSPA, the shares of its parts in the squared sum, the RMSE of tracks, and what is missed and false.
 
     A missed vessel counts as `unseen` if the scan has no detection of it, or its first one: no track can be there. A false
@@ -106,18 +126,28 @@ def parts(harbour: Harbour, estimates: Estimates, own: np.ndarray, cutoff: float
     """
     places = [x[:, :2] for x in harbour.truth], [y[:, :2] for y in estimates]
     steps = [hf.tracking.gospa(x, y, cutoff) for x, y in zip(*places, strict=True)]
-    sums = {name: sum(getattr(one, name) for one in steps) for name in ("localisation", "missed", "false")}
+    sums = {
+        name: sum(getattr(one, name) for one in steps)
+        for name in ("localisation", "missed", "false")
+    }
     pairs = [apart(x, y, cutoff) for x, y in zip(*places, strict=True)]
     missed = np.array([missing for missing, _ in pairs])
     seen = np.isfinite(own[..., 0])
     unseen = ~seen | (seen.cumsum(axis=0) == 1)
     late = np.eye(4) - harbour.constants["radar"].delay * np.eye(4, k=2)
     false = [y[wrong] @ late.T for y, (_, wrong) in zip(estimates, pairs, strict=True)]
-    echoes = sum(near(y[:, :2], scan, cutoff).any(axis=1).sum() for y, scan in zip(false, harbour.scans, strict=True))
+    echoes = sum(
+        near(y[:, :2], scan, cutoff).any(axis=1).sum()
+        for y, scan in zip(false, harbour.scans, strict=True)
+    )
     row = {"gospa": np.mean([one.distance for one in steps])}
     row |= {f"{name}_share": value / sum(sums.values()) for name, value in sums.items()}
     row |= {"rmse": np.sqrt(sums["localisation"] / (~missed).sum())}
-    row |= {"missed": missed.sum(), "missed_unseen": (missed & unseen).sum(), "unseen": unseen.sum()}
+    row |= {
+        "missed": missed.sum(),
+        "missed_unseen": (missed & unseen).sum(),
+        "unseen": unseen.sum(),
+    }
     return row | {"false": sum(map(len, false)), "false_at_echoes": echoes}
 
 

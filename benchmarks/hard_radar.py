@@ -25,8 +25,21 @@ import herdfilter as hf
 from herdfilter.study.statistics import bootstrap_interval
 
 STEPS, DETECTED, GATE, LOST = 40, 0.85, 9.21, 5.0
-SCENES = [("linear", 0.3), ("linear", 1.0), ("linear", 3.0), ("radar", 0.3), ("radar", 1.0), ("radar", 3.0)]
-SCENES += [("turns", 0.0), ("turns of radar", 0.0), ("rates", 0.0), ("turns", 1.0), ("turns of radar", 1.0)]
+SCENES = [
+    ("linear", 0.3),
+    ("linear", 1.0),
+    ("linear", 3.0),
+    ("radar", 0.3),
+    ("radar", 1.0),
+    ("radar", 3.0),
+]
+SCENES += [
+    ("turns", 0.0),
+    ("turns of radar", 0.0),
+    ("rates", 0.0),
+    ("turns", 1.0),
+    ("turns of radar", 1.0),
+]
 FILTERS = [("mkf", 100), ("auto", 100), ("bootstrap", 1000), ("imm", 1)]
 POSITION = [0, 2]
 
@@ -45,8 +58,15 @@ class Scene:
 def drawn(kind: str, rng: np.random.Generator) -> Scene:
     """Draw a scene: a speed of 5 to 40 m/s, and accelerations from a fortieth to a half of it in a second."""
     speed, course = rng.uniform(5, 40), rng.uniform(-np.pi, np.pi)
-    jolt, sight = speed * np.exp(rng.uniform(np.log(1 / 40), np.log(1 / 2))), speed * rng.uniform(0.1, 1.5)
-    place = rng.uniform(15, 60) * speed * np.array([np.cos(towards := rng.uniform(-np.pi, np.pi)), np.sin(towards)])
+    jolt, sight = (
+        speed * np.exp(rng.uniform(np.log(1 / 40), np.log(1 / 2))),
+        speed * rng.uniform(0.1, 1.5),
+    )
+    place = (
+        rng.uniform(15, 60)
+        * speed
+        * np.array([np.cos(towards := rng.uniform(-np.pi, np.pi)), np.sin(towards)])
+    )
     start = np.array([place[0], speed * np.cos(course), place[1], speed * np.sin(course)])
     wide = np.diag([2 * sight, speed / 2, 2 * sight, speed / 2]) ** 2
     noise = np.kron(np.eye(2), [[1 / 3, 1 / 2], [1 / 2, 1.0]])
@@ -55,7 +75,11 @@ def drawn(kind: str, rng: np.random.Generator) -> Scene:
     radar = "radar" in kind or kind == "rates"
 
     def seen(x):
-        return np.column_stack([np.hypot(x[:, 0], x[:, 2]), np.arctan2(x[:, 2], x[:, 0])]) if radar else x[:, POSITION]
+        return (
+            np.column_stack([np.hypot(x[:, 0], x[:, 2]), np.arctan2(x[:, 2], x[:, 0])])
+            if radar
+            else x[:, POSITION]
+        )
 
     R = np.diag(sharp**2) if radar else sight**2 * np.eye(2)
     more = {"observation_circular": [1]} if radar else {}
@@ -65,7 +89,14 @@ def drawn(kind: str, rng: np.random.Generator) -> Scene:
 
     def turn(w):
         s, c = (np.sin(w) / w, (1 - np.cos(w)) / w) if w else (1.0, 0.0)
-        return np.array([[1, s, 0, -c], [0, np.cos(w), 0, -np.sin(w)], [0, c, 1, s], [0, np.sin(w), 0, np.cos(w)]])
+        return np.array(
+            [
+                [1, s, 0, -c],
+                [0, np.cos(w), 0, -np.sin(w)],
+                [0, c, 1, s],
+                [0, np.sin(w), 0, np.cos(w)],
+            ]
+        )
 
     if kind in ("linear", "radar"):
         model = moving(turn(0.0), jolt**2 * noise)
@@ -76,7 +107,9 @@ def drawn(kind: str, rng: np.random.Generator) -> Scene:
         modes = [moving(turn(w), (speed / 50) ** 2 * noise) for w in (0.0, rate, -rate)]
         model = hf.models.JumpMarkov(modes, chain)
     truth, detections = hf.simulate(model, STEPS, rng)
-    kf = (hf.InteractingMultipleModel if hasattr(model, "models") else hf.UnscentedKalmanFilter)(model)
+    kf = (hf.InteractingMultipleModel if hasattr(model, "models") else hf.UnscentedKalmanFilter)(
+        model
+    )
     spreads, sds = [], []
     for z in detections:
         kf.predict()
@@ -94,7 +127,9 @@ def unknown_rate(start, wide, seen, R, rate, speed, more):
         w = np.where(np.abs(x[:, 4]) < 1e-9, 1e-9, x[:, 4]) * scale + 1e-12
         s, c, cos, sin = np.sin(w) / w, (1 - np.cos(w)) / w, np.cos(w), np.sin(w)
         moved = [x[:, 0] + s * x[:, 1] - c * x[:, 3], cos * x[:, 1] - sin * x[:, 3]]
-        return np.column_stack([*moved, x[:, 2] + c * x[:, 1] + s * x[:, 3], sin * x[:, 1] + cos * x[:, 3], x[:, 4]])
+        return np.column_stack(
+            [*moved, x[:, 2] + c * x[:, 1] + s * x[:, 3], sin * x[:, 1] + cos * x[:, 3], x[:, 4]]
+        )
 
     def mode(scale, keep, spread):
         Q = np.zeros((5, 5))
@@ -108,7 +143,9 @@ def unknown_rate(start, wide, seen, R, rate, speed, more):
     return hf.models.JumpMarkov([mode(0.0, 0.0, rate), mode(1.0, 1.0, rate / 20)], chain)
 
 
-def run(seed: int, kind: str, in_gate: float, filters: list[tuple[str, int]]) -> list[tuple[float, bool]]:
+def run(
+    seed: int, kind: str, in_gate: float, filters: list[tuple[str, int]]
+) -> list[tuple[float, bool]]:
     """RMSE of the position by each filter, and whether it lost the track."""
     rng = np.random.default_rng(seed)
     scene = drawn(kind, rng)
@@ -139,16 +176,32 @@ def compared(kind: str, in_gate: float, runs: int, seed: int, workers: int) -> p
     """One row per filter: tracks lost, and its error over that of mkf."""
     one = delayed(partial(run, kind=kind, in_gate=in_gate, filters=FILTERS))
     out = Parallel(n_jobs=workers)(one(seed + k) for k in range(runs))
-    errors, gone = np.array([[e for e, _ in row] for row in out]), np.array([[g for _, g in row] for row in out])
+    errors, gone = (
+        np.array([[e for e, _ in row] for row in out]),
+        np.array([[g for _, g in row] for row in out]),
+    )
     rows = []
     for k, (name, n) in enumerate(FILTERS):
         lost = int(gone[:, k].sum())
         interval = binomtest(lost, runs).proportion_ci(method="wilson")
         both = ~(gone[:, 0] | gone[:, k])
         ratios = np.log(errors[both, k] / errors[both, 0])
-        low, high = np.exp(bootstrap_interval(ratios, np.mean)) if both.sum() > 1 else (np.nan, np.nan)
-        row = {"scene": kind, "in_gate": in_gate, "filter": name, "n": n, "runs": runs, "lost": lost}
+        low, high = (
+            np.exp(bootstrap_interval(ratios, np.mean)) if both.sum() > 1 else (np.nan, np.nan)
+        )
+        row = {
+            "scene": kind,
+            "in_gate": in_gate,
+            "filter": name,
+            "n": n,
+            "runs": runs,
+            "lost": lost,
+        }
         row |= {"lost_low": runs * interval.low, "lost_high": runs * interval.high}
-        row |= {"over_mkf": float(np.exp(ratios.mean())), "over_mkf_low": low, "over_mkf_high": high}
+        row |= {
+            "over_mkf": float(np.exp(ratios.mean())),
+            "over_mkf_low": low,
+            "over_mkf_high": high,
+        }
         rows.append(row | {"error": float(np.sqrt(np.mean(errors[:, k] ** 2)))})
     return pd.DataFrame(rows)

@@ -41,14 +41,21 @@ def far_modes(samplers: Mapping[str, hf.samplers.Sampler], dims: list[int]) -> p
     return pd.DataFrame(rows, columns=["sampler", "d", "distance", "farthest", "energy"])
 
 
-def random_mixtures(samplers: Mapping[str, hf.samplers.Sampler], count: int, first: int, workers: int) -> pd.DataFrame:
+def random_mixtures(
+    samplers: Mapping[str, hf.samplers.Sampler], count: int, first: int, workers: int
+) -> pd.DataFrame:
     """Return for each sampler in how many of the mixtures its points are worse than independent draws, and how much."""
 
     def measured(seed: int) -> list[float]:
         mixture, n = hostile_mixture(seed), SIZES[seed % len(SIZES)]
-        return [_ratio(s.sample(mixture, n, np.random.default_rng(seed)), mixture) for s in samplers.values()]
+        return [
+            _ratio(s.sample(mixture, n, np.random.default_rng(seed)), mixture)
+            for s in samplers.values()
+        ]
 
-    ratios = np.array(Parallel(workers)(delayed(measured)(seed) for seed in range(first, first + count)))
+    ratios = np.array(
+        Parallel(workers)(delayed(measured)(seed) for seed in range(first, first + count))
+    )
     return pd.DataFrame(
         {
             "sampler": list(samplers),

@@ -28,7 +28,10 @@ SCENARIOS = ("ungm", "lorenz63", "bearings", "linear_gaussian", "stochastic_vola
 DIGITS = 9
 FILTERS = ("auto", "herded-kh", "augmented-gauss-kh")
 RUNS = 10
-SAMPLERS = {"KernelHerding": hf.KernelHerding(), "ContinuousHerdedGibbs": hf.ContinuousHerdedGibbs()}
+SAMPLERS = {
+    "KernelHerding": hf.KernelHerding(),
+    "ContinuousHerdedGibbs": hf.ContinuousHerdedGibbs(),
+}
 Case = Callable[[str, int, int], hf.GaussianMixture]
 
 
@@ -79,7 +82,9 @@ def compare(script: str, names: Sequence[str], mixtures: int) -> pd.DataFrame:
     ours = tables[first]
     for what in dict.fromkeys(key.split("|")[0] for key in ours if not key.startswith("energy")):
         sets = [key for key in ours if key.startswith(f"{what}|")]
-        worths = [key for key in ours if key.startswith(f"energy|{what}|")]  # of points, and of no filter
+        worths = [
+            key for key in ours if key.startswith(f"energy|{what}|")
+        ]  # of points, and of no filter
         for other in others:
             theirs = tables[other]
             same = sum(np.array_equal(ours[key], theirs[key]) for key in sets)

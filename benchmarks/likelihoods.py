@@ -27,7 +27,9 @@ ROUGH_FILTERS += [
     "herded-kh",
     "bootstrap",
 ]
-CLAIMS = 1_000_100  # the first of the seeds that nothing was tuned on, nor chosen after a look at them
+CLAIMS = (
+    1_000_100  # the first of the seeds that nothing was tuned on, nor chosen after a look at them
+)
 STEPS = 300
 NAMES = ["mu", "rho", "sigma"]
 BOUNDS = np.array([[-5.0, 3.0], [0.0, 0.999], [0.02, 1.0]])
@@ -53,7 +55,9 @@ def volatility_grid(model: hf.models.StochasticVolatility) -> hf.GridFilter:
 
 def autoregression(q: float) -> hf.models.LinearGaussian:
     one = [[1.0]]
-    return hf.models.LinearGaussian([[0.9]], one, [[q]], one, initial_mean=[0.0], initial_covariance=one)
+    return hf.models.LinearGaussian(
+        [[0.9]], one, [[q]], one, initial_mean=[0.0], initial_covariance=one
+    )
 
 
 CURVES = (
@@ -101,7 +105,9 @@ def _rough(k: int, name: str, n: int, steps: int, seed: int) -> dict[str, object
     return row
 
 
-def maxima(name: str, n: int, seeds: Sequence[int], workers: int, starts: int, folder: Path) -> pd.DataFrame:
+def maxima(
+    name: str, n: int, seeds: Sequence[int], workers: int, starts: int, folder: Path
+) -> pd.DataFrame:
     """Estimate three parameters of stochastic volatility from series that were simulated, exactly and with a filter.
 
     The exact estimates are kept in a folder: they are those of all filters.
@@ -128,15 +134,27 @@ def _maximum(name: str, n: int, seed: int, starts: int, folder: Path) -> dict[st
         return np.array([best.theta, best.standard_errors, np.full(len(NAMES), best.evaluations)])
 
     best, errors, evaluations = stored(folder / f"volatility-{STEPS}-{seed}.npy", exact_maximum)
-    found = [hf.maximise_likelihood(build, z, start, BOUNDS, NAMES) for start in [near, far][:starts]]
+    found = [
+        hf.maximise_likelihood(build, z, start, BOUNDS, NAMES) for start in [near, far][:starts]
+    ]
     own = found[0]
     off = {f"off_{name}": v for name, v in zip(NAMES, (own.theta - best) / errors, strict=True)}
     ratio = float(np.max(np.abs(own.standard_errors / errors - 1)))
     apart = float(np.max(np.abs(found[-1].theta - own.theta) / errors)) if starts > 1 else np.nan
     tops = _tops(build, z, own.theta, errors) if starts > 1 else np.nan
     return (
-        {"filter": name, "n": n, "seed": seed, **off, "farthest": float(np.max(np.abs(list(off.values()))))}
-        | {"errors": ratio, "evaluations": own.evaluations, "exact_evaluations": int(evaluations[0])}
+        {
+            "filter": name,
+            "n": n,
+            "seed": seed,
+            **off,
+            "farthest": float(np.max(np.abs(list(off.values())))),
+        }
+        | {
+            "errors": ratio,
+            "evaluations": own.evaluations,
+            "exact_evaluations": int(evaluations[0]),
+        }
         | {
             "starts": starts,
             "apart": apart,
@@ -178,7 +196,11 @@ def overview(table: pd.DataFrame, names: Sequence[str] = ("filter", "n")) -> pd.
             }
             | {"within": int((part["farthest"] <= 0.1).sum()), "errors": part["errors"].median()}
             | {"evaluations": part["evaluations"].median(), "most": int(part["evaluations"].max())}
-            | {"smooth": int(part["smooth"].sum()), "counted": len(counted), "one_maximum": int(one.sum())}
+            | {
+                "smooth": int(part["smooth"].sum()),
+                "counted": len(counted),
+                "one_maximum": int(one.sum()),
+            }
         )
     return pd.DataFrame(rows)
 
@@ -186,7 +208,9 @@ def overview(table: pd.DataFrame, names: Sequence[str] = ("filter", "n")) -> pd.
 def chain(d: int) -> hf.models.LinearGaussian:
     """Return a damped chain of d states, each drawn along by the next and all observed."""
     one = np.eye(d)
-    return hf.models.LinearGaussian(0.7 * one + 0.2 * np.eye(d, k=1), one, one, 2.0 * one, np.zeros(d), one)
+    return hf.models.LinearGaussian(
+        0.7 * one + 0.2 * np.eye(d, k=1), one, one, 2.0 * one, np.zeros(d), one
+    )
 
 
 KNOWN = {
@@ -204,7 +228,9 @@ RANDOMISED = {
 FEW, SHORT, MANY = 20, 5, 6_000  # particles, steps and runs of the test for a bias
 
 
-def randomised(counts: Sequence[int], steps: int, runs: int, seed: int, series: int = 4) -> pd.DataFrame:
+def randomised(
+    counts: Sequence[int], steps: int, runs: int, seed: int, series: int = 4
+) -> pd.DataFrame:
     """Variance of the log-likelihood over bootstrap's, with as many particles and in the same CPU time.
 
     Ratios are geometric means over series. Bootstrap's number of particles at equal time comes from its times at several
@@ -212,17 +238,22 @@ def randomised(counts: Sequence[int], steps: int, runs: int, seed: int, series: 
     """
     rows = []
     for k, (title, (model, exact)) in enumerate(KNOWN.items()):
-        data = [hf.simulate(model, steps, np.random.default_rng([seed, k, s]))[1] for s in range(series)]
+        data = [
+            hf.simulate(model, steps, np.random.default_rng([seed, k, s]))[1] for s in range(series)
+        ]
         known = [exact(model).run(z).log_likelihood for z in data]
         for n in counts:
             fixed = {
-                name: [_error(model, z, n, p, 0, e) for z, e in zip(data, known, strict=True)] for name, p in FIXED.items()
+                name: [_error(model, z, n, p, 0, e) for z, e in zip(data, known, strict=True)]
+                for name, p in FIXED.items()
             }
             sizes = n * 2 ** np.arange(7)
             calls = [partial(_error, model, data[0], m, None, 0, 0.0) for m in sizes]
             calls += [partial(_error, model, data[0], n, p, 0, 0.0) for p in RANDOMISED.values()]
             times = np.log(cpu_seconds(calls, 15))
-            alike = np.exp(np.interp(times[len(sizes) :], times[: len(sizes)], np.log(sizes))).astype(int)
+            alike = np.exp(
+                np.interp(times[len(sizes) :], times[: len(sizes)], np.log(sizes))
+            ).astype(int)
             plain = [_variance(model, z, n, None, runs) for z in data]
             for (name, proposal), most in zip(RANDOMISED.items(), alike, strict=True):
                 own = [_variance(model, z, n, proposal, runs) for z in data]
@@ -239,7 +270,10 @@ def randomised(counts: Sequence[int], steps: int, runs: int, seed: int, series: 
                     "bootstrap_n": int(most),
                     "ratio_at_equal_time": _geometric(own, equal),
                 }
-                rows.append(row | {f"error_{key}": np.sqrt(np.mean(np.square(v))) for key, v in fixed.items()})
+                rows.append(
+                    row
+                    | {f"error_{key}": np.sqrt(np.mean(np.square(v))) for key, v in fixed.items()}
+                )
                 print(rows[-1], flush=True)
     return pd.DataFrame(rows)
 
@@ -261,7 +295,9 @@ def unbiased(seed: int) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _error(model: object, z: np.ndarray, n: int, proposal: object, seed: int, exact: float) -> float:
+def _error(
+    model: object, z: np.ndarray, n: int, proposal: object, seed: int, exact: float
+) -> float:
     return hf.ParticleFilter(model, n, proposal, rng=seed).run(z).log_likelihood - exact
 
 
@@ -291,12 +327,19 @@ def followed(phi: float) -> hf.models.LinearGaussian:
 def chains(seed: int, moves: int) -> pd.DataFrame:
     """Particle Metropolis-Hastings for one parameter: how often it moves, and how many independent draws a second gives."""
     z, rows = hf.simulate(followed(0.7), LENGTH, np.random.default_rng([seed, 99]))[1], []
-    calls = [partial(_likelihood, z, given, np.random.default_rng(0), 0.7) for given in CHAINS.values()]
+    calls = [
+        partial(_likelihood, z, given, np.random.default_rng(0), 0.7) for given in CHAINS.values()
+    ]
     for (name, given), seconds in zip(CHAINS.items(), cpu_seconds(calls, 9), strict=True):
         rng = np.random.default_rng([seed, 1])
         chain = _chain(partial(_likelihood, z, given, rng), 0.7, moves, rng)
         effective = _effective(chain)
-        row = {"filter": name, "moves": moves, "accepted": np.mean(np.diff(chain) != 0), "effective": effective}
+        row = {
+            "filter": name,
+            "moves": moves,
+            "accepted": np.mean(np.diff(chain) != 0),
+            "effective": effective,
+        }
         row |= {"ms": 1000 * seconds, "effective_per_second": effective / (moves * seconds)}
         rows.append(row | {"mean": chain.mean(), "sd": chain.std()})
         print(rows[-1], flush=True)
@@ -307,11 +350,17 @@ def _likelihood(z: np.ndarray, given: tuple | None, rng: np.random.Generator, ph
     if abs(phi) >= 1:  # the prior is uniform from -1 to 1
         return -np.inf
     model = followed(phi)
-    online = hf.ExtendedKalmanFilter(model) if given is None else hf.ParticleFilter(model, *given, rng=rng)
+    online = (
+        hf.ExtendedKalmanFilter(model)
+        if given is None
+        else hf.ParticleFilter(model, *given, rng=rng)
+    )
     return float(online.run(z).log_likelihood)
 
 
-def _chain(log_likelihood: Callable, phi: float, moves: int, rng: np.random.Generator) -> np.ndarray:
+def _chain(
+    log_likelihood: Callable, phi: float, moves: int, rng: np.random.Generator
+) -> np.ndarray:
     current, chain = log_likelihood(phi), [phi]
     for _ in range(moves):
         ahead = phi + SPREAD * rng.standard_normal()
@@ -340,7 +389,9 @@ SETTLING = {
 }
 
 
-def settling(counts: Sequence[int], series: int, seed: int, reference: int, folder: Path) -> pd.DataFrame:
+def settling(
+    counts: Sequence[int], series: int, seed: int, reference: int, folder: Path
+) -> pd.DataFrame:
     """Errors of the log-likelihood of the scenario bearings as n grows, against a large bootstrap filter."""
     shown = load_scenario("bearings")
     model, errors = shown.build_model(), []
@@ -348,16 +399,36 @@ def settling(counts: Sequence[int], series: int, seed: int, reference: int, fold
         z = hf.simulate(model, shown.steps, np.random.default_rng([seed, k]), dt=shown.dt)[1]
 
         def log_likelihood(n: int, proposal: object, z: np.ndarray = z) -> float:
-            return hf.ParticleFilter(model.compiled(), n, proposal, rng=0).run(z, dt=shown.dt).log_likelihood
+            return (
+                hf.ParticleFilter(model.compiled(), n, proposal, rng=0)
+                .run(z, dt=shown.dt)
+                .log_likelihood
+            )
 
-        exact = float(stored(folder / f"bearings-{seed}-{k}-{reference}.npy", partial(log_likelihood, reference, None)))
+        exact = float(
+            stored(
+                folder / f"bearings-{seed}-{k}-{reference}.npy",
+                partial(log_likelihood, reference, None),
+            )
+        )
         errors.append([[log_likelihood(n, p) - exact for n in counts] for p in SETTLING.values()])
         print(k, exact, np.round(errors[-1][0], 2), flush=True)
     rows = []
     for name, of_filter in zip(SETTLING, np.moveaxis(errors, 0, -1), strict=True):
         for n, e in zip(counts, of_filter, strict=True):
-            row = {"filter": name, "n": n, "series": series, "rms": np.sqrt(np.mean(e**2)), "median": np.median(np.abs(e))}
+            row = {
+                "filter": name,
+                "n": n,
+                "series": series,
+                "rms": np.sqrt(np.mean(e**2)),
+                "median": np.median(np.abs(e)),
+            }
             rows.append(
-                row | {"largest": np.abs(e).max(), "mean": e.mean(), "standard_error": e.std(ddof=1) / np.sqrt(series)}
+                row
+                | {
+                    "largest": np.abs(e).max(),
+                    "mean": e.mean(),
+                    "standard_error": e.std(ddof=1) / np.sqrt(series),
+                }
             )
     return pd.DataFrame(rows)

@@ -34,9 +34,16 @@ def errors(name: str, seed: int, particles: list[int], reference: int) -> list[d
     model = load_scenario(name).build_model()
     _, z = hf.simulate(model, STEPS, rng=[seed, 21])
     controls = [model.control(k + 1) for k in range(STEPS)] if hasattr(model, "control") else None
-    runs = [hf.make_filter("rb-bootstrap", model, reference, rng=[seed, 22, k]).run(z, controls=controls) for k in range(4)]
+    runs = [
+        hf.make_filter("rb-bootstrap", model, reference, rng=[seed, 22, k]).run(
+            z, controls=controls
+        )
+        for k in range(4)
+    ]
     exact = np.mean([run.means for run in runs], axis=0)
-    sd = np.sqrt(np.mean([np.diagonal(run.covariances, axis1=1, axis2=2) for run in runs], axis=(0, 1)))
+    sd = np.sqrt(
+        np.mean([np.diagonal(run.covariances, axis1=1, axis2=2) for run in runs], axis=(0, 1))
+    )
     rows = []
     for inner, proposal in PROPOSALS.items():
         for n in particles:
@@ -56,7 +63,9 @@ def overview(name: str, seeds: range, particles: list[int], reference: int = 500
     """Errors, medians over runs; the ratios are geometric means over runs, with 95 % intervals."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        table = pd.DataFrame([row for seed in seeds for row in errors(name, seed, particles, reference)])
+        table = pd.DataFrame(
+            [row for seed in seeds for row in errors(name, seed, particles, reference)]
+        )
     table = table.drop_duplicates(["filter", "plain", "n", "seed"])
     made = []
     for inner in PROPOSALS:

@@ -101,13 +101,25 @@ class Case:
 def cases() -> dict[str, Case]:
     """Return the models by name."""
     left = np.exp(-8 * 0.2)  # of the squared distance from a well, after a time of 0.2
-    linear = hf.models.CompiledModel(decay, itself, [[1.0]], [[0.25]], [0.0], [[1.0]], parameters=[0.9])
+    linear = hf.models.CompiledModel(
+        decay, itself, [[1.0]], [[0.25]], [0.0], [[1.0]], parameters=[0.9]
+    )
     growth = hf.models.UNGM().compiled()
-    seen = hf.models.CompiledModel(decay, bearing, [[1.0]], [[0.04]], [0.0], [[1.0]], parameters=[0.95])
-    well = hf.models.CompiledModel(flow, itself, [[0.1]], [[0.25]], [0.0], [[0.5]], parameters=[left])
+    seen = hf.models.CompiledModel(
+        decay, bearing, [[1.0]], [[0.04]], [0.0], [[1.0]], parameters=[0.95]
+    )
+    well = hf.models.CompiledModel(
+        flow, itself, [[0.1]], [[0.25]], [0.0], [[0.5]], parameters=[left]
+    )
     turned = [left, np.cos(TURN), np.sin(TURN)]
     wells = hf.models.CompiledModel(
-        turned_flow, both, 0.1 * np.eye(2), 0.25 * np.eye(2), [0.0] * 2, 0.5 * np.eye(2), parameters=turned
+        turned_flow,
+        both,
+        0.1 * np.eye(2),
+        0.25 * np.eye(2),
+        [0.0] * 2,
+        0.5 * np.eye(2),
+        parameters=turned,
     )
     return {
         "zeros": Case(linear, linear, 18.0, 361, zero=True),
@@ -125,7 +137,9 @@ def point_masses(mass, moved, drift, kernel, seen, z, spread, lower, spacing):
     kept = np.zeros((len(z), size))
     for k in range(len(z)):
         cells, after = np.zeros(size), np.zeros(size + 2 * half)
-        for i in range(size):  # to the four points around where a grid point is carried, as cubic interpolation weighs
+        for i in range(
+            size
+        ):  # to the four points around where a grid point is carried, as cubic interpolation weighs
             place = (moved[i] + drift[k] - lower) / spacing
             cell = int(np.floor(place))
             if mass[i] > 1e-18 and 1 <= cell < size - 2:
@@ -144,7 +158,9 @@ def point_masses(mass, moved, drift, kernel, seen, z, spread, lower, spacing):
                 nearest = min(nearest, ((z[k] - seen[i]) / spread) ** 2)
         for i in range(size):
             if after[i + half] > 1e-30:
-                kept[k, i] = after[i + half] * np.exp((nearest - ((z[k] - seen[i]) / spread) ** 2) / 2)
+                kept[k, i] = after[i + half] * np.exp(
+                    (nearest - ((z[k] - seen[i]) / spread) ** 2) / 2
+                )
                 total += kept[k, i]
         for i in range(size):
             kept[k, i] /= total

@@ -76,10 +76,15 @@ class LongRun:
     def __init__(self, name: str, n: int, seed: int) -> None:
         case = cases()[name]
         self.name, self.n, self.done, self.rng = name, n, 0, np.random.default_rng(seed)
-        self.filters = {who: hf.ParticleFilter(case.model, n, make(), rng=seed + 1) for who, make in FILTERS.items()}
+        self.filters = {
+            who: hf.ParticleFilter(case.model, n, make(), rng=seed + 1)
+            for who, make in FILTERS.items()
+        }
         self.errors: dict[str, list[np.ndarray]] = {who: [] for who in FILTERS}
         self.seconds = dict.fromkeys(FILTERS, 0.0)
-        self.x = self.rng.standard_normal((1, case.model.dim)) * np.sqrt(np.diagonal(case.model.initial.covariance))
+        self.x = self.rng.standard_normal((1, case.model.dim)) * np.sqrt(
+            np.diagonal(case.model.initial.covariance)
+        )
         first = np.exp(case.part.initial.log_density(case.grid[:, None]))
         self.masses = [first / first.sum()] * case.model.dim
 
@@ -91,7 +96,9 @@ class LongRun:
             for who, online in self.filters.items():
                 start = time.thread_time()
                 with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", hf.DegeneracyWarning)  # few particles are the point
+                    warnings.simplefilter(
+                        "ignore", hf.DegeneracyWarning
+                    )  # few particles are the point
                     result = online.run(observations, keep_particles=True)
                 self.seconds[who] += time.thread_time() - start
                 self.errors[who].append(judged(case, result, posteriors).astype(np.float32))
@@ -114,7 +121,9 @@ class LongRun:
         posteriors = []
         for k in range(dim):
             z = np.ascontiguousarray((observations @ case.rotation)[:, k])
-            kept = point_masses(self.masses[k], moved, drift, kernel, seen, z, spread, -case.reach, spacing)
+            kept = point_masses(
+                self.masses[k], moved, drift, kernel, seen, z, spread, -case.reach, spacing
+            )
             self.masses[k], mean = kept[-1].copy(), kept @ case.grid
             posteriors.append((kept, mean, np.sqrt(kept @ case.grid**2 - mean**2)))
         return observations, posteriors
@@ -123,7 +132,10 @@ class LongRun:
         """Return a row of figures of each filter, and the records of each."""
         rows, curves = [], []
         for who, parts in self.errors.items():
-            own, errors = {"model": self.name, "filter": who, "n": self.n}, np.concatenate(parts, axis=1)
+            own, errors = (
+                {"model": self.name, "filter": who, "n": self.n},
+                np.concatenate(parts, axis=1),
+            )
             us = 1e6 * self.seconds[who] / self.done
             rows.append(own | {"steps": self.done} | figures(*errors) | {"us": us})
             curves += [own | window for window in records(*errors)]
@@ -147,10 +159,16 @@ def keep(run: LongRun, path: Path) -> None:
 
 def figures(error: np.ndarray, distance: np.ndarray) -> dict[str, float]:
     """Return what is said of errors of the mean (T,) and Kolmogorov distances (T,)."""
-    found: dict[str, float] = {"rms": float(np.sqrt(np.mean(np.square(error, dtype=float)))), "largest": float(error.max())}
+    found: dict[str, float] = {
+        "rms": float(np.sqrt(np.mean(np.square(error, dtype=float)))),
+        "largest": float(error.max()),
+    }
     for bound in BOUNDS:
         found |= {f"{key}_{bound:g}": value for key, value in exceedances(error > bound).items()}
-    found |= {"distance": float(distance.mean(dtype=float)), "largest_distance": float(distance.max())}
+    found |= {
+        "distance": float(distance.mean(dtype=float)),
+        "largest_distance": float(distance.max()),
+    }
     return found | {f"{key}_kappa": value for key, value in exceedances(distance >= KAPPA).items()}
 
 
@@ -175,11 +193,21 @@ def records(error: np.ndarray, distance: np.ndarray) -> Iterator[dict[str, float
     for t in [m * 10**p for p in range(1, 9) for m in (1, 2, 5)]:
         if t <= len(error):
             kept = len(error) // t * t
-            largest = [values[:kept].reshape(-1, t).max(axis=1).mean(dtype=float) for values in (error, distance)]
-            yield {"t": t, "windows": kept // t, "largest": float(largest[0]), "largest_distance": float(largest[1])}
+            largest = [
+                values[:kept].reshape(-1, t).max(axis=1).mean(dtype=float)
+                for values in (error, distance)
+            ]
+            yield {
+                "t": t,
+                "windows": kept // t,
+                "largest": float(largest[0]),
+                "largest_distance": float(largest[1]),
+            }
 
 
-def judged(case: Case, result: hf.FilterResult, posteriors: list[tuple[np.ndarray, ...]]) -> np.ndarray:
+def judged(
+    case: Case, result: hf.FilterResult, posteriors: list[tuple[np.ndarray, ...]]
+) -> np.ndarray:
     """Return the error of the mean and the Kolmogorov distance at each step, (2, T)."""
     means, states = result.means @ case.rotation, result.particles @ case.rotation
     squared, distance = np.zeros(len(means)), np.zeros(len(means))

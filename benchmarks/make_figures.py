@@ -69,16 +69,33 @@ def known(part: str, files: str, measures: str, options: str = "") -> Part:
     return Part(f"python benchmarks/bench_known.py {part} {options}".rstrip(), files, measures)
 
 
-def default(part: str, files: str, options: str, measures: str = "filters", alone: bool = False) -> Part:
+def default(
+    part: str, files: str, options: str, measures: str = "filters", alone: bool = False
+) -> Part:
     """Return a part of `bench_default.py`."""
-    return Part(f"python benchmarks/bench_default.py --part {part} {options}".rstrip(), files, measures, alone, "default")
+    return Part(
+        f"python benchmarks/bench_default.py --part {part} {options}".rstrip(),
+        files,
+        measures,
+        alone,
+        "default",
+    )
 
 
 CATALOGUE = "filters herdfilter/catalogue/filters.toml"
-SCENARIOS = ["ungm", "lorenz63", "bearings", "linear_chain", "manoeuvre", "inertial_terrain", "crossing"]
+SCENARIOS = [
+    "ungm",
+    "lorenz63",
+    "bearings",
+    "linear_chain",
+    "manoeuvre",
+    "inertial_terrain",
+    "crossing",
+]
 SETS = f"tracking {CATALOGUE} scenarios/crossing.toml scenarios/meeting.toml"
 HARBOUR = "tracking " + " ".join(
-    f"scenarios/{name}" for name in ("harbour.py", "autoferry.py", "harbour.toml", "harbour_two.toml")
+    f"scenarios/{name}"
+    for name in ("harbour.py", "autoferry.py", "harbour.toml", "harbour_two.toml")
 )
 PARTS = {
     # times first, while nothing else runs
@@ -94,9 +111,13 @@ PARTS = {
         CATALOGUE,
         alone=True,
     ),
-    "crowd": Part("python benchmarks/bench_speed.py tracker", "speed_tracker", "tracking", alone=True),
+    "crowd": Part(
+        "python benchmarks/bench_speed.py tracker", "speed_tracker", "tracking", alone=True
+    ),
     "startup": Part("python benchmarks/bench_startup.py", "import startup", CATALOGUE, alone=True),
-    "times": default("times", "default_times", f"--times-models 30 --first-model {SEED}", alone=True),
+    "times": default(
+        "times", "default_times", f"--times-models 30 --first-model {SEED}", alone=True
+    ),
     "demo": Part("make demo", "demo", CATALOGUE, alone=True),
     # samplers
     "quality": Part(
@@ -105,15 +126,21 @@ PARTS = {
         "quality",
         "samplers discrepancy",
     ),
-    "hostile": Part("python benchmarks/bench_quality.py --hostile 4000", "far hostile", "samplers discrepancy"),
+    "hostile": Part(
+        "python benchmarks/bench_quality.py --hostile 4000", "far hostile", "samplers discrepancy"
+    ),
     "kernels": Part(
         "python benchmarks/bench_quality.py --kernels Haswell Sandybridge Nehalem --mixtures 5",
         "kernels",
         "samplers discrepancy",
     ),
-    "points": Part("python benchmarks/bench_peers.py samplers --sizes 16 64", "peers", "samplers discrepancy"),
+    "points": Part(
+        "python benchmarks/bench_peers.py samplers --sizes 16 64", "peers", "samplers discrepancy"
+    ),
     "thinning": Part("python benchmarks/bench_peers.py thin", "thinning", "discrete discrepancy"),
-    "thinning-large": Part("python benchmarks/bench_peers.py large", "thinning_large", "discrete discrepancy"),
+    "thinning-large": Part(
+        "python benchmarks/bench_peers.py large", "thinning_large", "discrete discrepancy"
+    ),
     "paper": Part(
         "python docs/make_images.py paper_fig1 paper_fig2 paper_fig3 paper_fig4 paper_fig5",
         "paper_fig1 paper_fig2 paper_fig3 paper_fig4 paper_fig5",
@@ -122,7 +149,9 @@ PARTS = {
     # filters on random models
     "equal": default("equal", "default default_models default_again", f"--models 130 {CLAIM}"),
     "kinds": default("kinds", "default_other_kinds", f"--kind-models 13 {CLAIM}"),
-    "exponent": default("exponent", "default_exponent default_growth", f"--exponent-models 40 {CLAIM}"),
+    "exponent": default(
+        "exponent", "default_exponent default_growth", f"--exponent-models 40 {CLAIM}"
+    ),
     "budget": default("budget", "default_budget", f"--budget-models 15 {CLAIM}"),
     "modes": known("modes", "modes", CATALOGUE, "--models 40"),
     # filters on named scenarios
@@ -145,15 +174,24 @@ PARTS = {
     "smoothers": known("smoothers", "smoothers", "smoothing"),
     # likelihoods
     "evidence": known("evidence", "evidence", CATALOGUE),
-    "likelihood": known("likelihood", "likelihood likelihood_series", f"likelihood {CATALOGUE}", "--series 12"),
+    "likelihood": known(
+        "likelihood", "likelihood likelihood_series", f"likelihood {CATALOGUE}", "--series 12"
+    ),
     "roughness": known("roughness", "roughness", f"likelihood {CATALOGUE}"),
     "randomised": known("randomised", "randomised unbiased", CATALOGUE, "--runs 50"),
     "settling": known("settling", "settling", CATALOGUE, "--series 13"),
     "chains": known("chains", "chains", f"likelihood {CATALOGUE}", "--moves 900"),
     # association and many targets
     "association": known("association", "association association_times", "association"),
-    "trackers": Part(f"python benchmarks/bench_peers.py trackers --runs 60 --seed {SEED}", "trackers", SETS),
-    "harbour": known("harbour", "harbour harbour_two harbour_sensors", f"{HARBOUR} {CATALOGUE}", f"--runs 8 --seed {SEED}"),
+    "trackers": Part(
+        f"python benchmarks/bench_peers.py trackers --runs 60 --seed {SEED}", "trackers", SETS
+    ),
+    "harbour": known(
+        "harbour",
+        "harbour harbour_two harbour_sensors",
+        f"{HARBOUR} {CATALOGUE}",
+        f"--runs 8 --seed {SEED}",
+    ),
     "delays": known("delays", "harbour_delays harbour_late", HARBOUR),
     "misses": known("misses", "harbour_misses", HARBOUR),
     # others
@@ -170,8 +208,15 @@ PARTS = {
         "peers_filters peers_budget peers_agreement",
         CATALOGUE,
     ),
-    "adapters": Part("python benchmarks/bench_peers.py adapters --runs 30", "adapters", f"adapters {CATALOGUE}"),
-    "calls": Part("python benchmarks/bench_engine.py calls", "engine_calls", "_checks filters samplers models", alone=True),
+    "adapters": Part(
+        "python benchmarks/bench_peers.py adapters --runs 30", "adapters", f"adapters {CATALOGUE}"
+    ),
+    "calls": Part(
+        "python benchmarks/bench_engine.py calls",
+        "engine_calls",
+        "_checks filters samplers models",
+        alone=True,
+    ),
 }
 """Name -> part. `measures` are modules or folders of the package, and other files of the project."""
 
@@ -185,15 +230,23 @@ def done() -> pd.DataFrame:
     """Return what `figures.csv` says of each part that was made to its end, all of it text."""
     path = RESULTS / "figures.csv"
     columns = ["part", "minutes", "digest", "kept"]
-    return pd.read_csv(path, dtype=str, keep_default_na=False) if path.is_file() else pd.DataFrame(columns=columns)
+    return (
+        pd.read_csv(path, dtype=str, keep_default_na=False)
+        if path.is_file()
+        else pd.DataFrame(columns=columns)
+    )
 
 
 def note(name: str, minutes: str, kept: str = "") -> None:
     """Say in `figures.csv` that a part's files are of the code of today, or are kept though they are not."""
-    row = pd.DataFrame([{"part": name, "minutes": minutes, "digest": PARTS[name].digest, "kept": kept}])
+    row = pd.DataFrame(
+        [{"part": name, "minutes": minutes, "digest": PARTS[name].digest, "kept": kept}]
+    )
     with held(RESULTS):
         log = done()
-        write(RESULTS / "figures.csv", pd.concat([log[log["part"] != name], row]).sort_values("part"))
+        write(
+            RESULTS / "figures.csv", pd.concat([log[log["part"] != name], row]).sort_values("part")
+        )
 
 
 def stale(name: str) -> bool:
@@ -210,8 +263,12 @@ def run(name: str) -> bool:
         for command in map(shlex.split, part.command.split(" && ")):
             print(f"{name}: {shlex.join(command)}", flush=True)
             full = command if command[0] == "make" else [sys.executable, *command[1:]]
-            full += ["--workers", "1"] if Path(command[1]).stem in OF_WORKERS and not part.alone else []
-            if subprocess.run(full, cwd=ROOT, check=False, stdout=log, stderr=subprocess.STDOUT).returncode:
+            full += (
+                ["--workers", "1"] if Path(command[1]).stem in OF_WORKERS and not part.alone else []
+            )
+            if subprocess.run(
+                full, cwd=ROOT, check=False, stdout=log, stderr=subprocess.STDOUT
+            ).returncode:
                 print(f"{name}: failed, see {log.name}", flush=True)
                 return False
     for table in part.made:
@@ -236,7 +293,11 @@ def run_all(names: Sequence[str], together: int) -> list[str]:
     def next_part() -> str | None:
         with ready:
             while pending:
-                free = [name for name in pending if not PARTS[name].stores or PARTS[name].stores not in running]
+                free = [
+                    name
+                    for name in pending
+                    if not PARTS[name].stores or PARTS[name].stores not in running
+                ]
                 if free:
                     pending.remove(free[0])
                     running.add(PARTS[free[0]].stores)
@@ -269,17 +330,27 @@ def listing() -> pd.DataFrame:
     rows = []
     for name, part in PARTS.items():
         state = "stale" if stale(name) else log["kept"][name] and "kept"
-        row = {"part": name, "date": dates.reindex(part.made).min(), "minutes": log["minutes"].get(name, "")}
+        row = {
+            "part": name,
+            "date": dates.reindex(part.made).min(),
+            "minutes": log["minutes"].get(name, ""),
+        }
         rows.append(row | {"state": state, "files": part.files})
     return pd.DataFrame(rows)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("parts", nargs="*", choices=[*PARTS, []], metavar="PARTS", help=", ".join(PARTS))
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument(
+        "parts", nargs="*", choices=[*PARTS, []], metavar="PARTS", help=", ".join(PARTS)
+    )
     options.add_argument("--list", action="store_true", help="only say what is stale")
     options.add_argument("--keep", metavar="REASON", help="keep the figures of the parts named")
-    options.add_argument("--together", type=int, default=min(2, os.cpu_count() or 1), help="parts that run at a time")
+    options.add_argument(
+        "--together", type=int, default=min(2, os.cpu_count() or 1), help="parts that run at a time"
+    )
     args = options.parse_args(arguments)
     if args.list:
         print(listing().to_string(index=False, na_rep=""))

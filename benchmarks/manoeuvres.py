@@ -40,7 +40,9 @@ class Manoeuvre:
             )
         else:
             self.transition_mean = self._mean
-            self.transition_covariance = lambda dt, step: scale**2 * model.transition_covariance(dt, step)
+            self.transition_covariance = lambda dt, step: (
+                scale**2 * model.transition_covariance(dt, step)
+            )
 
     def _mean(self, x: np.ndarray, dt: float, control: Any, step: int) -> np.ndarray:
         sd = np.sqrt(np.diagonal(self._model.transition_covariance(dt, step)))
@@ -115,9 +117,14 @@ def enumerated(model: hf.models.JumpMarkov, observations: np.ndarray) -> dict[st
     return dict(zip(("means", "sd", "modes"), found, strict=True)) | {"log_likelihood": total}
 
 
-def of_many(model: hf.models.JumpMarkov, observations: np.ndarray, seed: int) -> dict[str, np.ndarray] | None:
+def of_many(
+    model: hf.models.JumpMarkov, observations: np.ndarray, seed: int
+) -> dict[str, np.ndarray] | None:
     """Return the same of filters with many particles; None where two of them differ."""
-    runs = [hf.make_filter("sqmc", model, REFERENCE, rng=[seed, 2 + k]).run(observations) for k in range(2)]
+    runs = [
+        hf.make_filter("sqmc", model, REFERENCE, rng=[seed, 2 + k]).run(observations)
+        for k in range(2)
+    ]
     sd = np.sqrt(np.mean([np.diagonal(run.covariances, axis1=1, axis2=2) for run in runs], axis=0))
     sd[sd == 0] = 1.0
     if not of_means(runs[0].means, runs[1].means, sd) < AGREED:
@@ -160,11 +167,18 @@ def errors(family: str, seed: int, particles: list[int]) -> list[dict[str, Any]]
         for name in names:
             if name in WITHOUT_PARTICLES and n != particles[0]:
                 continue
-            row = {"family": family, "filter": name, "n": 0 if name in WITHOUT_PARTICLES else n, "seed": seed}
+            row = {
+                "family": family,
+                "filter": name,
+                "n": 0 if name in WITHOUT_PARTICLES else n,
+                "seed": seed,
+            }
             try:
                 seconds, result = timed(lambda name=name, n=n: built(name, model, n, seed).run(z))
                 row["error"] = of_means(result.means, exact["means"], exact["sd"])
-                row["modes"] = float(np.abs(result.mode_probabilities - exact["modes"]).max(axis=1).mean())
+                row["modes"] = float(
+                    np.abs(result.mode_probabilities - exact["modes"]).max(axis=1).mean()
+                )
                 row["log_likelihood"] = abs(result.log_likelihood / exact["log_likelihood"] - 1)
                 row["ms"] = 1e3 * seconds / steps
             except hf.DegenerateWeightsError:
@@ -181,12 +195,18 @@ def overview(family: str, seeds: range, particles: list[int]) -> pd.DataFrame:
         row = {"family": family, "filter": name, "n": n, "models": len(own)}
         row |= {"error": own["error"].median(), "error_90": own["error"].quantile(0.9)}
         row |= {"modes": own["modes"].median(), "log_likelihood": own["log_likelihood"].median()}
-        row["within"] = float((own[["error", "modes", "log_likelihood"]] <= 0.01).all(axis=1).mean())
+        row["within"] = float(
+            (own[["error", "modes", "log_likelihood"]] <= 0.01).all(axis=1).mean()
+        )
         rival = table[(table["filter"] == f"{name}, random modes") & (table["n"] == n)]
         if len(rival):
             logs = np.log(own["error"].to_numpy()) - np.log(rival["error"].to_numpy())
             logs = logs[np.isfinite(logs)]
             low, high = bootstrap_interval(logs, np.mean)
-            row |= {"ratio": np.exp(logs.mean()), "ratio_low": np.exp(low), "ratio_high": np.exp(high)}
+            row |= {
+                "ratio": np.exp(logs.mean()),
+                "ratio_low": np.exp(low),
+                "ratio_high": np.exp(high),
+            }
         made.append(row | {"ms": own["ms"].median()})
     return pd.DataFrame(made)

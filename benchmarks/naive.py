@@ -36,20 +36,28 @@ def kernel_herding(mixture: GaussianMixture, n: int, sigma_k: float) -> np.ndarr
 
         def objective(x: np.ndarray, earlier: np.ndarray = earlier) -> float:
             squared = ((earlier - x) ** 2).sum(1)
-            return (expected(x) - np.exp(-0.5 / sigma_k**2 * squared).sum() / (len(earlier) + 1)) / unit
+            return (
+                expected(x) - np.exp(-0.5 / sigma_k**2 * squared).sum() / (len(earlier) + 1)
+            ) / unit
 
         points[t] = best_maximum(objective, starts)
     return points
 
 
-def herded_gibbs(mixture: GaussianMixture, n: int, sigma_k: float, start: np.ndarray | None = None) -> np.ndarray:
+def herded_gibbs(
+    mixture: GaussianMixture, n: int, sigma_k: float, start: np.ndarray | None = None
+) -> np.ndarray:
     """Return n points (n, d) of continuous herded Gibbs sampling as published, one sweep a point; the first is `start`."""
     expected = expected_kernel(mixture, sigma_k)
     heaviest = mixture.means[np.argmax(mixture.weights)]
     unit = expected(heaviest)
     conditional = [conditional_density(mixture, i) for i in range(mixture.dim)]
     points = np.empty((n, mixture.dim))
-    x = best_maximum(lambda x: expected(x) / unit, [heaviest]) if start is None else np.asarray(start)
+    x = (
+        best_maximum(lambda x: expected(x) / unit, [heaviest])
+        if start is None
+        else np.asarray(start)
+    )
     points[0] = x
     for t in range(1, n):
         x = x.copy()
@@ -63,7 +71,9 @@ def herded_gibbs(mixture: GaussianMixture, n: int, sigma_k: float, start: np.nda
             slices = np.exp(log_slice - log_slice.max())
             slices /= slices.sum()
 
-            def objective(v, heights=heights, means=means, smoothed=smoothed, slices=slices, earlier=earlier):
+            def objective(
+                v, heights=heights, means=means, smoothed=smoothed, slices=slices, earlier=earlier
+            ):
                 target = heights @ np.exp(-0.5 * (v - means) ** 2 / smoothed)
                 return target - slices @ np.exp(-0.5 / sigma_k**2 * (v - earlier) ** 2)
 
@@ -73,7 +83,9 @@ def herded_gibbs(mixture: GaussianMixture, n: int, sigma_k: float, start: np.nda
     return points
 
 
-def best_maximum(objective: Callable[[np.ndarray], float], starts: Iterable[np.ndarray]) -> np.ndarray:
+def best_maximum(
+    objective: Callable[[np.ndarray], float], starts: Iterable[np.ndarray]
+) -> np.ndarray:
     """Return the highest of the local maxima reached by BFGS from the starts."""
     results = [minimize(lambda x: -objective(x), x0, method="BFGS") for x0 in starts]
     return min(results, key=lambda result: result.fun).x

@@ -43,7 +43,9 @@ def uncertain(table: pd.DataFrame) -> pd.DataFrame:
 
 def with_loss(table: pd.DataFrame) -> pd.DataFrame:
     """Add the column `loss`: the error in posterior standard deviations, infinite where a run failed."""
-    return table.assign(loss=table["reference_error_sd"].mask(table["error"].fillna("") != "", np.inf))
+    return table.assign(
+        loss=table["reference_error_sd"].mask(table["error"].fillna("") != "", np.inf)
+    )
 
 
 def medians(table: pd.DataFrame, column: str) -> pd.DataFrame:
@@ -83,18 +85,24 @@ def judged(raw: pd.DataFrame, baseline: str) -> pd.DataFrame:
 def ratios(table: pd.DataFrame, own: str, base: str) -> pd.DataFrame:
     """Ratio of errors by model, of a table with one particle count: median over runs, and its 95 % interval."""
     losses = with_loss(table).pivot(index=["model", "run"], columns="filter", values="loss")
-    values = pd.Series(paired_ratios(losses[own].to_numpy(), losses[base].to_numpy()), losses.index).dropna()
+    values = pd.Series(
+        paired_ratios(losses[own].to_numpy(), losses[base].to_numpy()), losses.index
+    ).dropna()
     rows = {}
     for model, runs in values.groupby(level="model"):
         with np.errstate(divide="ignore"):
             rows[model] = (np.exp(np.log(runs).median()), *median_interval(runs.to_numpy()))
-    return pd.DataFrame.from_dict(rows, "index", columns=["ratio", "low", "high"]).rename_axis("model")
+    return pd.DataFrame.from_dict(rows, "index", columns=["ratio", "low", "high"]).rename_axis(
+        "model"
+    )
 
 
 def named(values: pd.Series, table: pd.DataFrame, most: int = 5) -> str:
     """Name models with their values and kinds."""
     kinds = table.groupby("model")["kind"].max()
-    return "; ".join(f"{model}: {value:.3g} ({kinds[model]})" for model, value in values[:most].items())
+    return "; ".join(
+        f"{model}: {value:.3g} ({kinds[model]})" for model, value in values[:most].items()
+    )
 
 
 def exponents(table: pd.DataFrame) -> pd.DataFrame:
@@ -120,13 +128,24 @@ def exponents(table: pd.DataFrame) -> pd.DataFrame:
         row = {"filter": name, "models": table["model"].nunique(), "used": len(used)}
         row |= {"uncertain": int(uncertain.sum()), "solved": int(solved.sum())}
         row |= {f"exponent_{q}": slopes.quantile(q / 100) for q in (10, 50, 90)}
-        row |= dict(zip(("exponent_50_low", "exponent_50_high"), median_interval(slopes.to_numpy()), strict=True))
-        row |= {"slowest": slowest.iloc[0] if len(slowest) else np.nan, "worst": named(slowest, table, 3)}
+        row |= dict(
+            zip(
+                ("exponent_50_low", "exponent_50_high"),
+                median_interval(slopes.to_numpy()),
+                strict=True,
+            )
+        )
+        row |= {
+            "slowest": slowest.iloc[0] if len(slowest) else np.nan,
+            "worst": named(slowest, table, 3),
+        }
         rows.append(row)
     return pd.DataFrame(rows)
 
 
-def least_error(n: Iterable[float], error: Iterable[float], ms: Iterable[float], budget: float) -> float:
+def least_error(
+    n: Iterable[float], error: Iterable[float], ms: Iterable[float], budget: float
+) -> float:
     """Least error of a filter whose step may take so many milliseconds; NaN if even the smallest count takes more.
 
     Counts ascend. Between two counts the logarithms of error and time are linear in that of n. Beyond the largest count
@@ -139,13 +158,17 @@ def least_error(n: Iterable[float], error: Iterable[float], ms: Iterable[float],
         return np.nan
     within = [float(error[:fits].min())]
     if fits < len(n) and np.isfinite(error[fits - 1 : fits + 1]).all():
-        last = np.interp(np.log(budget), np.log(ms[fits - 1 : fits + 1]), np.log(n[fits - 1 : fits + 1]))
+        last = np.interp(
+            np.log(budget), np.log(ms[fits - 1 : fits + 1]), np.log(n[fits - 1 : fits + 1])
+        )
         log_error = np.log(np.maximum(error[fits - 1 : fits + 1], 1e-12))
         within.append(float(np.exp(np.interp(last, np.log(n[fits - 1 : fits + 1]), log_error))))
     return min(within)
 
 
-def by_budget(table: pd.DataFrame, budgets: Sequence[float], dearer: float, rivals: Sequence[str]) -> pd.DataFrame:
+def by_budget(
+    table: pd.DataFrame, budgets: Sequence[float], dearer: float, rivals: Sequence[str]
+) -> pd.DataFrame:
     """Least error of each filter over that of the best rival, for budgets in ms per step; a row for each budget and filter.
 
     The model costs `dearer` microseconds per particle more than it does. `none` counts the models at which no count of the
@@ -163,7 +186,10 @@ def by_budget(table: pd.DataFrame, budgets: Sequence[float], dearer: float, riva
             ms = times[name][counts].reindex(errors.index) + 1e-3 * dearer * counts
             both = (errors[name][counts].notna() & ms.notna()).all(axis=1)
             least[name] = pd.Series(
-                {m: least_error(counts, errors[name].loc[m, counts], ms.loc[m], budget) for m in errors.index[both]},
+                {
+                    m: least_error(counts, errors[name].loc[m, counts], ms.loc[m], budget)
+                    for m in errors.index[both]
+                },
                 dtype=float,
             )
             spare[name] = int((ms[both].max(axis=1) < budget).sum())
@@ -176,10 +202,22 @@ def by_budget(table: pd.DataFrame, budgets: Sequence[float], dearer: float, riva
             compared = ratio.dropna()
             logs = np.log(compared[np.isfinite(compared) & (compared > 0)].to_numpy())
             low, high = mean_interval(logs)
-            row = {"budget": budget, "us_per_particle": dearer, "filter": name, "models": len(ratio)}
+            row = {
+                "budget": budget,
+                "us_per_particle": dearer,
+                "filter": name,
+                "models": len(ratio),
+            }
             row |= {"ratio": np.exp(logs.mean()) if len(logs) else np.nan}
-            row |= {"ratio_low": np.exp(low), "ratio_high": np.exp(high), "ratio_90": compared.quantile(0.9)}
-            row |= {"above": float((ratio.fillna(np.inf) > 1).mean()), "none": int(ratio.isna().sum())}
+            row |= {
+                "ratio_low": np.exp(low),
+                "ratio_high": np.exp(high),
+                "ratio_90": compared.quantile(0.9),
+            }
+            row |= {
+                "above": float((ratio.fillna(np.inf) > 1).mean()),
+                "none": int(ratio.isna().sum()),
+            }
             row |= {
                 "to_spare": spare[name],
                 "uncertain": int(doubtful.sum()),

@@ -42,12 +42,20 @@ class Library(NamedTuple):
 OURS = ("bootstrap", "compiled-bootstrap", "sqmc", "ranked", "auto", "ekf", "ukf")
 LIBRARIES = {
     "herdfilter": Library("", "peers_herdfilter.py", OURS),
-    "particles": Library("particles==0.4", "peers_particles.py", ("particles-bootstrap", "particles-sqmc")),
+    "particles": Library(
+        "particles==0.4", "peers_particles.py", ("particles-bootstrap", "particles-sqmc")
+    ),
     "smcx": Library("smcx==2.1.0", "peers_jax.py", ("jax-bootstrap", "smcx-bootstrap")),
     "cuthbert": Library("cuthbert==0.1.1", "peers_jax.py", ("cuthbert-bootstrap",)),
-    "filterpy": Library("filterpy==2.0.0", "peers_filterpy.py", ("filterpy-bootstrap", "filterpy-ekf", "filterpy-ukf")),
+    "filterpy": Library(
+        "filterpy==2.0.0",
+        "peers_filterpy.py",
+        ("filterpy-bootstrap", "filterpy-ekf", "filterpy-ukf"),
+    ),
     "stonesoup": Library(
-        "stonesoup==1.9.1", "peers_stonesoup.py", ("stonesoup-bootstrap", "stonesoup-ekf", "stonesoup-ukf")
+        "stonesoup==1.9.1",
+        "peers_stonesoup.py",
+        ("stonesoup-bootstrap", "stonesoup-ekf", "stonesoup-ukf"),
     ),
 }
 SCENARIOS = ("ungm", "bearings", "linear_chain")
@@ -55,7 +63,9 @@ BUDGETS = (0.1, 1.0, 10.0)
 """Milliseconds a step."""
 RESAMPLED = 500
 """Bootstrap samples of the runs, for intervals."""
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
+)
 ONE_THREAD["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 
 
@@ -65,14 +75,26 @@ def environment(name: str, requirement: str, folder: Path) -> Path:
     python, note = own / "bin" / "python", own / "installed.txt"
     if not note.is_file() or note.read_text(encoding="utf-8") != requirement:
         print(f"installing {requirement} in {own}", flush=True)
-        subprocess.run([sys.executable, "-m", "venv", "--clear", own], check=True, capture_output=True)
-        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", requirement]
+        subprocess.run(
+            [sys.executable, "-m", "venv", "--clear", own], check=True, capture_output=True
+        )
+        pip = [
+            python,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            requirement,
+        ]
         subprocess.run(pip, check=True, capture_output=True, text=True)
         note.write_text(requirement, encoding="utf-8")
     return python
 
 
-def outputs(library: Library, python: Path | str, given: dict[str, object]) -> dict[str, np.ndarray]:
+def outputs(
+    library: Library, python: Path | str, given: dict[str, object]
+) -> dict[str, np.ndarray]:
     """Run the filters of a library on recordings, on one core; see peer_runs.py."""
     own = not library.requirement
     known = {key: value for key, value in os.environ.items() if own or not key.startswith("PYTHON")}
@@ -80,7 +102,15 @@ def outputs(library: Library, python: Path | str, given: dict[str, object]) -> d
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder) / "in.npz", Path(folder) / "out.npz"
         np.savez(source, **given)
-        command = [python, "-W", "ignore", Path(__file__).with_name(library.script), source, target, *library.filters]
+        command = [
+            python,
+            "-W",
+            "ignore",
+            Path(__file__).with_name(library.script),
+            source,
+            target,
+            *library.filters,
+        ]
         subprocess.run(command, check=True, env=known | ONE_THREAD, **one_core)
         return dict(np.load(target))
 
@@ -93,13 +123,26 @@ def of_scenario(name: str, args) -> pd.DataFrame:
     """Return the runs of all filters of all libraries on a scenario: a row for each filter, count and run."""
     base = replace(load_scenario(name), error_dims=None)  # all dimensions
     if base.reference["type"] == "large":
-        base = replace(base, reference={"type": "large", "n": args.reference, "repeats": 4, "filter": "sqmc"})
+        base = replace(
+            base, reference={"type": "large", "n": args.reference, "repeats": 4, "filter": "sqmc"}
+        )
     study = plan_study(base, "bootstrap", list(args.counts), args.peer_runs, args.seed)
     model = study.build_model()
-    recordings = [record(base, model, None, study.recording_rng(run)) for run in range(args.peer_runs)]
+    recordings = [
+        record(base, model, None, study.recording_rng(run)) for run in range(args.peer_runs)
+    ]
     observations = np.array([one.observations for one in recordings])
-    given = {"model": name, "dt": base.dt, "n": args.counts, "seconds": args.seconds, "observations": observations}
-    references = [compute_reference(base, model, one, study.reference_rng(k)) for k, one in enumerate(recordings)]
+    given = {
+        "model": name,
+        "dt": base.dt,
+        "n": args.counts,
+        "seconds": args.seconds,
+        "observations": observations,
+    }
+    references = [
+        compute_reference(base, model, one, study.reference_rng(k))
+        for k, one in enumerate(recordings)
+    ]
     rows = []
     for library_name in args.of:
         library = LIBRARIES[library_name]
@@ -116,14 +159,31 @@ def of_scenario(name: str, args) -> pd.DataFrame:
             print(f"{name}: left out, {line}", flush=True)
         for key in [key for key in found if key.endswith("/means")]:
             filter_name = key.removesuffix("/means")
-            of_filter = {column: found[f"{filter_name}/{column}"] for column in ("log_likelihoods", "ms", "compile_seconds")}
+            of_filter = {
+                column: found[f"{filter_name}/{column}"]
+                for column in ("log_likelihoods", "ms", "compile_seconds")
+            }
             for i, n in enumerate(found[f"{filter_name}/counts"]):
-                for run, (recording, reference) in enumerate(zip(recordings, references, strict=True)):
-                    estimate = SimpleNamespace(means=found[key][i, run], log_likelihood=of_filter["log_likelihoods"][i, run])
+                for run, (recording, reference) in enumerate(
+                    zip(recordings, references, strict=True)
+                ):
+                    estimate = SimpleNamespace(
+                        means=found[key][i, run],
+                        log_likelihood=of_filter["log_likelihoods"][i, run],
+                    )
                     one = RunRecord(base, model, recording, reference, estimate)
-                    row = {"scenario": name, "library": library_name, "filter": filter_name, "n": int(n), "run": run}
+                    row = {
+                        "scenario": name,
+                        "library": library_name,
+                        "filter": filter_name,
+                        "n": int(n),
+                        "run": run,
+                    }
                     row["version"] = library.requirement.partition("==")[2] or __version__
-                    row |= {"ms": of_filter["ms"][i, run], "compile_seconds": of_filter["compile_seconds"][i]}
+                    row |= {
+                        "ms": of_filter["ms"][i, run],
+                        "compile_seconds": of_filter["compile_seconds"][i],
+                    }
                     names = ("reference_error_sd", "reference_uncertainty", "log_likelihood_error")
                     rows.append(row | {column: getattr(one, column) for column in names})
     return debiased(pd.DataFrame(rows))
@@ -139,8 +199,14 @@ def at_counts(runs: pd.DataFrame) -> pd.DataFrame:
         row = dict(zip(keys, key, strict=True)) | {"runs": len(own)}
         row |= {"error": np.median(errors), "error_low": low, "error_high": high}
         row["reference_uncertainty"] = own["reference_uncertainty"].median()
-        row |= {"log_likelihood_error": np.median(np.abs(logs)), "log_likelihood_rmse": np.sqrt(np.mean(logs**2))}
-        rows.append(row | {"ms_per_step": own["ms"].min(), "compile_seconds": own["compile_seconds"].iloc[0]})
+        row |= {
+            "log_likelihood_error": np.median(np.abs(logs)),
+            "log_likelihood_rmse": np.sqrt(np.mean(logs**2)),
+        }
+        rows.append(
+            row
+            | {"ms_per_step": own["ms"].min(), "compile_seconds": own["compile_seconds"].iloc[0]}
+        )
     return pd.DataFrame(rows)
 
 
@@ -150,14 +216,22 @@ def at_equal_time(runs: pd.DataFrame, budgets: Sequence[float] = BUDGETS) -> pd.
     Between counts the error is that of `least_error`. `to_spare` says that the largest count takes less than the budget.
     """
     rows = []
-    for (scenario, library, name), own in runs.groupby(["scenario", "library", "filter"], sort=False):
+    for (scenario, library, name), own in runs.groupby(
+        ["scenario", "library", "filter"], sort=False
+    ):
         errors = own.pivot(index="n", columns="run", values="reference_error_sd").sort_index()
         ms = own.groupby("n")["ms"].min().reindex(errors.index).to_numpy()
         counts = np.maximum(errors.index.to_numpy(), 1)
         samples = _resampled(errors.to_numpy())
         for budget in budgets:
             least = least_error(counts, errors.median(axis=1), ms, budget)
-            row = {"scenario": scenario, "library": library, "filter": name, "budget": budget, "error": least}
+            row = {
+                "scenario": scenario,
+                "library": library,
+                "filter": name,
+                "budget": budget,
+                "error": least,
+            }
             if np.isfinite(least):
                 many = [least_error(counts, one, ms, budget) for one in samples]
                 row["error_low"], row["error_high"] = np.quantile(many, (0.025, 0.975))
@@ -177,10 +251,20 @@ def agreement(runs: pd.DataFrame) -> pd.DataFrame:
     logs = logs.pivot(index=["scenario", "n", "run"], columns="filter", values="error")
     rows = []
     for scenario, own in logs.groupby("scenario", sort=False):
-        for name in [name for name in own if name.endswith("-bootstrap") and own[name].notna().any()]:
+        for name in [
+            name for name in own if name.endswith("-bootstrap") and own[name].notna().any()
+        ]:
             away = (own[name] - own["bootstrap"]).dropna().groupby("run").mean()
             low, high = mean_interval(away.to_numpy())
-            rows.append({"scenario": scenario, "filter": name, "ratio": away.mean(), "ratio_low": low, "ratio_high": high})
+            rows.append(
+                {
+                    "scenario": scenario,
+                    "filter": name,
+                    "ratio": away.mean(),
+                    "ratio_low": low,
+                    "ratio_high": high,
+                }
+            )
     found = pd.DataFrame(rows, columns=["scenario", "filter", "ratio", "ratio_low", "ratio_high"])
     return found.assign(**np.exp(found[["ratio", "ratio_low", "ratio_high"]]))
 

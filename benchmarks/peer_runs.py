@@ -64,7 +64,11 @@ def main(filters: Mapping[str, Build], single: Mapping[str, Build]) -> None:
         for name, (_, first, results) in runs.items():
             seconds = [one for one, _ in results]
             last[name] = (n, min(seconds))
-            row = {"counts": n, "means": [means for _, (means, _) in results], "compile_seconds": first - seconds[0]}
+            row = {
+                "counts": n,
+                "means": [means for _, (means, _) in results],
+                "compile_seconds": first - seconds[0],
+            }
             row |= {"log_likelihoods": [float(log) for _, (_, log) in results]}
             row |= {"ms": 1e3 * np.array(seconds) / z.shape[1]}
             for key, value in row.items():
@@ -77,4 +81,7 @@ def timed(run: Run, observations: np.ndarray, seed: int) -> tuple[float, tuple[n
     start = time.process_time()
     means, log_likelihood = run(observations, seed)
     seconds = time.process_time() - start
-    return seconds, (np.asarray(means, dtype=float), log_likelihood() if callable(log_likelihood) else log_likelihood)
+    return seconds, (
+        np.asarray(means, dtype=float),
+        log_likelihood() if callable(log_likelihood) else log_likelihood,
+    )

@@ -42,7 +42,9 @@ except (ImportError, OSError) as error:
 else:
     PARTICLES = ""
 
-HALVED_BY_MATRIX = 64  # points up to which kernel thinning keeps the matrix of its n^4 kernel values: 134 MB
+HALVED_BY_MATRIX = (
+    64  # points up to which kernel thinning keeps the matrix of its n^4 kernel values: 134 MB
+)
 OVERSAMPLED = {
     64: 4,
     256: 2,
@@ -59,10 +61,14 @@ def sobol(mixture: GaussianMixture, n: int, width: float, rng: np.random.Generat
     u = qmc.Sobol(mixture.dim + 1, rng=rng).random(n)
     labels = np.searchsorted(np.cumsum(mixture.weights)[:-1], u[:, 0], side="right")
     z = ndtri(np.clip(u[:, 1:], 1e-12, 1 - 1e-12))
-    return mixture.means[labels] + np.einsum("nij,nj->ni", np.linalg.cholesky(mixture.covariances)[labels], z)
+    return mixture.means[labels] + np.einsum(
+        "nij,nj->ni", np.linalg.cholesky(mixture.covariances)[labels], z
+    )
 
 
-def kernel_thinning(mixture: GaussianMixture, n: int, width: float, rng: np.random.Generator) -> np.ndarray:
+def kernel_thinning(
+    mixture: GaussianMixture, n: int, width: float, rng: np.random.Generator
+) -> np.ndarray:
     """``goodpoints.kt.thin`` from n^2 independent draws, with the target kernel (Dwivedi and Mackey 2022)."""
     x = mixture.sample(n * n, rng)
 
@@ -73,11 +79,17 @@ def kernel_thinning(mixture: GaussianMixture, n: int, width: float, rng: np.rand
     return x[kt.thin(x, halvings, kernel, kernel, seed=_seed(rng), store_K=n <= HALVED_BY_MATRIX)]
 
 
-def compress_pp(mixture: GaussianMixture, n: int, width: float, rng: np.random.Generator) -> np.ndarray:
+def compress_pp(
+    mixture: GaussianMixture, n: int, width: float, rng: np.random.Generator
+) -> np.ndarray:
     """``goodpoints.compress.compresspp_kt`` from n^2 independent draws (Shetty, Dwivedi and Mackey 2022)."""
     x = mixture.sample(n * n, rng)
     g = next((g for most, g in OVERSAMPLED.items() if n <= most), 1)
-    return x[compress.compresspp_kt(x, b"gaussian", k_params=np.array([2 * width**2]), g=g, seed=_seed(rng))]
+    return x[
+        compress.compresspp_kt(
+            x, b"gaussian", k_params=np.array([2 * width**2]), g=g, seed=_seed(rng)
+        )
+    ]
 
 
 def lcd(mixture: GaussianMixture, n: int, width: float, rng: np.random.Generator) -> np.ndarray:
@@ -93,8 +105,14 @@ def _seed(rng: np.random.Generator) -> int:
 
 def smc(model: Any, form: str, observations: np.ndarray, dt: float, n: int, qmc: bool) -> Any:
     """Return its filter, an iterator over steps, that keeps the moments of every step as ours do."""
-    fk = _functions(model, observations, dt) if form == "functions" else _model(model, observations, dt)
-    return particles.SMC(fk=fk, N=n, resampling="systematic", ESSrmin=0.5, qmc=qmc, collect=[collectors.Moments()])
+    fk = (
+        _functions(model, observations, dt)
+        if form == "functions"
+        else _model(model, observations, dt)
+    )
+    return particles.SMC(
+        fk=fk, N=n, resampling="systematic", ESSrmin=0.5, qmc=qmc, collect=[collectors.Moments()]
+    )
 
 
 def _model(model: LinearGaussian | BearingsTracking, observations: np.ndarray, dt: float) -> Any:
@@ -112,13 +130,18 @@ def _model(model: LinearGaussian | BearingsTracking, observations: np.ndarray, d
             if isinstance(model, LinearGaussian):
                 return distributions.MvNormal(loc=y, cov=model.R)
             return distributions.IndepProd(
-                *(distributions.Normal(loc=y[:, i], scale=model.bearing_sd) for i in range(y.shape[1]))
+                *(
+                    distributions.Normal(loc=y[:, i], scale=model.bearing_sd)
+                    for i in range(y.shape[1])
+                )
             )
 
     return state_space_models.Bootstrap(ssm=StateSpaceModel(), data=observations)
 
 
-def _functions(model: LinearGaussian | BearingsTracking, observations: np.ndarray, dt: float) -> Any:
+def _functions(
+    model: LinearGaussian | BearingsTracking, observations: np.ndarray, dt: float
+) -> Any:
     root = np.linalg.cholesky(model.transition_covariance(dt, 1)).T
     mean, prior = model.initial.means[0], np.linalg.cholesky(model.initial.covariances[0]).T
     d = model.dim
@@ -161,13 +184,26 @@ class ParticlesFilter:
     """
 
     def __init__(self, model: Any, n: int, rng: np.random.Generator, qmc: bool) -> None:
-        contract.require(model, "particles", contract.ADDITIVE, ("transition",), *([] if qmc else [("sample_transition",)]))
+        contract.require(
+            model,
+            "particles",
+            contract.ADDITIVE,
+            ("transition",),
+            *([] if qmc else [("sample_transition",)]),
+        )
         self.model, self.n, self.rng, self.qmc = model, n, rng, qmc
 
-    def run(self, observations: np.ndarray, dt: float = 1.0, controls: np.ndarray | None = None) -> Any:
+    def run(
+        self, observations: np.ndarray, dt: float = 1.0, controls: np.ndarray | None = None
+    ) -> Any:
         """Return means and log-likelihood."""
         np.random.seed(_seed(self.rng))  # noqa: NPY002  its resampling and its shifts
-        model, rng, d, dts = self.model, self.rng, self.model.dim, np.broadcast_to(dt, len(observations))
+        model, rng, d, dts = (
+            self.model,
+            self.rng,
+            self.model.dim,
+            np.broadcast_to(dt, len(observations)),
+        )
         noise_dim = Motion(model).noise_dim
 
         def given(t: int) -> tuple[float, Any, int]:
@@ -192,18 +228,28 @@ class ParticlesFilter:
                 prior = model.initial
                 k = np.searchsorted(np.cumsum(prior.weights)[:-1], u[:, 0], side="right")
                 factors = np.linalg.cholesky(np.broadcast_to(prior.covariances, (len(prior), d, d)))
-                return flat(prior.means[k] + np.einsum("nij,nj->ni", factors[k], _normal(u[:, 1 : d + 1])))
+                return flat(
+                    prior.means[k] + np.einsum("nij,nj->ni", factors[k], _normal(u[:, 1 : d + 1]))
+                )
 
             def Gamma(self, t, xp, u):  # noqa: N802
-                return flat(Transition(model, *given(t)).propagate(rows(xp), _normal(u[:, :noise_dim])))
+                return flat(
+                    Transition(model, *given(t)).propagate(rows(xp), _normal(u[:, :noise_dim]))
+                )
 
             def logG(self, t, xp, x):  # noqa: N802
                 missing = t == 0 or np.isnan(observations[t - 1]).all()
-                return np.zeros(len(x)) if missing else Measurement(model).log_likelihood(observations[t - 1], rows(x), t)
+                return (
+                    np.zeros(len(x))
+                    if missing
+                    else Measurement(model).log_likelihood(observations[t - 1], rows(x), t)
+                )
 
         fk = FeynmanKac(len(observations) + 1)
         moments = [collectors.Moments()]
-        smc = particles.SMC(fk=fk, N=self.n, resampling="systematic", ESSrmin=0.5, qmc=self.qmc, collect=moments)
+        smc = particles.SMC(
+            fk=fk, N=self.n, resampling="systematic", ESSrmin=0.5, qmc=self.qmc, collect=moments
+        )
         smc.run()
         means = rows(np.array([one["mean"] for one in smc.summaries.moments[1:]]))
         return SimpleNamespace(means=means, log_likelihood=smc.logLt)

@@ -26,10 +26,16 @@ class Model:
             self.F, self.Q, self.R = CHAIN, np.eye(4), np.eye(4)
 
     def move(self, x, k):
-        return 0.5 * x + 25 * x / (1 + x**2) + 8 * np.cos(1.2 * k) if self.name == "ungm" else x @ self.F.T
+        return (
+            0.5 * x + 25 * x / (1 + x**2) + 8 * np.cos(1.2 * k)
+            if self.name == "ungm"
+            else x @ self.F.T
+        )
 
     def move_jacobian(self, x):
-        return np.array([0.5 + 25 * (1 - x**2) / (1 + x**2) ** 2]) if self.name == "ungm" else self.F
+        return (
+            np.array([0.5 + 25 * (1 - x**2) / (1 + x**2) ** 2]) if self.name == "ungm" else self.F
+        )
 
     def observe(self, x):
         if self.name == "ungm":
@@ -43,7 +49,9 @@ class Model:
             return np.array([x / 10])
         if self.name == "bearings":
             away = x[:2] - SENSORS
-            turned = np.stack([-away[:, 1], away[:, 0]], axis=1) / (away**2).sum(axis=1, keepdims=True)
+            turned = np.stack([-away[:, 1], away[:, 0]], axis=1) / (away**2).sum(
+                axis=1, keepdims=True
+            )
             return np.hstack([turned, np.zeros((2, 2))])
         return np.eye(4)
 
@@ -57,7 +65,11 @@ class Model:
 def bootstrap(name, dt, n):
     model = Model(name, dt)
     d, m = len(model.Q), len(model.R)
-    noise, start, sd = np.linalg.cholesky(model.Q).T, np.sqrt(np.diag(model.P0)), np.sqrt(np.diag(model.R))
+    noise, start, sd = (
+        np.linalg.cholesky(model.Q).T,
+        np.sqrt(np.diag(model.P0)),
+        np.sqrt(np.diag(model.R)),
+    )
     peak = np.log(sd).sum() + 0.5 * m * np.log(2 * np.pi)
 
     def run(z, seed):
@@ -87,8 +99,14 @@ def ukf(name, dt, n):
 
     def run(z, seed):
         points = MerweScaledSigmaPoints(d, alpha=0.1, beta=2.0, kappa=3.0 - d)
-        circular = {"residual_z": model.residual, "z_mean_fn": model.mean_of_angles} if name == "bearings" else {}
-        kf = UnscentedKalmanFilter(d, m, dt, model.observe, lambda x, dt, k: model.move(x, k), points, **circular)
+        circular = (
+            {"residual_z": model.residual, "z_mean_fn": model.mean_of_angles}
+            if name == "bearings"
+            else {}
+        )
+        kf = UnscentedKalmanFilter(
+            d, m, dt, model.observe, lambda x, dt, k: model.move(x, k), points, **circular
+        )
         kf.x, kf.P, kf.Q, kf.R = np.zeros(d), model.P0.copy(), model.Q, model.R
         means, log_likelihood = [], 0.0
         for k, seen in enumerate(z, start=1):

@@ -56,6 +56,12 @@ if __name__ == "__main__":
         partial(of_catalogue, name=name) for name in ("bootstrap", "ranked", "auto", "ekf", "ukf")
     )
     main(
-        {"bootstrap": bootstrap, "compiled-bootstrap": compiled, "sqmc": sqmc, "ranked": ranked, "auto": auto},
+        {
+            "bootstrap": bootstrap,
+            "compiled-bootstrap": compiled,
+            "sqmc": sqmc,
+            "ranked": ranked,
+            "auto": auto,
+        },
         {"ekf": ekf, "ukf": ukf},
     )

@@ -48,7 +48,9 @@ def on_arrays(run):
     compiled = jax.jit(run)
 
     def called(z, seed):
-        means, log_likelihood = jax.block_until_ready(compiled(jax.random.key(seed), jnp.asarray(z)))
+        means, log_likelihood = jax.block_until_ready(
+            compiled(jax.random.key(seed), jnp.asarray(z))
+        )
         return means, log_likelihood
 
     return called
@@ -68,9 +70,17 @@ def of_smcx(name, dt, n):
     def run(key, z):
         steps = jnp.arange(1.0, len(z) + 1)
         found = smcx.bootstrap_filter(
-            key, initial, lambda k, x, s: move(k, x, s[0]), lambda y, x, s: log_likelihood(y, x), z, n, inputs=steps
+            key,
+            initial,
+            lambda k, x, s: move(k, x, s[0]),
+            lambda y, x, s: log_likelihood(y, x),
+            z,
+            n,
+            inputs=steps,
         )
-        means = (jnp.exp(found.filtered_log_weights)[..., None] * found.filtered_particles).sum(axis=1)
+        means = (jnp.exp(found.filtered_log_weights)[..., None] * found.filtered_particles).sum(
+            axis=1
+        )
         return means, found.marginal_loglik
 
     return on_arrays(run)
@@ -95,7 +105,9 @@ def of_cuthbert(name, dt, n):
         first, second = jax.random.split(key)
         given = (jnp.arange(1.0, len(z) + 1), z)
         states = cuthbert.filter(built, given, built.init_prepare(key=first), key=second)
-        means = (jax.nn.softmax(states.log_weights, axis=1)[..., None] * states.particles).sum(axis=1)[1:]
+        means = (jax.nn.softmax(states.log_weights, axis=1)[..., None] * states.particles).sum(
+            axis=1
+        )[1:]
         return means, states.log_normalizing_constant[-1]
 
     return on_arrays(run)
@@ -114,9 +126,13 @@ def of_jax(name, dt, n):
         def resampled():
             levels = (jnp.arange(n) + jax.random.uniform(first)) / n
             sums = jnp.cumsum(weights)
-            return x[jnp.minimum(jnp.searchsorted(sums, levels * sums[-1]), n - 1)], jnp.full(n, -jnp.log(n))
+            return x[jnp.minimum(jnp.searchsorted(sums, levels * sums[-1]), n - 1)], jnp.full(
+                n, -jnp.log(n)
+            )
 
-        x, log_weights = jax.lax.cond(n * (weights**2).sum() > 2, resampled, lambda: (x, log_weights))
+        x, log_weights = jax.lax.cond(
+            n * (weights**2).sum() > 2, resampled, lambda: (x, log_weights)
+        )
         x = move(second, x, number)
         log_weights += jax.vmap(log_likelihood, (None, 0))(z, x)
         total = jax.nn.logsumexp(log_weights)
@@ -132,4 +148,6 @@ def of_jax(name, dt, n):
 
 
 if __name__ == "__main__":
-    main({"jax-bootstrap": of_jax, "smcx-bootstrap": of_smcx, "cuthbert-bootstrap": of_cuthbert}, {})
+    main(
+        {"jax-bootstrap": of_jax, "smcx-bootstrap": of_smcx, "cuthbert-bootstrap": of_cuthbert}, {}
+    )

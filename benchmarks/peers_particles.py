@@ -18,7 +18,9 @@ class Bearing(distributions.ProbDist):
         self.loc = loc
 
     def logpdf(self, x: float) -> np.ndarray:
-        return -0.5 * (wrapped(x - self.loc) / BEARING_SD) ** 2 - np.log(BEARING_SD * np.sqrt(2 * np.pi))
+        return -0.5 * (wrapped(x - self.loc) / BEARING_SD) ** 2 - np.log(
+            BEARING_SD * np.sqrt(2 * np.pi)
+        )
 
 
 class Growth(state_space_models.StateSpaceModel):
@@ -62,7 +64,11 @@ class Chain(state_space_models.StateSpaceModel):
         return distributions.MvNormal(loc=xp @ CHAIN.T, cov=np.eye(4))
 
     def PY(self, t, xp, x):  # noqa: N802
-        return distributions.FlatNormal(loc=x[:, 0]) if t == 0 else distributions.MvNormal(loc=x, cov=np.eye(4))
+        return (
+            distributions.FlatNormal(loc=x[:, 0])
+            if t == 0
+            else distributions.MvNormal(loc=x, cov=np.eye(4))
+        )
 
 
 def of_particles(model: str, dt: float, n: int, *, qmc: bool):
@@ -75,7 +81,9 @@ def of_particles(model: str, dt: float, n: int, *, qmc: bool):
         fk = state_space_models.Bootstrap(ssm=ssm, data=data)
         smc = particles.SMC(fk=fk, N=n, qmc=qmc, collect=[collectors.Moments()])
         smc.run()
-        return np.array([np.atleast_1d(one["mean"]) for one in smc.summaries.moments[1:]]), smc.logLt
+        return np.array(
+            [np.atleast_1d(one["mean"]) for one in smc.summaries.moments[1:]]
+        ), smc.logLt
 
     return run
 
@@ -84,7 +92,9 @@ if __name__ == "__main__":
     main(
         {
             "particles-bootstrap": lambda *given: of_particles(*given, qmc=False),
-            "particles-sqmc": lambda model, dt, n: of_particles(model, dt, power_of_two(n), qmc=True),
+            "particles-sqmc": lambda model, dt, n: of_particles(
+                model, dt, power_of_two(n), qmc=True
+            ),
         },
         {},
     )

@@ -12,7 +12,10 @@ import numpy as np
 from peer_runs import BEARING_SD, CHAIN, DENSITY, PRIOR, SENSORS, main
 from scipy.stats import multivariate_normal
 from stonesoup.models.measurement.linear import LinearGaussian
-from stonesoup.models.measurement.nonlinear import Cartesian2DToBearing, NonLinearGaussianMeasurement
+from stonesoup.models.measurement.nonlinear import (
+    Cartesian2DToBearing,
+    NonLinearGaussianMeasurement,
+)
 from stonesoup.models.transition.linear import (
     CombinedLinearGaussianTransitionModel,
     ConstantVelocity,
@@ -63,11 +66,18 @@ def parts(model: str):
     if model == "ungm":
         return Growth(), [(Square(1, (0,), np.eye(1)), [0])]
     if model == "bearings":
-        motion = CombinedLinearGaussianTransitionModel([ConstantVelocity(DENSITY), ConstantVelocity(DENSITY)])
+        motion = CombinedLinearGaussianTransitionModel(
+            [ConstantVelocity(DENSITY), ConstantVelocity(DENSITY)]
+        )
         noise = np.array([[BEARING_SD**2]])
         places = [StateVector(place) for place in SENSORS]
-        return motion, [(Cartesian2DToBearing(4, (0, 2), noise, translation_offset=p), [i]) for i, p in enumerate(places)]
-    motion = LinearGaussianTimeInvariantTransitionModel(transition_matrix=CHAIN, covariance_matrix=np.eye(4))
+        return motion, [
+            (Cartesian2DToBearing(4, (0, 2), noise, translation_offset=p), [i])
+            for i, p in enumerate(places)
+        ]
+    motion = LinearGaussianTimeInvariantTransitionModel(
+        transition_matrix=CHAIN, covariance_matrix=np.eye(4)
+    )
     return motion, [(LinearGaussian(4, (0, 1, 2, 3), np.eye(4)), [0, 1, 2, 3])]
 
 
@@ -75,7 +85,13 @@ def detections(sensors, z, dt):
     """Time -> the detections of it."""
     times = [START + (k + 1) * timedelta(seconds=dt) for k in range(len(z))]
     return [
-        (time, [Detection(StateVector(seen[rows]), time, measurement_model=sensor) for sensor, rows in sensors])
+        (
+            time,
+            [
+                Detection(StateVector(seen[rows]), time, measurement_model=sensor)
+                for sensor, rows in sensors
+            ],
+        )
         for time, seen in zip(times, z, strict=True)
     ]
 
@@ -94,22 +110,37 @@ def bootstrap(model, dt, n):
         np.random.seed(seed)  # noqa: NPY002  its generator
         x = sd * np.random.standard_normal((len(sd), n))  # noqa: NPY002
         state = ParticleState(
-            StateVectors(x[ORDER] if model == "bearings" else x), weight=np.full(n, 1 / n), timestamp=START
+            StateVectors(x[ORDER] if model == "bearings" else x),
+            weight=np.full(n, 1 / n),
+            timestamp=START,
         )
-        predictor, updater, resampler = ParticlePredictor(motion), ParticleUpdater(None), ESSResampler()
+        predictor, updater, resampler = (
+            ParticlePredictor(motion),
+            ParticleUpdater(None),
+            ESSResampler(),
+        )
         means, weighed = [], []
         for time, found in detections(sensors, z, dt):
             state = predictor.predict(state, timestamp=time)
             for detection in found:
                 before, state = state, updater.update(SingleHypothesis(state, detection))
                 best = int(np.argmax(state.log_weight))
-                weighed.append((before.log_weight[best], state[best : best + 1], state.log_weight[best], detection))
+                weighed.append(
+                    (
+                        before.log_weight[best],
+                        state[best : best + 1],
+                        state.log_weight[best],
+                        detection,
+                    )
+                )
             means.append(state.mean)
             state = resampler.resample(state)
 
         def log_likelihood():
             """Sum of the logarithms by which its updater divides the weights, each told by one particle."""
-            return sum(w + one.measurement_model.logpdf(one, at) - after for w, at, after, one in weighed)
+            return sum(
+                w + one.measurement_model.logpdf(one, at) - after for w, at, after, one in weighed
+            )
 
         return ours(model, means), log_likelihood
 
@@ -122,7 +153,11 @@ def kalman(model, dt, predictor, updater):
 
     def run(z, seed):
         P0 = spread[np.ix_(ORDER, ORDER)] if model == "bearings" else spread
-        state, predict, update = GaussianState(np.zeros((len(P0), 1)), P0, START), predictor(motion), updater(None)
+        state, predict, update = (
+            GaussianState(np.zeros((len(P0), 1)), P0, START),
+            predictor(motion),
+            updater(None),
+        )
         means, log_likelihood = [], 0.0
         for time, found in detections(sensors, z, dt):
             state = predict.predict(state, timestamp=time)
@@ -131,7 +166,9 @@ def kalman(model, dt, predictor, updater):
                 state = update.update(hypothesis)
                 seen = hypothesis.measurement_prediction
                 away = np.asarray(detection.state_vector - seen.state_vector, dtype=float)[:, 0]
-                log_likelihood += multivariate_normal.logpdf(away, cov=np.asarray(seen.covar, dtype=float))
+                log_likelihood += multivariate_normal.logpdf(
+                    away, cov=np.asarray(seen.covar, dtype=float)
+                )
             means.append(state.mean)
         return ours(model, means), log_likelihood
 
@@ -142,7 +179,11 @@ if __name__ == "__main__":
     main(
         {"stonesoup-bootstrap": bootstrap},
         {
-            "stonesoup-ekf": lambda model, dt, n: kalman(model, dt, ExtendedKalmanPredictor, ExtendedKalmanUpdater),
-            "stonesoup-ukf": lambda model, dt, n: kalman(model, dt, UnscentedKalmanPredictor, UnscentedKalmanUpdater),
+            "stonesoup-ekf": lambda model, dt, n: kalman(
+                model, dt, ExtendedKalmanPredictor, ExtendedKalmanUpdater
+            ),
+            "stonesoup-ukf": lambda model, dt, n: kalman(
+                model, dt, UnscentedKalmanPredictor, UnscentedKalmanUpdater
+            ),
         },
     )

@@ -30,7 +30,14 @@ def rows(args) -> Iterable[dict]:
         yield from paper(args)
 
 
-def growth(process: float, observation: float, mean: float, variance: float, phase: int = 0, scale: float = 20.0):
+def growth(
+    process: float,
+    observation: float,
+    mean: float,
+    variance: float,
+    phase: int = 0,
+    scale: float = 20.0,
+):
     """Return the growth model with 8 cos(1.2 (k - phase)) and y = x^2 / scale, of these variances and this prior."""
     return hf.models.from_functions(
         f=lambda x, step: 0.5 * x + 25.0 * x / (1.0 + x**2) + 8.0 * np.cos(1.2 * (step - phase)),
@@ -46,7 +53,9 @@ def growth(process: float, observation: float, mean: float, variance: float, pha
 
 def simulated(model, steps: int, runs: int, **options) -> Series:
     """Simulate one series for each run."""
-    return [hf.simulate(model, steps, np.random.default_rng(SEED + k), **options) for k in range(runs)]
+    return [
+        hf.simulate(model, steps, np.random.default_rng(SEED + k), **options) for k in range(runs)
+    ]
 
 
 def filtered(build: Callable[[int], object], data: Series, **options) -> list[hf.FilterResult]:
@@ -61,7 +70,9 @@ def means(results: Iterable[hf.FilterResult | hf.SmoothedResult]) -> list[np.nda
     return [result.means for result in results]
 
 
-def mean_squares(data: Series, estimates: Iterable[np.ndarray], dims: Sequence[int] = (0,)) -> np.ndarray:
+def mean_squares(
+    data: Series, estimates: Iterable[np.ndarray], dims: Sequence[int] = (0,)
+) -> np.ndarray:
     """Return the squared error of each run, (runs,): summed over dimensions, averaged over steps."""
     pairs = zip(data, estimates, strict=False)
     return np.array([((truth - m)[:, list(dims)] ** 2).sum(1).mean() for (truth, _), m in pairs])
@@ -94,7 +105,12 @@ class LikelihoodProposal(hf.BootstrapProposal):
         sd = np.sqrt(variance)
         s = mean + sd * truncated_normal(-mean / sd, len(particles), rng)
         x = (np.sqrt(s) * rng.choice([-1.0, 1.0], len(s)))[:, None]
-        log_q = -0.5 * (s - mean) ** 2 / variance - np.log(sd) - log_ndtr(mean / sd) + np.log(np.abs(x[:, 0]))
+        log_q = (
+            -0.5 * (s - mean) ** 2 / variance
+            - np.log(sd)
+            - log_ndtr(mean / sd)
+            + np.log(np.abs(x[:, 0]))
+        )
         residual = x - transition.mean(particles.x)
         q = transition.covariance.item()
         log_prior = -0.5 * residual[:, 0] ** 2 / q - 0.5 * np.log(q)
@@ -122,7 +138,11 @@ def approximate_grid(model, z: np.ndarray, cells: int = 50, half: float = 25.0) 
     mass = model.initial.log_density(x)
     mass, means = np.exp(mass - logsumexp(mass)), []
     for step, observed in enumerate(z, 1):
-        moves = -0.5 * (x - model.transition_mean(x, 1.0, None, step)[:, 0]) ** 2 / model.process_variance
+        moves = (
+            -0.5
+            * (x - model.transition_mean(x, 1.0, None, step)[:, 0]) ** 2
+            / model.process_variance
+        )
         mass = np.exp(moves - logsumexp(moves, axis=0)) @ mass
         mass = mass * np.exp(model.log_likelihood(observed, x, step))
         mass = mass / mass.sum()
@@ -135,7 +155,9 @@ def arulampalam(args) -> Iterable[dict]:
     paper, n, runs = "Arulampalam, Maskell, Gordon and Clapp (2002)", 50, min(100, args.most)
     model = hf.models.UNGM()
     data = simulated(model, 100, runs)
-    exact = mean_squares(data, (hf.GridFilter(model, -60.0, 60.0, 601).run(z).means for _, z in data))
+    exact = mean_squares(
+        data, (hf.GridFilter(model, -60.0, 60.0, 601).run(z).means for _, z in data)
+    )
     smoothed_copies = hf.MixtureResampling(hf.KernelDensityFit(), hf.RandomSampling())
     particle_filters = {
         "SIR filter": {"proposal": hf.BootstrapProposal()},
@@ -153,8 +175,24 @@ def arulampalam(args) -> Iterable[dict]:
     note = "Compared with the exact posterior mean on the same series (`GridFilter`, 601 points)."
     for name, estimates in found.items():
         squares = mean_squares(data, estimates)
-        yield row(paper, f"table I, {name}", "RMSE", None, mean_with_interval(np.sqrt(squares)), runs, note)
-        yield row(paper, f"table I, {name}", "RMSE over exact", None, rms_ratio(squares, exact), runs, note)
+        yield row(
+            paper,
+            f"table I, {name}",
+            "RMSE",
+            None,
+            mean_with_interval(np.sqrt(squares)),
+            runs,
+            note,
+        )
+        yield row(
+            paper,
+            f"table I, {name}",
+            "RMSE over exact",
+            None,
+            rms_ratio(squares, exact),
+            runs,
+            note,
+        )
 
 
 def particle_filter(model, n: int, k: int, **options) -> hf.ParticleFilter:
@@ -171,24 +209,54 @@ def gordon(args) -> Iterable[dict]:
     superior = 'The abstract calls the bootstrap filter "greatly superior" to the extended Kalman filter: a ratio below 1.'
     model = growth(10.0, 1.0, 0.0, 2.0, phase=1)
     data = simulated(model, 50, runs, initial=[0.1])
-    ours = mean_squares(data, means(filtered(partial(particle_filter, model, 500, resample_below=1.0), data)))
+    ours = mean_squares(
+        data, means(filtered(partial(particle_filter, model, 500, resample_below=1.0), data))
+    )
     kalman = mean_squares(data, means(filtered(lambda k: hf.ExtendedKalmanFilter(model), data)))
-    exact = mean_squares(data, (hf.GridFilter(model, -60.0, 60.0, 601).run(z).means for _, z in data))
+    exact = mean_squares(
+        data, (hf.GridFilter(model, -60.0, 60.0, 601).run(z).means for _, z in data)
+    )
     place = "growth model, 500 samples"
-    yield row(paper, place, "RMSE", None, mean_with_interval(np.sqrt(ours)), runs, "Shown by the paper as a figure.")
-    yield row(paper, place, "RMSE over extended Kalman", None, rms_ratio(ours, kalman), runs, superior)
+    yield row(
+        paper,
+        place,
+        "RMSE",
+        None,
+        mean_with_interval(np.sqrt(ours)),
+        runs,
+        "Shown by the paper as a figure.",
+    )
+    yield row(
+        paper, place, "RMSE over extended Kalman", None, rms_ratio(ours, kalman), runs, superior
+    )
     note = "Compared with the exact posterior mean (`GridFilter`)."
     yield row(paper, place, "RMSE over exact", None, rms_ratio(ours, exact), runs, note)
 
     bearings, place, dims = hf.models.BearingsOnly(), "bearings only, 4000 samples", (0, 2)
     data = simulated(bearings, 24, runs, initial=[-0.05, 0.001, 0.7, -0.055])
-    plain = mean_squares(data, means(filtered(partial(particle_filter, bearings, 4000, resample_below=1.0), data)), dims)
-    large = mean_squares(data, means(filtered(partial(particle_filter, bearings, 20_000), data)), dims)
-    kalman = mean_squares(data, means(filtered(lambda k: hf.ExtendedKalmanFilter(bearings), data)), dims)
-    yield row(
-        paper, place, "position RMSE", None, mean_with_interval(np.sqrt(plain)), runs, "Shown by the paper as a figure."
+    plain = mean_squares(
+        data,
+        means(filtered(partial(particle_filter, bearings, 4000, resample_below=1.0), data)),
+        dims,
     )
-    yield row(paper, place, "RMSE over extended Kalman", None, rms_ratio(plain, kalman), runs, superior)
+    large = mean_squares(
+        data, means(filtered(partial(particle_filter, bearings, 20_000), data)), dims
+    )
+    kalman = mean_squares(
+        data, means(filtered(lambda k: hf.ExtendedKalmanFilter(bearings), data)), dims
+    )
+    yield row(
+        paper,
+        place,
+        "position RMSE",
+        None,
+        mean_with_interval(np.sqrt(plain)),
+        runs,
+        "Shown by the paper as a figure.",
+    )
+    yield row(
+        paper, place, "RMSE over extended Kalman", None, rms_ratio(plain, kalman), runs, superior
+    )
     note = "Compared with 20,000 particles; the paper roughens and edits its samples, we do not."
     yield row(paper, place, "RMSE over large filter", None, rms_ratio(plain, large), runs, note)
 
@@ -208,7 +276,9 @@ def kitagawa(args) -> Iterable[dict]:
         results = filtered(partial(particle_filter, model, n, resample_below=1.0), [(z, z)] * runs)
         errors = np.array([result.log_likelihood - exact for result in results])
         quantity = f"log-likelihood less exact, m = {n:,}"
-        yield row(paper, "nonlinear example", quantity, None, mean_with_interval(errors), runs, note)
+        yield row(
+            paper, "nonlinear example", quantity, None, mean_with_interval(errors), runs, note
+        )
 
 
 # The toolbox EKF/UKF (Hartikainen, Solin and Särkkä 2011), and with it the re-entry of Julier and Uhlmann (2004)
@@ -221,7 +291,10 @@ NOTES = {
     ("UNGM", "URTS"): SIGMA,
     ("bearings only", "ERTS"): FEWER,
     ("bearings only", "URTS"): FEWER,
-    ("re-entry", "CRTS"): "Theirs is one run: `reentry_demo_loop` prints `crts_rmse1`, while the mean is `crts_rmse`.",
+    (
+        "re-entry",
+        "CRTS",
+    ): "Theirs is one run: `reentry_demo_loop` prints `crts_rmse1`, while the mean is `crts_rmse`.",
 }
 
 
@@ -257,21 +330,45 @@ def toolbox_rows(
             if name not in theirs:
                 continue
             part = results[:100] if smooth else results
-            estimates = (hf.rts_smoother(kind(model), r, dt=dt).means for r in part) if smooth else means(part)
+            estimates = (
+                (hf.rts_smoother(kind(model), r, dt=dt).means for r in part)
+                if smooth
+                else means(part)
+            )
             squares = mean_squares(data, estimates, dims)
             quantity, values = ("RMSE", np.sqrt(squares)) if root else ("MSE", squares)
             figure, runs = theirs[name]
             ours = mean_with_interval(values)
-            yield row(paper, f"{place}, {name}", quantity, figure, ours, len(values), NOTES.get((place, name), ""), runs)
+            yield row(
+                paper,
+                f"{place}, {name}",
+                quantity,
+                figure,
+                ours,
+                len(values),
+                NOTES.get((place, name), ""),
+                runs,
+            )
 
 
 def toolbox_growth(args) -> Iterable[dict]:
     """Table of the growth model: variances 1 and 1, 500 steps, 100 runs; the bootstrap filter has 1000 particles."""
     model = growth(1.0, 1.0, 0.1, 1.0, phase=1)
     data = simulated(model, 500, min(100, args.most), initial=[0.1])
-    theirs = {"EKF": "125.9", "ERTS": "92.2", "UKF": "87.9", "URTS": "69.09", "CKF": "72.3", "CRTS": "71.4"}
-    yield from toolbox_rows(TOOLBOX, "UNGM", {k: (v, 100) for k, v in theirs.items()}, model, data, 1.0, (0,), False)
-    stratified = partial(particle_filter, model, 1000, resampling=hf.StratifiedResampling(), resample_below=1.0)
+    theirs = {
+        "EKF": "125.9",
+        "ERTS": "92.2",
+        "UKF": "87.9",
+        "URTS": "69.09",
+        "CKF": "72.3",
+        "CRTS": "71.4",
+    }
+    yield from toolbox_rows(
+        TOOLBOX, "UNGM", {k: (v, 100) for k, v in theirs.items()}, model, data, 1.0, (0,), False
+    )
+    stratified = partial(
+        particle_filter, model, 1000, resampling=hf.StratifiedResampling(), resample_below=1.0
+    )
     ours = mean_with_interval(mean_squares(data, means(filtered(stratified, data))))
     yield row(TOOLBOX, "UNGM, BS", "MSE", "10.2", ours, len(data), their_runs=100)
 
@@ -288,12 +385,21 @@ def toolbox_bearings(args) -> Iterable[dict]:
         # velocity (1, 0) turns by -a dt in each step; the position follows by the exact integral of the turn
         before = -0.01 * (np.cumsum(turn) - turn)
         half = -0.005 * turn
-        chord = 0.01 * np.sinc(half / np.pi)[:, None] * np.column_stack([np.cos(before + half), np.sin(before + half)])
+        chord = (
+            0.01
+            * np.sinc(half / np.pi)[:, None]
+            * np.column_stack([np.cos(before + half), np.sin(before + half)])
+        )
         after = before + 2 * half
         truth = np.column_stack([np.cumsum(chord, axis=0), np.cos(after), np.sin(after)])
         z = model.observation_mean(truth, 1) + model.bearing_sd * rng.standard_normal((500, 2))
         data.append((truth, z))
-    theirs = {"EKF": ("0.114", 1000), "ERTS": ("0.054", 1000), "UKF": ("0.113", 1000), "URTS": ("0.055", 1000)}
+    theirs = {
+        "EKF": ("0.114", 1000),
+        "ERTS": ("0.054", 1000),
+        "UKF": ("0.113", 1000),
+        "URTS": ("0.055", 1000),
+    }
     theirs |= {"CKF": ("0.108", 100), "CRTS": ("0.053", 100)}
     yield from toolbox_rows(TOOLBOX, "bearings only", theirs, model, data, 0.01, (0, 1), True)
 
@@ -301,10 +407,17 @@ def toolbox_bearings(args) -> Iterable[dict]:
 def reentry(args) -> Iterable[dict]:
     """Table of the re-entry: 200 s at 10 Hz, 100 runs; the vehicle's ballistic coefficient is fixed."""
     spread = np.diag([1e-6, 1e-6, 1e-6, 1e-6, 1.0])
-    model = hf.models.BallisticReentry(initial_mean=[6500.4, 349.14, -1.8093, -6.7967, 0.0], initial_covariance=spread)
-    start = {"initial_mean": [6500.4, 349.14, -1.8093, -6.7967, 0.6932], "initial_covariance": np.diag([1e-6] * 4 + [1e-24])}
+    model = hf.models.BallisticReentry(
+        initial_mean=[6500.4, 349.14, -1.8093, -6.7967, 0.0], initial_covariance=spread
+    )
+    start = {
+        "initial_mean": [6500.4, 349.14, -1.8093, -6.7967, 0.6932],
+        "initial_covariance": np.diag([1e-6] * 4 + [1e-24]),
+    }
     vehicle = replace(model, ballistic_density=1e-24, **start)
     data = simulated(vehicle, 2000, min(100, args.most), dt=0.1)
     theirs = {"EKF": "0.0084", "ERTS": "0.0044", "UKF": "0.0084", "CKF": "0.0084", "CRTS": "0.0049"}
     counted = {k: (v, 1 if k == "CRTS" else 100) for k, v in theirs.items()}
-    yield from toolbox_rows("Julier and Uhlmann (2004)", "re-entry", counted, model, data, 0.1, (0, 1), True)
+    yield from toolbox_rows(
+        "Julier and Uhlmann (2004)", "re-entry", counted, model, data, 0.1, (0, 1), True
+    )

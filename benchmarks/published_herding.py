@@ -92,7 +92,9 @@ def samplers(width: float) -> dict[str, object]:
     }
 
 
-def discrepancies(d: int, components: int, variance: float, counts: np.ndarray, runs: int) -> dict[str, np.ndarray]:
+def discrepancies(
+    d: int, components: int, variance: float, counts: np.ndarray, runs: int
+) -> dict[str, np.ndarray]:
     """Return the herding errors of each sampler, shape (mixtures, counts)."""
     width = np.sqrt(variance)
     errors = {name: np.empty((runs, len(counts))) for name in samplers(width)}
@@ -100,14 +102,20 @@ def discrepancies(d: int, components: int, variance: float, counts: np.ndarray, 
         target, rng = mixture(d, components, CLAIMS + run), np.random.default_rng([CLAIMS, run])
         for name, sampler in samplers(width).items():
             for k, n in enumerate(counts):
-                errors[name][run, k] = hf.herding_error(sampler.sample(target, n, rng), target, width, hf.kernels.Gaussian())
+                errors[name][run, k] = hf.herding_error(
+                    sampler.sample(target, n, rng), target, width, hf.kernels.Gaussian()
+                )
     return errors
 
 
-def written_out(target: hf.GaussianMixture, variance: float, n: int, rng: np.random.Generator) -> hf.Points:
+def written_out(
+    target: hf.GaussianMixture, variance: float, n: int, rng: np.random.Generator
+) -> hf.Points:
     """Return the n points of FCFW, their algorithm 1 with its search among 50,000 draws, line by line."""
     draws = target.sample(50_000, rng)
-    smoothed = hf.GaussianMixture(target.weights, target.means, target.covariances + variance * np.eye(target.dim))
+    smoothed = hf.GaussianMixture(
+        target.weights, target.means, target.covariances + variance * np.eye(target.dim)
+    )
     expected = np.exp(smoothed.log_density(draws) + 0.5 * target.dim * np.log(2 * np.pi * variance))
     kernel, chosen, weights = np.empty((n, len(draws))), [], np.empty(0)
     for t in range(n):
@@ -129,7 +137,17 @@ def mixtures(runs: int) -> list[dict]:
     errors = discrepancies(2, 100, 1.0, COUNTS, runs)
     for name, note in compared.items():
         slopes = np.polyfit(np.log(COUNTS), np.log(errors[name]).T, 1)[0]
-        found.append(row(HERDING, place, f"slope of the error, {name}", None, over_runs(np.mean, slopes), runs, note))
+        found.append(
+            row(
+                HERDING,
+                place,
+                f"slope of the error, {name}",
+                None,
+                over_runs(np.mean, slopes),
+                runs,
+                note,
+            )
+        )
     wide = discrepancies(10, 100, 10.0, COUNTS[-1:], runs)
     ours = over_runs(ratio_of_roots, wide["FCFW"] ** 2, wide["FW"] ** 2)
     note = "Compared with 1: in ten dimensions 200 weights gain little."
@@ -142,7 +160,17 @@ def mixtures(runs: int) -> list[dict]:
         repeated.append(hf.herding_error(points, target, 1.0, hf.kernels.Gaussian()))
     ours = over_runs(ratio_of_roots, errors["FCFW"][: len(repeated), -1] ** 2, np.square(repeated))
     note = "Compared with 1: their algorithm written out, with their search among 50,000 draws; ours climbs."
-    found.append(row(HERDING, "algorithm 1", "error of 200 points, ours over theirs", None, ours, len(repeated), note))
+    found.append(
+        row(
+            HERDING,
+            "algorithm 1",
+            "error of 200 points, ours over theirs",
+            None,
+            ours,
+            len(repeated),
+            note,
+        )
+    )
     return found
 
 
@@ -156,7 +184,9 @@ def models() -> dict[str, tuple[object, Means]]:
     """Return models of their three synthetic examples, with what computes the posterior means (next to) exactly."""
     lively = [hf.models.ConstantVelocity(q, 0.5, [0, 1], 0.1 * np.eye(2)) for q in (1e-3, 10.0)]
     q = [[0.1, 0.15], [0.15, 0.3]]
-    linear = hf.models.LinearGaussian([[1.0, 1.0], [0.0, 1.0]], [[1.0, 0.0]], q, [[1.0]], [0.0, 0.0], np.eye(2))
+    linear = hf.models.LinearGaussian(
+        [[1.0, 1.0], [0.0, 1.0]], [[1.0, 0.0]], q, [[1.0]], [0.0, 0.0], np.eye(2)
+    )
     return {
         "linear Gaussian": (linear, lambda model, z: hf.ExtendedKalmanFilter(model).run(z).means),
         "nonlinear benchmark": (hf.models.UNGM(10.0, 1.0, 5.0), growth_means),
@@ -182,14 +212,26 @@ def filters(runs: int) -> list[dict]:
             means = reference(model, z)
             for key, sampler in samplers(hf.bandwidths.Whitened()).items():
                 proposal = hf.HerdedProposal(sampler, defensive_share=0.0)
-                pf = hf.ParticleFilter(model, n_particles=PARTICLES, proposal=proposal, rng=CLAIMS + run)
+                pf = hf.ParticleFilter(
+                    model, n_particles=PARTICLES, proposal=proposal, rng=CLAIMS + run
+                )
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", hf.DegeneracyWarning)
                     errors[key][run] = np.mean((pf.run(z).means - means) ** 2)
         for above, below in (("FW", "random"), ("FCFW", "QMC")):
             ours = over_runs(ratio_of_roots, errors[above], errors[below])
             note = "Compared with the abstract: optimised points are more accurate than random and quasi-Monte Carlo ones."
-            found.append(row(HERDING, f"filters, {name}", f"error, {above} over {below}", None, ours, runs, note))
+            found.append(
+                row(
+                    HERDING,
+                    f"filters, {name}",
+                    f"error, {above} over {below}",
+                    None,
+                    ours,
+                    runs,
+                    note,
+                )
+            )
     return found
 
 
@@ -217,7 +259,9 @@ def example(existence: tuple[float, ...]) -> np.ndarray:
 
 def error_of(method: object, ratios: np.ndarray, rng: int | None = None) -> float:
     """Total variation of a track's marginals from the exact ones, in the mean over tracks."""
-    difference = association.marginals(ratios, method, rng=rng) - association.marginals(ratios, "exact")
+    difference = association.marginals(ratios, method, rng=rng) - association.marginals(
+        ratios, "exact"
+    )
     return float(0.5 * np.abs(difference).sum(axis=1).mean())
 
 
@@ -227,26 +271,70 @@ def wolf(args) -> list[dict]:
     for existence, theirs in PROGRAM.items():
         ratios, certain = example(existence), min(existence) == 1
         place = f"program, example, existence {'1' if certain else '0.6 to 1'}"
-        note = "" if certain else "Their program herds dead and missed as two outcomes, ours as one."
+        note = (
+            "" if certain else "Their program herds dead and missed as two outcomes, ours as one."
+        )
         for sweeps, printed in theirs.items():
             ours = error_of(association.HerdedGibbs(sweeps, estimate="joint", **PUBLISHED), ratios)
-            found.append(row(GIBBS, place, f"error, herded, {sweeps} sweeps", printed, exactly(ours), 1, note))
+            found.append(
+                row(
+                    GIBBS, place, f"error, herded, {sweeps} sweeps", printed, exactly(ours), 1, note
+                )
+            )
     ratios, (printed, their_runs) = example((1.0, 1.0, 1.0, 1.0)), PROGRAM_AT_RANDOM
     runs = min(args.most, their_runs)
     method = association.RandomGibbs(100, estimate="joint", pairs=False)
-    ours = over_runs(np.mean, np.array([error_of(method, ratios, CLAIMS + run) for run in range(runs)]))
+    ours = over_runs(
+        np.mean, np.array([error_of(method, ratios, CLAIMS + run) for run in range(runs)])
+    )
     note = "Their program takes the largest ratio times uniform number; with draws from the conditional it gives 0.0472."
     place = "program, example, existence 1"
-    found.append(row(GIBBS, place, "error, random, 100 sweeps", printed, ours, runs, note, their_runs=their_runs))
+    found.append(
+        row(
+            GIBBS,
+            place,
+            "error, random, 100 sweeps",
+            printed,
+            ours,
+            runs,
+            note,
+            their_runs=their_runs,
+        )
+    )
     for name, method, rate in (
-        ("herded", lambda n: association.HerdedGibbs(n, estimate="counts", **PUBLISHED), "of herded Gibbs, -1"),
-        ("random", lambda n: association.RandomGibbs(n, estimate="counts", pairs=False), "of random draws, -1/2"),
+        (
+            "herded",
+            lambda n: association.HerdedGibbs(n, estimate="counts", **PUBLISHED),
+            "of herded Gibbs, -1",
+        ),
+        (
+            "random",
+            lambda n: association.RandomGibbs(n, estimate="counts", pairs=False),
+            "of random draws, -1/2",
+        ),
     ):
         matrices = [dense(CLAIMS + k, 4) for k in range(min(args.most, MATRICES))]
-        errors = np.array([[error_of(method(n), ratios, CLAIMS + k) for n in SWEEPS] for k, ratios in enumerate(matrices)])
-        ours = over_runs(lambda e: float(np.polyfit(np.log(SWEEPS), np.log(e.mean(axis=0)), 1)[0]), errors)
+        errors = np.array(
+            [
+                [error_of(method(n), ratios, CLAIMS + k) for n in SWEEPS]
+                for k, ratios in enumerate(matrices)
+            ]
+        )
+        ours = over_runs(
+            lambda e: float(np.polyfit(np.log(SWEEPS), np.log(e.mean(axis=0)), 1)[0]), errors
+        )
         note = f"Compared with the rate {rate}."
-        found.append(row(GIBBS, "four tracks, all compete", f"slope of the error, {name}", None, ours, len(matrices), note))
+        found.append(
+            row(
+                GIBBS,
+                "four tracks, all compete",
+                f"slope of the error, {name}",
+                None,
+                ours,
+                len(matrices),
+                note,
+            )
+        )
     return found
 
 
@@ -261,7 +349,10 @@ SERIES = 50
 
 def optimal_points() -> list[dict]:
     """Return the distance of optimal points from N(0, I) in two dimensions, in the mean of Cramer and von Mises."""
-    normal, kernel = hf.GaussianMixture([1.0], [[0.0, 0.0]], np.eye(2)), hf.kernels.LocalizedCumulative(10.0)
+    normal, kernel = (
+        hf.GaussianMixture([1.0], [[0.0, 0.0]], np.eye(2)),
+        hf.kernels.LocalizedCumulative(10.0),
+    )
     sampler, found = hf.LCDSampling(), []
     for drawn, name, printed in (
         (sampler, "covariance I", DISTANCES),
@@ -270,13 +361,18 @@ def optimal_points() -> list[dict]:
         for n, theirs in printed.items():
             ours = 1000 * hf.herding_error(drawn.sample(normal, n), normal, 1.0, kernel)
             place = f"published points, D2-N{n}.csv, {name}"
-            found.append(row(POINTS, place, "1000 x distance from N(0, I)", theirs, exactly(ours), 1))
+            found.append(
+                row(POINTS, place, "1000 x distance from N(0, I)", theirs, exactly(ours), 1)
+            )
     return found
 
 
 def smart_sampling(runs: int) -> list[dict]:
     """Return how far the S2KF is from the Gaussian filter with exact moments, over the UKF's distance."""
-    model, means = hf.models.UNGM(10.0, 1.0, 5.0), {name: np.empty((runs, 100)) for name in ("exact", "ukf", 11, 51)}
+    model, means = (
+        hf.models.UNGM(10.0, 1.0, 5.0),
+        {name: np.empty((runs, 100)) for name in ("exact", "ukf", 11, 51)},
+    )
     for run in range(runs):
         _, z = hf.simulate(model, steps=100, rng=CLAIMS + run)
         means["exact"][run] = gaussian_filter(model, z)
@@ -286,7 +382,15 @@ def smart_sampling(runs: int) -> list[dict]:
     squares = {name: ((m - means["exact"]) ** 2).mean(axis=1) for name, m in means.items()}
     note = "Compared with 1, and with a fall as n grows: moments of more points are better ones."
     return [
-        row(POINTS, f"S2KF, n = {n}, growth model", "distance from exact moments, over the UKF's", None, ours, runs, note)
+        row(
+            POINTS,
+            f"S2KF, n = {n}, growth model",
+            "distance from exact moments, over the UKF's",
+            None,
+            ours,
+            runs,
+            note,
+        )
         for n in (11, 51)
         for ours in [over_runs(ratio_of_roots, squares[n], squares["ukf"])]
     ]
@@ -298,7 +402,9 @@ def gaussian_filter(model: object, z: np.ndarray) -> np.ndarray:
     weights = weights / weights.sum()
     mean, variance, means = model.initial.mean[0], model.initial.covariance[0, 0], []
     for step, seen in enumerate(np.ravel(z), 1):
-        moved = model.transition_mean((mean + np.sqrt(variance) * nodes)[:, None], 1.0, None, step)[:, 0]
+        moved = model.transition_mean((mean + np.sqrt(variance) * nodes)[:, None], 1.0, None, step)[
+            :, 0
+        ]
         mean = weights @ moved
         variance = weights @ (moved - mean) ** 2 + model.transition_covariance(1.0, step)[0, 0]
         x = mean + np.sqrt(variance) * nodes

@@ -50,7 +50,9 @@ def gerber(args) -> Iterator[dict]:
     # the toy's first 20 series showed that single outliers rule mean squares of log-likelihoods: medians are compared
     yield from gains("toy model", Toy(), toy_reference, (256, 1024, 4096), range(100, 132))
     for d in (2, 4):
-        yield from gains(f"volatility, d = {d}", volatilities(d), many_points, (1024,), range(100, 112), steps=50)
+        yield from gains(
+            f"volatility, d = {d}", volatilities(d), many_points, (1024,), range(100, 112), steps=50
+        )
 
 
 def chopin(args) -> Iterator[dict]:
@@ -80,7 +82,9 @@ def ours(model, proposal, n: int, data: list[np.ndarray], runs: int) -> Estimate
         for s, y in enumerate(data):
             z = np.reshape(y, (len(y), -1))
             rngs = [np.random.default_rng([SEED, 1 + r, s]) for r in range(runs)]
-            found.append([hf.ParticleFilter(model, n, proposal=proposal, rng=rng).run(z) for rng in rngs])
+            found.append(
+                [hf.ParticleFilter(model, n, proposal=proposal, rng=rng).run(z) for rng in rngs]
+            )
     return Estimates(
         np.array([[run.log_likelihood for run in runs] for runs in found]),
         np.array([[run.means for run in runs] for runs in found]),
@@ -168,7 +172,10 @@ class VolatilityModel:
     def __init__(self, ssm: Volatilities) -> None:
         self.mu, self.covariance, self.dim = ssm.mu, ssm.covX, len(ssm.mu)
         self.initial = hf.GaussianMixture([1.0], [ssm.mu], ssm.PX0().cov)
-        self.precision, self.log_peak = np.linalg.inv(ssm.corY), -0.5 * np.linalg.slogdet(2 * np.pi * ssm.corY)[1]
+        self.precision, self.log_peak = (
+            np.linalg.inv(ssm.corY),
+            -0.5 * np.linalg.slogdet(2 * np.pi * ssm.corY)[1],
+        )
 
     def transition_mean(self, x, dt, control, step):
         """States (n, d) to the mean of the next."""
@@ -181,13 +188,19 @@ class VolatilityModel:
     def log_likelihood(self, z, x, step):
         """Log-density of the returns, (n,)."""
         e = z * np.exp(-0.5 * x)
-        return self.log_peak - 0.5 * np.einsum("ni,ij,nj->n", e, self.precision, e) - 0.5 * x.sum(axis=1)
+        return (
+            self.log_peak
+            - 0.5 * np.einsum("ni,ij,nj->n", e, self.precision, e)
+            - 0.5 * x.sum(axis=1)
+        )
 
 
 def volatilities(d: int) -> Volatilities:
     """Return the paper's model of d returns."""
     one = np.eye(d)
-    return Volatilities(mu=np.full(d, -9.0), F=0.9 * one, covX=0.1 * (0.8 + 0.2 * one), corY=0.6 + 0.4 * one)
+    return Volatilities(
+        mu=np.full(d, -9.0), F=0.9 * one, covX=0.1 * (0.8 + 0.2 * one), corY=0.6 + 0.4 * one
+    )
 
 
 def toy_reference(model, z: np.ndarray):
@@ -224,10 +237,15 @@ def gains(
         levels = np.array([reference.log_likelihood for reference in references])
         means = np.array([reference.means for reference in references])
         log_likelihood = (found.log_likelihoods[:, 0] - levels) ** 2
-        return {"log-likelihood": log_likelihood, "means": ((found.means[:, 0] - means) ** 2).mean(axis=(1, 2))}
+        return {
+            "log-likelihood": log_likelihood,
+            "means": ((found.means[:, 0] - means) ** 2).mean(axis=(1, 2)),
+        }
 
     for n in counts:
-        smc, sqmc = (squares(theirs(ssms.Bootstrap, ssm, n, data, 1, qmc=quasi)) for quasi in (False, True))
+        smc, sqmc = (
+            squares(theirs(ssms.Bootstrap, ssm, n, data, 1, qmc=quasi)) for quasi in (False, True)
+        )
         base = squares(ours(model, hf.BootstrapProposal(), n, data, 1))
         for name, proposal in GAINS.items():
             own = squares(ours(model, proposal, n, data, 1))
@@ -236,10 +254,15 @@ def gains(
                 def ratio(a: np.ndarray, b: np.ndarray, average=average) -> float:
                     return float(average(a) / average(b))
 
-                label, gain = f"gain of {name} in the {measure}", interval(ratio, base[measure], own[measure])
+                label, gain = (
+                    f"gain of {name} in the {measure}",
+                    interval(ratio, base[measure], own[measure]),
+                )
                 if name == "sqmc":
                     figure = their_figure(interval(ratio, smc[measure], sqmc[measure]))
-                    yield row(GERBER, f"{place}, n = {n}", label, ours=gain, runs=len(data), **figure)
+                    yield row(
+                        GERBER, f"{place}, n = {n}", label, ours=gain, runs=len(data), **figure
+                    )
                 else:
                     yield row(GERBER, f"{place}, n = {n}", label, None, gain, len(data)) | ALONE
 
@@ -248,7 +271,14 @@ def gains(
 
 
 def compared(
-    place: str, pairs: dict[str, tuple], ssm, model, n: int, data: list[np.ndarray], truth: np.ndarray, runs: int
+    place: str,
+    pairs: dict[str, tuple],
+    ssm,
+    model,
+    n: int,
+    data: list[np.ndarray],
+    truth: np.ndarray,
+    runs: int,
 ) -> Iterator[dict]:
     """Return the spread of log-likelihoods and the error of means, against `truth` (series, T, d).
 
@@ -256,7 +286,9 @@ def compared(
     """
 
     def spread(found: Estimates) -> tuple[float, float, float]:
-        value, low, high = interval(lambda v: float(np.sqrt(v.var(axis=0, ddof=1).mean())), found.log_likelihoods.T)
+        value, low, high = interval(
+            lambda v: float(np.sqrt(v.var(axis=0, ddof=1).mean())), found.log_likelihoods.T
+        )
         wider = np.sqrt(runs / (runs - 1))  # runs drawn with repetition spread less
         return value, wider * low, wider * high
 
@@ -267,10 +299,21 @@ def compared(
     for name, (kind, proposal, note) in pairs.items():
         us = ours(model, proposal, n, data, runs)
         them = None if kind is None else theirs(kind, ssm, n, data, runs)
-        for quantity, measure in (("log-likelihood, standard deviation", spread), ("means, RMS error", error)):
+        for quantity, measure in (
+            ("log-likelihood, standard deviation", spread),
+            ("means, RMS error", error),
+        ):
             figure = {"theirs": None} if them is None else their_figure(measure(them))
             label = f"{name}: {quantity}"
-            found = row(TEXTBOOK, place, label, ours=measure(us), runs=us.log_likelihoods.size, note=note, **figure)
+            found = row(
+                TEXTBOOK,
+                place,
+                label,
+                ours=measure(us),
+                runs=us.log_likelihoods.size,
+                note=note,
+                **figure,
+            )
             yield found if them is not None else found | ALONE
 
 
@@ -278,13 +321,21 @@ def linear(n: int = 1000, steps: int = 100, series: int = 4, runs: int = 25) -> 
     """Return figure 10.2: bootstrap, guided and auxiliary filter on an autoregression with noise, against Kalman."""
     ssm = kalman.LinearGauss(sigmaX=1.0, sigmaY=0.2, rho=0.9)
     one, start = [[1.0]], [[1.0 / 0.19]]
-    model = hf.models.LinearGaussian([[0.9]], one, one, [[0.04]], initial_mean=[0.0], initial_covariance=start)
+    model = hf.models.LinearGaussian(
+        [[0.9]], one, one, [[0.04]], initial_mean=[0.0], initial_covariance=start
+    )
     data = simulated(ssm, steps, range(series))
-    truth = np.array([hf.ExtendedKalmanFilter(model).run(np.reshape(y, (steps, 1))).means for y in data])
+    truth = np.array(
+        [hf.ExtendedKalmanFilter(model).run(np.reshape(y, (steps, 1))).means for y in data]
+    )
     pairs = {
         "bootstrap": (ssms.Bootstrap, hf.BootstrapProposal(), ""),
         "guided": (ssms.GuidedPF, hf.GuidedProposal(), ""),
-        "auxiliary": (ssms.AuxiliaryPF, ADAPTED, "Ours sorts the particles and takes stratified ancestors at every step."),
+        "auxiliary": (
+            ssms.AuxiliaryPF,
+            ADAPTED,
+            "Ours sorts the particles and takes stratified ancestors at every step.",
+        ),
         "randomised ranked": (None, RANDOMISED, ""),
     }
     yield from compared("linear, figure 10.2", pairs, ssm, model, n, data, truth, runs)
@@ -328,11 +379,17 @@ def dimensions(steps: int = 100, series: int = 4, runs: int = 5) -> Iterator[dic
     for d, printed in ITERATED.items():
         chain = hf.models.linear_chain(d)
         # their first state is N(0, I): here one transition from zero
-        model = hf.models.LinearGaussian(chain.F, chain.H, chain.Q, chain.R, np.zeros(d), 1e-12 * np.eye(d))
-        data = [hf.simulate(model, steps, np.random.default_rng([SEED, 0, s]))[1] for s in range(series)]
+        model = hf.models.LinearGaussian(
+            chain.F, chain.H, chain.Q, chain.R, np.zeros(d), 1e-12 * np.eye(d)
+        )
+        data = [
+            hf.simulate(model, steps, np.random.default_rng([SEED, 0, s]))[1] for s in range(series)
+        ]
         exact = np.array([hf.ExtendedKalmanFilter(model).run(z).log_likelihood for z in data])
 
-        def ratios(proposal, runs: int, n: int = 1000, data=data, model=model, exact=exact) -> np.ndarray:
+        def ratios(
+            proposal, runs: int, n: int = 1000, data=data, model=model, exact=exact
+        ) -> np.ndarray:
             found = ours(model, proposal, n, data, runs).log_likelihoods
             return np.exp(found - exact[:, None]).ravel()
 
@@ -342,11 +399,42 @@ def dimensions(steps: int = 100, series: int = 4, runs: int = 5) -> Iterator[dic
         place = f"d = {d}"
         if d <= HILBERT:
             values = ratios(ADAPTED, runs)
-            yield row(GUARNIERO, place, f"fully adapted: {RATIO}", printed, spread(values), len(values), AHEAD) | OTHER
-        name, proposal = ("auto", hf.AutomaticProposal()) if d <= HILBERT else ("one Gaussian, guided", GAUSSIAN)
+            yield (
+                row(
+                    GUARNIERO,
+                    place,
+                    f"fully adapted: {RATIO}",
+                    printed,
+                    spread(values),
+                    len(values),
+                    AHEAD,
+                )
+                | OTHER
+            )
+        name, proposal = (
+            ("auto", hf.AutomaticProposal()) if d <= HILBERT else ("one Gaussian, guided", GAUSSIAN)
+        )
         values = ratios(proposal, 1)
-        yield row(GUARNIERO, place, f"{name}: {RATIO}", printed, (spread(values)[0],) * 3, len(values), EXACT) | OTHER
+        yield (
+            row(
+                GUARNIERO,
+                place,
+                f"{name}: {RATIO}",
+                printed,
+                (spread(values)[0],) * 3,
+                len(values),
+                EXACT,
+            )
+            | OTHER
+        )
         if d <= 10:
             values = np.log(ratios(hf.BootstrapProposal(), runs, 10_000))
             found = interval(lambda v: float(v.std(ddof=1)), values)
-            yield row(GUARNIERO, place, "bootstrap: standard deviation of log-likelihood", None, found, len(values))
+            yield row(
+                GUARNIERO,
+                place,
+                "bootstrap: standard deviation of log-likelihood",
+                None,
+                found,
+                len(values),
+            )

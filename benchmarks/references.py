@@ -39,7 +39,9 @@ def sufficient(cells: Iterable[tuple[str, int]], models: int, args: Any) -> pd.D
     for times in args.better:
         doubtful = uncertain(debiased(table)).any(axis=1)
         chosen = [int(model) for model in doubtful.index[doubtful]]
-        wanted = table[["filter", "n_particles"]].drop_duplicates().itertuples(index=False, name=None)
+        wanted = (
+            table[["filter", "n_particles"]].drop_duplicates().itertuples(index=False, name=None)
+        )
         measure = partial(of_model, [(name, int(n)) for name, n in wanted], times, args)
         start = time.perf_counter()
         if args.workers == 1 or args.report or args.timing:
@@ -47,24 +49,51 @@ def sufficient(cells: Iterable[tuple[str, int]], models: int, args: Any) -> pd.D
         else:
             with ProcessPoolExecutor(args.workers, get_context("spawn")) as pool:
                 better = list(pool.map(measure, chosen))
-        found = [replaced(table[table["model"] == model], new) for model, new in zip(chosen, better, strict=True)]
+        found = [
+            replaced(table[table["model"] == model], new)
+            for model, new in zip(chosen, better, strict=True)
+        ]
         table = pd.concat([table[~table["model"].isin(chosen)], *found]).sort_index()
         seconds = time.perf_counter() - start
-        print(f"{len(chosen)} of {models} references with {times} times as many particles: {seconds:.0f} s", flush=True)
+        print(
+            f"{len(chosen)} of {models} references with {times} times as many particles: {seconds:.0f} s",
+            flush=True,
+        )
     return table
 
 
 def of_model(cells: Iterable[tuple[str, int]], times: int, args: Any, model: int) -> pd.DataFrame:
     """Return the runs of all cells on one model, with a better reference of so many times the particles of the first."""
-    base, measure, particles = family(args), not (args.report or args.timing), times * args.reference
-    base = replace(base, reference={**(base.reference or {}), "type": "exact-or-guided", "n": particles})
+    base, measure, particles = (
+        family(args),
+        not (args.report or args.timing),
+        times * args.reference,
+    )
+    base = replace(
+        base, reference={**(base.reference or {}), "type": "exact-or-guided", "n": particles}
+    )
     folder = models_folder(args) / f"better-{particles}" / str(model)
     runs = [
-        models_cell(base, [name], n, model, 1, args, folder / f"{name}-{n}.sqlite", measure, workers=1, quiet=True)
+        models_cell(
+            base,
+            [name],
+            n,
+            model,
+            1,
+            args,
+            folder / f"{name}-{n}.sqlite",
+            measure,
+            workers=1,
+            quiet=True,
+        )
         for name, n in cells
     ]
-    table = pd.concat([table for table in runs if len(table)] or runs, ignore_index=True).assign(better=times)
-    return table.assign(run=table["run"] + args.runs * (model - args.first_model))  # its number among those of all models
+    table = pd.concat([table for table in runs if len(table)] or runs, ignore_index=True).assign(
+        better=times
+    )
+    return table.assign(
+        run=table["run"] + args.runs * (model - args.first_model)
+    )  # its number among those of all models
 
 
 def replaced(old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
@@ -74,4 +103,9 @@ def replaced(old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
     """
     if len(new) < len(old):
         return old
-    return old[KEYS].merge(new, "left", KEYS).set_index(old.index).assign(ms_per_step=old["ms_per_step"])
+    return (
+        old[KEYS]
+        .merge(new, "left", KEYS)
+        .set_index(old.index)
+        .assign(ms_per_step=old["ms_per_step"])
+    )

@@ -41,7 +41,9 @@ SMOOTHERS: dict[str, Callable[[hf.ParticleFilter, hf.FilterResult, int], np.ndar
     "none": lambda pf, result, seed: result.means,
     "marginal": lambda pf, result, seed: hf.marginal_smoother(pf, result).means,
     "fixed lag": lambda pf, result, seed: hf.fixed_lag_smoother(pf, result, LAG).means,
-    "trajectories": lambda pf, result, seed: hf.backward_simulation(pf, result, TRAJECTORIES, seed).means,
+    "trajectories": lambda pf, result, seed: (
+        hf.backward_simulation(pf, result, TRAJECTORIES, seed).means
+    ),
 }
 FILTERS = ("bootstrap", "sqmc", "auto")
 
@@ -62,7 +64,9 @@ def errors(name: str, n: int, runs: int, first: int) -> pd.DataFrame:
         z = hf.simulate(case.model, case.steps, np.random.default_rng([seed, 0]), case.dt)[1]
         exact = exact_means(case, z)
         for filter_name in FILTERS:
-            pf = hf.make_filter(filter_name, case.model, n_particles=n, rng=np.random.default_rng([seed, 1]))
+            pf = hf.make_filter(
+                filter_name, case.model, n_particles=n, rng=np.random.default_rng([seed, 1])
+            )
             filtering, result = timed(partial(pf.run, z, dt=case.dt, keep_particles=True))
             for smoother, means in SMOOTHERS.items():
                 seconds, found = timed(partial(means, pf, result, seed))
@@ -82,7 +86,10 @@ def overview(name: str, n: int, runs: int, first: int) -> pd.DataFrame:
     drawn = np.random.default_rng(0).integers(len(square), size=(2000, len(square)))
     rows = []
     for key, own in table.groupby(["filter", "smoother"], sort=False):
-        ratios = np.sqrt(square[key].to_numpy()[drawn].mean(axis=1) / square[RIVAL].to_numpy()[drawn].mean(axis=1))
+        ratios = np.sqrt(
+            square[key].to_numpy()[drawn].mean(axis=1)
+            / square[RIVAL].to_numpy()[drawn].mean(axis=1)
+        )
         low, high = np.quantile(ratios, [0.025, 0.975])
         rows.append(
             {"model": name, "filter": key[0], "smoother": key[1], "n": n, "runs": len(own)}

@@ -21,7 +21,11 @@ REPEATS = 3
 
 
 def measured(
-    filters: Sequence[str], counts: Sequence[int], models: Iterable[int], seed: int = 0, workers: int = 1
+    filters: Sequence[str],
+    counts: Sequence[int],
+    models: Iterable[int],
+    seed: int = 0,
+    workers: int = 1,
 ) -> pd.DataFrame:
     """Return the least times of a step and their ratios to bootstrap's: a row for each model, filter and particle count.
 
@@ -46,13 +50,21 @@ def of_model(filters: Sequence[str], counts: Sequence[int], seed: int, number: i
     with threadpool_limits(1):
         for n in counts:
             rounds = [
-                [_seconds(build[name], model, n, z[:20] if k == 0 else z, k) for name in filters] for k in range(REPEATS + 1)
+                [_seconds(build[name], model, n, z[:20] if k == 0 else z, k) for name in filters]
+                for k in range(REPEATS + 1)
             ]
             least = np.fmin.reduce(rounds[1:])
             base = least[list(filters).index(BASELINE)]
             kind = kind_of(model)
             rows += [
-                {"model": number, "kind": kind, "filter": name, "n": n, "ratio": t / base, "ms": 1e3 * t / len(z)}
+                {
+                    "model": number,
+                    "kind": kind,
+                    "filter": name,
+                    "n": n,
+                    "ratio": t / base,
+                    "ms": 1e3 * t / len(z),
+                }
                 for name, t in zip(filters, least, strict=True)
             ]
     return pd.DataFrame(rows)
@@ -75,6 +87,11 @@ def summarised(table: pd.DataFrame) -> pd.DataFrame:
         row = {"filter": name, "n": n, "models": len(ratios), "mean": np.exp(np.log(ratios).mean())}
         slowest = part.loc[part["ratio"].idxmax()]
         rows.append(
-            row | {"median": ratios.median(), "largest": ratios.max(), "slowest": f"{slowest['model']} ({slowest['kind']})"}
+            row
+            | {
+                "median": ratios.median(),
+                "largest": ratios.max(),
+                "slowest": f"{slowest['model']} ({slowest['kind']})",
+            }
         )
     return pd.DataFrame(rows)

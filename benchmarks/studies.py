@@ -30,8 +30,12 @@ from herdfilter.study.store import open_for_reading
 from herdfilter.study.tables import Divergence
 
 BASELINE, RIVAL, COMPILED = "bootstrap", "sqmc", "compiled-bootstrap"
-TIMING_RUNS = 6  # the fewest of whose median there is a 95 % interval, from the least to the largest
-STEEPEST = 3.0  # growth of a step's time with n; what measures as more is another program's disturbance
+TIMING_RUNS = (
+    6  # the fewest of whose median there is a 95 % interval, from the least to the largest
+)
+STEEPEST = (
+    3.0  # growth of a step's time with n; what measures as more is another program's disturbance
+)
 REFERENCES = {
     "plaza": {"type": "large", "n": 30_000, "repeats": 4},
     "uav": {"type": "large", "n": 50_000, "repeats": 4},
@@ -46,7 +50,9 @@ def study_parser(text: str | None, stores: str) -> argparse.ArgumentParser:
     made.add_argument("--workers", type=int, default=cpu_count())
     made.add_argument("--data", type=Path, help="folder of the real data")
     made.add_argument("--timing", action="store_true", help="measure only times, with one worker")
-    made.add_argument("--report", action="store_true", help="only print and write what was measured")
+    made.add_argument(
+        "--report", action="store_true", help="only print and write what was measured"
+    )
     return made
 
 
@@ -57,10 +63,14 @@ VARIATIONS: dict[str, dict[str, str]] = {
     "bootstrap-ssp": {"resampling": "SSPResampling()"},
     "bootstrap-transport": {"resampling": "OptimalTransportResampling()"},
     "herded-kh-line-search": {"proposal": "HerdedProposal(KernelHerding(weights='line-search'))"},
-    "herded-kh-corrective": {"proposal": "HerdedProposal(KernelHerding(weights='fully-corrective'))"},
+    "herded-kh-corrective": {
+        "proposal": "HerdedProposal(KernelHerding(weights='fully-corrective'))"
+    },
     "mixture-em-kh": {"resampling": "MixtureResampling(EMFit(3), KernelHerding())"},
     "augmented-em-kh": {"proposal": "AugmentedProposal(EMFit(3), MappedSampling(KernelHerding()))"},
-    "guided-augmented-em-kh": {"proposal": "GuidedAugmentedProposal(EMFit(3), MappedSampling(KernelHerding()))"},
+    "guided-augmented-em-kh": {
+        "proposal": "GuidedAugmentedProposal(EMFit(3), MappedSampling(KernelHerding()))"
+    },
 }
 """Filters that are measured beside those of the catalogue, name -> table of keywords."""
 
@@ -86,7 +96,9 @@ class Told:
 
     def __call__(self, model: Any, n: int, rng: np.random.Generator) -> Any:
         """Return the filter."""
-        return resolve_filters(filter_tables(self.name))[self.name](part_of(model, self.known), n, rng)
+        return resolve_filters(filter_tables(self.name))[self.name](
+            part_of(model, self.known), n, rng
+        )
 
 
 def part_of(model: Any, known: str) -> Any:
@@ -102,7 +114,9 @@ def part_of(model: Any, known: str) -> Any:
     else:
         kept -= {*contract.TRANSITION, *contract.FROM_NOISE} - {"control"}
         own = {"sample_transition": lambda x, rng, *way: Transition(model, *way).sample(x, rng)}
-    return SimpleNamespace(**{name: getattr(model, name) for name in kept if hasattr(model, name)} | own)
+    return SimpleNamespace(
+        **{name: getattr(model, name) for name in kept if hasattr(model, name)} | own
+    )
 
 
 def scenario(name: str) -> Scenario:
@@ -136,7 +150,9 @@ def measured(
     base, tables = scenario(name) if base is None else base, []
     for filter_name, n in cells:
         rows = [t for t in tables if t["filter"].iloc[0] == filter_name]
-        reason = too_dear({int(t["n_particles"].iloc[0]): t["ms_per_step"].min() for t in rows}, n, budget)
+        reason = too_dear(
+            {int(t["n_particles"].iloc[0]): t["ms_per_step"].min() for t in rows}, n, budget
+        )
         path = args.stores / name / f"{filter_name}-{n}.sqlite"
         if not reason and (path.is_file() or not (args.report or args.timing)):
             try:
@@ -150,10 +166,22 @@ def measured(
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
 
-def _cell(base: Scenario, filter_name: str, n: int, runs: int, workers: int, path: Path, args) -> pd.DataFrame:
+def _cell(
+    base: Scenario, filter_name: str, n: int, runs: int, workers: int, path: Path, args
+) -> pd.DataFrame:
     path.parent.mkdir(parents=True, exist_ok=True)
     start, data = time.perf_counter(), args.data if base.data else None
-    table = hf.compare(base, filter_tables(filter_name), [n], runs, args.seed, workers, data, store=path, resume=True)
+    table = hf.compare(
+        base,
+        filter_tables(filter_name),
+        [n],
+        runs,
+        args.seed,
+        workers,
+        data,
+        store=path,
+        resume=True,
+    )
     seconds = time.perf_counter() - start
     if seconds > 2:
         print(f"{base.name} {filter_name} {n}: {seconds:.0f} s", flush=True)
@@ -182,9 +210,13 @@ def of_models(cells: Iterable[tuple[str, int]], models: int, args) -> pd.DataFra
     folder, tables = models_folder(args), []
     for name, n in cells:
         measure = not (args.report or args.timing)
-        table = models_cell(base, [name], n, args.first_model, models, args, folder / f"{name}-{n}.sqlite", measure)
+        table = models_cell(
+            base, [name], n, args.first_model, models, args, folder / f"{name}-{n}.sqlite", measure
+        )
         if len(table) < models * args.runs:
-            print(f"{name}, n = {n}: {len(table)} of {models * args.runs} runs are there", flush=True)
+            print(
+                f"{name}, n = {n}: {len(table)} of {models * args.runs} runs are there", flush=True
+            )
         tables += [] if table.empty else [table]
     if not tables:
         raise SystemExit(f"nothing is in {folder}; measure first, without --report and --timing")
@@ -196,7 +228,9 @@ def of_models(cells: Iterable[tuple[str, int]], models: int, args) -> pd.DataFra
 def family(args) -> Scenario:
     """Return the scenario of the random models: of a kind, with data that depart from them or not."""
     base = load_scenario("random" if args.kind == "general" else f"random_{args.kind}")
-    base = replace(base, divergence=base.divergence or load_scenario("random_misspecified").divergence)
+    base = replace(
+        base, divergence=base.divergence or load_scenario("random_misspecified").divergence
+    )
     if args.departure:
         base = replace(base, truth={"model": {"departure": args.departure.replace("-", " ")}})
     return replace(base, reference={**(base.reference or {}), "n": args.reference})
@@ -204,7 +238,11 @@ def family(args) -> Scenario:
 
 def models_folder(args) -> Path:
     """Return the folder of the stores of random models: of another seed, reference or kind, or less known, it is another."""
-    names = (args.kind.replace("general", ""), args.departure.replace(" ", "-"), args.known.replace("all", ""))
+    names = (
+        args.kind.replace("general", ""),
+        args.departure.replace(" ", "-"),
+        args.known.replace("all", ""),
+    )
     other = "".join(f"-{name}" for name in names if name)
     return args.stores / f"random-{args.first_model}-{args.reference}{other}"
 
@@ -267,7 +305,9 @@ def summary(name: str, table: pd.DataFrame, args) -> pd.DataFrame:
     for k, row in made.iterrows():
         path = args.stores / name / f"{row['filter']}-{row['n_particles']}.timing.sqlite"
         if args.timing or path.is_file():
-            ms = _cell(bare, row["filter"], row["n_particles"], TIMING_RUNS, 1, path, args)["ms_per_step"]
+            ms = _cell(bare, row["filter"], row["n_particles"], TIMING_RUNS, 1, path, args)[
+                "ms_per_step"
+            ]
             made.loc[k, ["ms_per_step", "ms_low", "ms_high"]] = ms.median(), ms.min(), ms.max()
     return made
 

@@ -43,7 +43,10 @@ def samples(n: int, dim: int, seed: int) -> Iterator[tuple[str, np.ndarray]]:
     yield "correlated normal", normal @ root
     yield "Student t, 2 degrees", normal / np.sqrt(rng.chisquare(2, (n, 1)) / 2)
     yield "lognormal", np.exp(0.7 * normal)
-    yield "funnel", np.column_stack([1.5 * normal[:, 0], normal[:, 1:] * np.exp(0.75 * normal[:, :1])])
+    yield (
+        "funnel",
+        np.column_stack([1.5 * normal[:, 0], normal[:, 1:] * np.exp(0.75 * normal[:, :1])]),
+    )
     angle = rng.uniform(0, 2 * np.pi, n)
     ring = 0.5 * normal
     ring[:, :2] += 5 * np.column_stack([np.cos(angle), np.sin(angle)])
@@ -62,7 +65,11 @@ def chain(n: int, dim: int, rng: np.random.Generator) -> np.ndarray:
     x, states = np.zeros(dim), np.empty((2 * n, dim))
     here = log_density(x)
     for t, (step, level) in enumerate(
-        zip(2.0 / np.sqrt(dim) * rng.standard_normal(states.shape), np.log(rng.random(2 * n)), strict=True)
+        zip(
+            2.0 / np.sqrt(dim) * rng.standard_normal(states.shape),
+            np.log(rng.random(2 * n)),
+            strict=True,
+        )
     ):
         there = log_density(x + step)
         if level < there - here:
@@ -113,7 +120,9 @@ def compressed(x: np.ndarray, m: int, seed: int) -> np.ndarray:
 
 def distances(x: np.ndarray) -> tuple[np.ndarray, float]:
     """Mean distance of every point to the sample, shape (n,), and that of the sample to itself, once for all methods."""
-    mean = np.concatenate([cdist(part, x).mean(axis=1) for part in np.array_split(x, 1 + len(x) // 500)])
+    mean = np.concatenate(
+        [cdist(part, x).mean(axis=1) for part in np.array_split(x, 1 + len(x) // 500)]
+    )
     return mean, float(mean.mean())
 
 
@@ -143,7 +152,9 @@ def measured(dim: int, args: argparse.Namespace) -> pd.DataFrame:
                 for seed in range(args.seeds if label in RANDOM else 1):
                     seconds, chosen = timed(lambda draw=draw, m=m, x=x, seed=seed: draw(x, m, seed))
                     runs.append((seconds, energy(x, mean, own, chosen)))
-                numbers = dict(zip(("seconds", "energy_distance"), np.median(runs, axis=0), strict=True))
+                numbers = dict(
+                    zip(("seconds", "energy_distance"), np.median(runs, axis=0), strict=True)
+                )
                 rows.append({"sample": name, "d": dim, "n": n, "m": m, "method": label} | numbers)
     return pd.DataFrame(rows)
 
@@ -162,11 +173,20 @@ def measured_large(n: int, args: argparse.Namespace) -> pd.DataFrame:
         if n <= args.whole:
             error = partial(energy, z, *distances(z))
         else:
-            error = partial(projected, z, directions, [np.sort(z @ direction) for direction in directions])
+            error = partial(
+                projected, z, directions, [np.sort(z @ direction) for direction in directions]
+            )
         for m in args.members:
             random = np.mean([error(subset(x, m, seed)) for seed in range(args.seeds)])
             seconds, chosen = timed(lambda x=x, m=m: hf.thin(x, m))
-            found = {"sample": name, "d": dim, "n": n, "m": m, "seconds": seconds, "over_random": error(chosen) / random}
+            found = {
+                "sample": name,
+                "d": dim,
+                "n": n,
+                "m": m,
+                "seconds": seconds,
+                "over_random": error(chosen) / random,
+            }
             if n <= args.whole:
                 with mock.patch.object(rule, "CANDIDATES", n):
                     found["seconds_whole"], whole = timed(lambda x=x, m=m: hf.thin(x, m))
@@ -185,11 +205,15 @@ def energy(z: np.ndarray, mean: np.ndarray, own: float, chosen: np.ndarray) -> f
     return float(2 * mean[chosen].mean() - own - cdist(z[chosen], z[chosen]).mean())
 
 
-def projected(z: np.ndarray, directions: np.ndarray, projections: list[np.ndarray], chosen: np.ndarray) -> float:
+def projected(
+    z: np.ndarray, directions: np.ndarray, projections: list[np.ndarray], chosen: np.ndarray
+) -> float:
     """Mean energy distance of projections on a line: twice the integral of the squared difference of both F."""
     total = 0.0
     for direction, y in zip(directions, projections, strict=True):
         members = np.sort(z[chosen] @ direction)
-        difference = np.arange(1, len(y)) / len(y) - np.searchsorted(members, y[:-1], side="right") / len(members)
+        difference = np.arange(1, len(y)) / len(y) - np.searchsorted(
+            members, y[:-1], side="right"
+        ) / len(members)
         total += 2.0 * (difference**2) @ np.diff(y)
     return float(total / len(directions))

@@ -49,7 +49,9 @@ class Task:
     merge: float = np.inf
 
 
-def lmb_of_robertson(task: Task, scans: Sequence[np.ndarray], association: str, seed: int = 0) -> Estimates:
+def lmb_of_robertson(
+    task: Task, scans: Sequence[np.ndarray], association: str, seed: int = 0
+) -> Estimates:
     """Labelled multi-Bernoulli filter of Gaussian mixtures, by loopy belief propagation or 1,000 Gibbs samples.
 
     The Rust port of S. Robertson's programs (Robertson, van Daalen, du Preez 2022), package multisensor-lmb-filters-rs.
@@ -57,15 +59,21 @@ def lmb_of_robertson(task: Task, scans: Sequence[np.ndarray], association: str, 
     import multisensor_lmb_filters_rs as lmb  # type: ignore[import-not-found]
 
     d = len(task.F)
-    chosen = {"lbp": lmb.AssociatorConfig.lbp(), "gibbs": lmb.AssociatorConfig.gibbs(1000)}[association]
+    chosen = {"lbp": lmb.AssociatorConfig.lbp(), "gibbs": lmb.AssociatorConfig.gibbs(1000)}[
+        association
+    ]
     r = task.births[0][0]
     tracker = lmb.FilterLmb(
         lmb.MotionModel(task.F, task.Q, np.zeros(d), task.survival_probability),
         lmb.SensorModel(task.H, task.R, task.detection_probability, task.clutter_rate, task.volume),
-        lmb.BirthModel([lmb.BirthLocation(i, m, P) for i, (_, m, P) in enumerate(task.births)], r, r),
+        lmb.BirthModel(
+            [lmb.BirthLocation(i, m, P) for i, (_, m, P) in enumerate(task.births)], r, r
+        ),
         chosen,
         # tracks are kept down to the existence that ours are
-        lmb.FilterThresholds(existence=1e-3, gm_weight=1e-3, max_components=20, gm_merge=task.merge),
+        lmb.FilterThresholds(
+            existence=1e-3, gm_weight=1e-3, max_components=20, gm_merge=task.merge
+        ),
         seed,
     )
     found: Estimates = []
@@ -93,7 +101,9 @@ def jpda_of_stone_soup(task: Task, scans: Sequence[np.ndarray]) -> Estimates:
     return parts.run(MultiTargetMixtureTracker, JPDAwithEHM2(hypothesiser), parts.initiator, scans)
 
 
-def particles_of_stone_soup(task: Task, scans: Sequence[np.ndarray], n: int, seed: int = 0) -> Estimates:
+def particles_of_stone_soup(
+    task: Task, scans: Sequence[np.ndarray], n: int, seed: int = 0
+) -> Estimates:
     """Bootstrap particle filters, each given its nearest detection in a global assignment; Stone Soup."""
     from stonesoup.initiator.simple import GaussianParticleInitiator
     from stonesoup.predictor.particle import ParticlePredictor
@@ -119,7 +129,9 @@ class _StoneSoup:
         from stonesoup.updater.kalman import KalmanUpdater
 
         self.task = task
-        self.motion = LinearGaussianTimeInvariantTransitionModel(transition_matrix=task.F, covariance_matrix=task.Q)
+        self.motion = LinearGaussianTimeInvariantTransitionModel(
+            transition_matrix=task.F, covariance_matrix=task.Q
+        )
         seen = [int(np.flatnonzero(row)[0]) for row in task.H]
         self.sensor = LinearGaussian(ndim_state=len(task.F), mapping=seen, noise_covar=task.R)
         self.predictor = KalmanPredictor(self.motion)
@@ -133,7 +145,9 @@ class _StoneSoup:
         from stonesoup.hypothesiser.distance import DistanceHypothesiser
         from stonesoup.measures import Mahalanobis
 
-        return GNNWith2DAssignment(DistanceHypothesiser(predictor, updater, measure=Mahalanobis(), missed_distance=5))
+        return GNNWith2DAssignment(
+            DistanceHypothesiser(predictor, updater, measure=Mahalanobis(), missed_distance=5)
+        )
 
     def _deleter(self) -> Any:
         """Return what ends a track: so many scans without a detection, or a position that is too uncertain."""
@@ -158,7 +172,8 @@ class _StoneSoup:
                     inside = {
                         one
                         for one in rest
-                        if (v := one.state_vector - mean).T @ inverse @ v < 25  # five standard deviations
+                        if (v := one.state_vector - mean).T @ inverse @ v
+                        < 25  # five standard deviations
                         or place.holding_tracks
                     }
                     found |= place.initiate(inside, timestamp)
@@ -167,7 +182,9 @@ class _StoneSoup:
         task = self.task
         births = Births()
         first = task.births[0]
-        births.prior_state = GaussianState(np.asarray(first[1])[:, None], first[2])  # particles ask for one
+        births.prior_state = GaussianState(
+            np.asarray(first[1])[:, None], first[2]
+        )  # particles ask for one
         births.places = []
         for _, mean, covariance in task.births:
             prior = GaussianState(np.asarray(mean)[:, None], covariance, timestamp=self.start)
@@ -202,11 +219,16 @@ class _StoneSoup:
                 time = self.start + timedelta(seconds=t * task.dt)
                 yield (
                     time,
-                    {Detection(z[:, None], timestamp=time, measurement_model=self.sensor) for z in np.asarray(scan)},
+                    {
+                        Detection(z[:, None], timestamp=time, measurement_model=self.sensor)
+                        for z in np.asarray(scan)
+                    },
                 )
 
         found: Estimates = []
-        for time, tracks in tracker(initiator, self._deleter(), detector(), associator, updater or self.updater):
+        for time, tracks in tracker(
+            initiator, self._deleter(), detector(), associator, updater or self.updater
+        ):
             alive = [one for one in tracks if one.timestamp == time]
             means = [np.asarray(one.state.mean, dtype=float).ravel() for one in alive]
             found.append(([one.id for one in alive], np.array(means).reshape(-1, len(task.F))))
@@ -224,7 +246,9 @@ def _near(single: Any, mean: np.ndarray, covariance: np.ndarray, task: Task) -> 
 
     class Near(single):  # type: ignore[misc]
         def initiate(self, detections: Any, timestamp: Any, **kwargs: Any) -> Any:
-            near = {one for one in detections if (v := one.state_vector - centre).T @ inverse @ v < 25}
+            near = {
+                one for one in detections if (v := one.state_vector - centre).T @ inverse @ v < 25
+            }
             return super().initiate(near, timestamp, **kwargs)
 
     return Near
@@ -262,7 +286,9 @@ OURS = ("lmb-ukf", "lmb-bp", "lmb-herded-gibbs", "lmb-random-gibbs", "lmb-auto",
 
 def installed(beginnings: Sequence[str]) -> list[str]:
     """Names of the peers that begin so, and whose library is installed."""
-    chosen = {name: module for name, (module, _) in PEERS.items() if name.startswith(tuple(beginnings))}
+    chosen = {
+        name: module for name, (module, _) in PEERS.items() if name.startswith(tuple(beginnings))
+    }
     return [name for name, module in chosen.items() if find_spec(module) is not None]
 
 
@@ -272,14 +298,22 @@ class Peer:
     def __init__(self, name: str, task: Task, model: Any, n: int, rng: np.random.Generator) -> None:
         self.name, self.task, self.seed = name, task, int(rng.integers(2**31))
 
-    def run(self, observations: Sequence[np.ndarray], dt: Any = 1.0, controls: Any = None) -> TrackingResult:
+    def run(
+        self, observations: Sequence[np.ndarray], dt: Any = 1.0, controls: Any = None
+    ) -> TrackingResult:
         """Track through all scans."""
         d, records = len(self.task.F), []
-        for step, (labels, means) in enumerate(PEERS[self.name][1](self.task, observations, self.seed), 1):
+        for step, (labels, means) in enumerate(
+            PEERS[self.name][1](self.task, observations, self.seed), 1
+        ):
             nothing = np.full((len(means), d, d), np.nan)
             there = np.ones(len(means))
             history = [DetectionHistory()] * len(means)
-            records.append(TrackingRecord(step, [(one,) for one in labels], means, nothing, there, len(means), history))
+            records.append(
+                TrackingRecord(
+                    step, [(one,) for one in labels], means, nothing, there, len(means), history
+                )
+            )
         return TrackingResult.collect(records, list(range(1, len(records) + 1)), d)
 
 
@@ -288,11 +322,21 @@ def task_of(scenario: Scenario) -> Task:
     told, seen = scenario.targets, scenario.build_model()
     places = told.births if isinstance(told.births, tuple) else [told.births]
     births = [
-        (getattr(one, "probability", None) or one.expected, np.array(one.mean), np.diag(np.square(one.sd))) for one in places
+        (
+            getattr(one, "probability", None) or one.expected,
+            np.array(one.mean),
+            np.diag(np.square(one.sd)),
+        )
+        for one in places
     ]
     volume = float(np.prod(np.ptp(seen.region, axis=1)))
     line = seen.model
-    numbers = seen.detection_probability, told.survival_probability, seen.clutter_density * volume, volume
+    numbers = (
+        seen.detection_probability,
+        told.survival_probability,
+        seen.clutter_density * volume,
+        volume,
+    )
     told = [one[0] if one.ndim == 3 else one for one in (line.F, line.Q, line.H, line.R)]
     return Task(*told, *numbers, births, merge=MERGE.get(scenario.name, np.inf))
 
@@ -303,8 +347,18 @@ def measured(args: argparse.Namespace) -> Iterator[pd.DataFrame]:
         scenario = load_scenario(name)
         filters: dict[str, Any] = {one: one for one in args.trackers}
         filters |= {one: partial(Peer, one, task_of(scenario)) for one in installed(args.peers)}
-        table = hf.compare(scenario, filters, args.particles, args.runs, args.seed, workers=args.workers, progress=True)
-        yield pd.DataFrame([_row(name, tracker, runs) for tracker, runs in table.groupby("filter", sort=False)])
+        table = hf.compare(
+            scenario,
+            filters,
+            args.particles,
+            args.runs,
+            args.seed,
+            workers=args.workers,
+            progress=True,
+        )
+        yield pd.DataFrame(
+            [_row(name, tracker, runs) for tracker, runs in table.groupby("filter", sort=False)]
+        )
 
 
 def _row(scenario: str, tracker: str, runs: pd.DataFrame) -> dict[str, Any]:
@@ -315,7 +369,15 @@ def _row(scenario: str, tracker: str, runs: pd.DataFrame) -> dict[str, Any]:
         "failed": int((runs["error"] != "").sum()),
     }
     for name in ("gospa", "ospa"):
-        row[name], row[f"{name}_low"], row[f"{name}_high"] = mean_with_interval(runs[name].dropna().to_numpy())
-    for name in ("gospa_localisation", "gospa_missed", "gospa_false", "label_switches", "cardinality_error"):
+        row[name], row[f"{name}_low"], row[f"{name}_high"] = mean_with_interval(
+            runs[name].dropna().to_numpy()
+        )
+    for name in (
+        "gospa_localisation",
+        "gospa_missed",
+        "gospa_false",
+        "label_switches",
+        "cardinality_error",
+    ):
         row[name] = runs[name].mean()
     return row | {"ms_per_scan": runs["ms_per_step"].median()}

@@ -36,10 +36,16 @@ class Page(HTMLParser):
         """Note where the tag links to and the anchor that it is."""
         found = dict(attributes)
         self.anchors |= {found[key] or "" for key in ("id", "name") if key in found}
-        self.links += [found[key] or "" for key in ("href", "src") if key in found and tag != "base"]
-        if tag == "link" and not {"stylesheet", "preload", "icon"}.isdisjoint((found.get("rel") or "").split()):
+        self.links += [
+            found[key] or "" for key in ("href", "src") if key in found and tag != "base"
+        ]
+        if tag == "link" and not {"stylesheet", "preload", "icon"}.isdisjoint(
+            (found.get("rel") or "").split()
+        ):
             self.loaded.append(found.get("href") or "")
-        self.loaded += [found[key] or "" for key in ("src", "srcset", "poster", "data") if key in found]
+        self.loaded += [
+            found[key] or "" for key in ("src", "srcset", "poster", "data") if key in found
+        ]
 
 
 def broken_links(site: Path) -> list[str]:
@@ -62,7 +68,9 @@ def other_hosts(site: Path) -> list[str]:
     """Name what pages and style sheets load from elsewhere: whoever reads them is nobody else's business."""
     found = [(path, link) for path in sorted(site.rglob("*.html")) for link in Page(path).loaded]
     for path in sorted(site.rglob("*.css")):
-        found += [(path, link) for link in LOADED_BY_STYLE.findall(path.read_text(encoding="utf-8"))]
+        found += [
+            (path, link) for link in LOADED_BY_STYLE.findall(path.read_text(encoding="utf-8"))
+        ]
     outside = [(path, link) for path, link in found if urlsplit(link.strip()).netloc]
     return [f"{path.relative_to(site)}: loads {link}" for path, link in outside]
 
@@ -98,7 +106,10 @@ def main(site: Path) -> int:
         print(f"{site}: no built pages here; build them with: make docs")
         return 1
     wrong = broken_links(site) + other_hosts(site) + wide_pages(site)
-    print("\n".join(wrong) or f"{len(list(site.rglob('*.html')))} pages: links, hosts and widths are as they should be")
+    print(
+        "\n".join(wrong)
+        or f"{len(list(site.rglob('*.html')))} pages: links, hosts and widths are as they should be"
+    )
     return int(bool(wrong))
 
 

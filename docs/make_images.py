@@ -44,7 +44,14 @@ def figures() -> dict[str, Callable[[], Figure]]:
     theory = {
         "herding": (herding.step, herding.points, herding.bandwidth, herding.line),
         "ranked": (ranked.order, ranked.noise),
-        "guide": (guide.equal, guide.time, guide.exponent, guide.processors, guide.loss, guide.points),
+        "guide": (
+            guide.equal,
+            guide.time,
+            guide.exponent,
+            guide.processors,
+            guide.loss,
+            guide.points,
+        ),
         "gibbs": (gibbs.discrete, gibbs.target, gibbs.count, gibbs.jump, gibbs.together),
     }
     return {

@@ -42,7 +42,9 @@ def mixtures() -> dict[str, hf.GaussianMixture]:
     angle = np.linspace(0.15, 0.95, 10) * np.pi
     along = np.stack([-np.sin(angle), np.cos(angle)], axis=1)
     across = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    bend = 0.9 * np.einsum("mi,mj->mij", along, along) + 0.04 * np.einsum("mi,mj->mij", across, across)
+    bend = 0.9 * np.einsum("mi,mj->mij", along, along) + 0.04 * np.einsum(
+        "mi,mj->mij", across, across
+    )
     share = np.linspace(1, 2, len(angle))
     return {
         "five components": MIXTURE,
@@ -53,7 +55,9 @@ def mixtures() -> dict[str, hf.GaussianMixture]:
             [[0, 0], [2.3, 0.4], [1, 2.2]],
             [np.diag([0.8, 1]), [[1, 0.3], [0.3, 0.6]], [[0.7, -0.2], [-0.2, 0.5]]],
         ),
-        "far modes": hf.GaussianMixture([0.8, 0.2], [[0, 0], [9, 5]], [[[1, 0.3], [0.3, 1.2]], [[0.8, -0.2], [-0.2, 0.6]]]),
+        "far modes": hf.GaussianMixture(
+            [0.8, 0.2], [[0, 0], [9, 5]], [[[1, 0.3], [0.3, 1.2]], [[0.8, -0.2], [-0.2, 0.6]]]
+        ),
         "wide and narrow": hf.GaussianMixture(
             [0.65, 0.35], [[0, 0], [2, 1]], [[[9, 2], [2, 6]], [[0.03, 0.01], [0.01, 0.02]]]
         ),
@@ -89,23 +93,36 @@ def shown(mixture: hf.GaussianMixture) -> dict[str, Any]:
     """Return what the page shows of a mixture."""
     low, high, density = outlines(mixture)
     draws = [beginnings(mixture, mixture.sample(COUNTS[-1], seed)) for seed in range(DRAWS)]
-    sets = {name: [entry(*own, low, high) for own in sampled(mixture, sampler)] for name, sampler in HERDED.items()}
+    sets = {
+        name: [entry(*own, low, high) for own in sampled(mixture, sampler)]
+        for name, sampler in HERDED.items()
+    }
     return {
         "density": density,
         # a kernel of width 1, as the two axes of an ellipse in units of the picture
-        "kernel": (np.linalg.cholesky(mixture.covariance) * (scale(low, high) * [1, -1])[:, None]).round(1).tolist(),
+        "kernel": (np.linalg.cholesky(mixture.covariance) * (scale(low, high) * [1, -1])[:, None])
+        .round(1)
+        .tolist(),
         "rule": [0 if divided(mixture, n) else digits(scale_rule(n, 2)) for n in COUNTS],
         "expected": expected(mixture, COUNTS),
         "sets": sets | {"random": [entry(*draw, low, high) for draw in draws]},
     }
 
 
-def sampled(mixture: hf.GaussianMixture, sampler: type[hf.KernelHerding | hf.ContinuousHerdedGibbs]) -> list[Sequence]:
+def sampled(
+    mixture: hf.GaussianMixture, sampler: type[hf.KernelHerding | hf.ContinuousHerdedGibbs]
+) -> list[Sequence]:
     """Return the sets of the automatic bandwidth, one after the other, and the sequence of each width."""
     automatic = [sampler().sample(mixture, n) for n in COUNTS]
-    own = Sequence(np.concatenate([p.x for p in automatic]), [hf.energy_distance(p, mixture) for p in automatic])
+    own = Sequence(
+        np.concatenate([p.x for p in automatic]),
+        [hf.energy_distance(p, mixture) for p in automatic],
+    )
     kernels = [h**2 * mixture.covariance for h in WIDTHS]
-    return [own, *(beginnings(mixture, sampler(bandwidth=k).sample(mixture, COUNTS[-1]).x) for k in kernels)]
+    return [
+        own,
+        *(beginnings(mixture, sampler(bandwidth=k).sample(mixture, COUNTS[-1]).x) for k in kernels),
+    ]
 
 
 def beginnings(mixture: hf.GaussianMixture, x: np.ndarray) -> Sequence:
@@ -123,10 +140,15 @@ def expected(mixture: hf.GaussianMixture, sizes: range | tuple[int, ...]) -> lis
     return [digits(hf.expected_energy_distance(mixture, n)) for n in sizes]
 
 
-def entry(x: np.ndarray, distances: list[float], low: np.ndarray, high: np.ndarray) -> dict[str, Any]:
+def entry(
+    x: np.ndarray, distances: list[float], low: np.ndarray, high: np.ndarray
+) -> dict[str, Any]:
     """Code points, 16 bits for each coordinate between the limits of the picture, and their energy distances."""
     codes = np.clip((x - low) / (high - low) * LARGEST_CODE, 0, LARGEST_CODE).round().astype("<u2")
-    return {"points": base64.b64encode(codes.tobytes()).decode(), "distances": [digits(d) for d in distances]}
+    return {
+        "points": base64.b64encode(codes.tobytes()).decode(),
+        "distances": [digits(d) for d in distances],
+    }
 
 
 def digits(value: float) -> float:
@@ -148,17 +170,26 @@ def outlines(mixture: hf.GaussianMixture) -> tuple[np.ndarray, np.ndarray, list[
     low, high = mixture.mean - 4.5 * deviation, mixture.mean + 4.5 * deviation
     x, y, density = on_grid(mixture, low, high)
     rows, columns = np.nonzero(density > levels(density)[0])
-    low, high = np.array([x[columns.min()], y[rows.min()]]), np.array([x[columns.max()], y[rows.max()]])
+    low, high = (
+        np.array([x[columns.min()], y[rows.min()]]),
+        np.array([x[columns.max()], y[rows.max()]]),
+    )
     centre, size = (low + high) / 2, 1.2 * (high - low)
     size = (size / [WIDTH, HEIGHT]).max() * np.array([WIDTH, HEIGHT])
     low, high = centre - size / 2, centre + size / 2
     x, y, density = on_grid(mixture, low, high)
     axes, top = Figure().subplots(), 2 * density.max()
     paths = [axes.contourf(x, y, density, [level, top]).get_paths()[0] for level in levels(density)]
-    return low, high, ["".join(svg(polygon, low, high) for polygon in path.to_polygons()) for path in paths]
+    return (
+        low,
+        high,
+        ["".join(svg(polygon, low, high) for polygon in path.to_polygons()) for path in paths],
+    )
 
 
-def on_grid(mixture: hf.GaussianMixture, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def on_grid(
+    mixture: hf.GaussianMixture, low: np.ndarray, high: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the density (m, n) at the places of a grid."""
     x, y = np.linspace(low[0], high[0], 500), np.linspace(low[1], high[1], 450)
     places = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)

@@ -13,7 +13,17 @@ import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from herdfilter import bandwidths, discrepancy, discrete, filters, fitting, kernels, models, samplers, testing
+from herdfilter import (
+    bandwidths,
+    discrepancy,
+    discrete,
+    filters,
+    fitting,
+    kernels,
+    models,
+    samplers,
+    testing,
+)
 from herdfilter._repr import listing_of
 from herdfilter._version import __version__ as __version__
 from herdfilter.discrepancy import *
@@ -35,7 +45,9 @@ if TYPE_CHECKING:
     from herdfilter.report.comparison import Comparison, compare
     from herdfilter.smoothing import *
 
-logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent unless the program that uses it sets up logging
+logging.getLogger(__name__).addHandler(
+    logging.NullHandler()
+)  # silent unless the program that uses it sets up logging
 
 __all__ = [
     "Comparison",
@@ -100,7 +112,9 @@ def __getattr__(name: str) -> Any:
     if name not in _ON_DEMAND:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = import_module(_ON_DEMAND[name])
-    value = globals()[name] = module if module.__name__ == f"{__name__}.{name}" else getattr(module, name)
+    value = globals()[name] = (
+        module if module.__name__ == f"{__name__}.{name}" else getattr(module, name)
+    )
     return value
 
 

@@ -23,7 +23,9 @@ PLAIN = {bool, int, float, np.float64}
 UNDERFLOW = 1e-280  # products of a smaller variance with others underflow and lose digits
 SMALLEST = 1e-140  # smallest positive number allowed: its square is UNDERFLOW
 LARGEST = 1e150  # largest number of a state or an observation: the squares of larger ones overflow
-ROUNDING = 1e-8  # asymmetry or negative eigenvalue of a correlation matrix that rounding may have caused
+ROUNDING = (
+    1e-8  # asymmetry or negative eigenvalue of a correlation matrix that rounding may have caused
+)
 ROUNDING_SINGLE = 1e-6  # the same for a matrix in float32
 # characters of a title, label or name of a filter: figures and tables show it in full
 LONGEST_LABEL = 200
@@ -55,15 +57,21 @@ def shortened(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[:half]} ... {text[-half:]}"
 
 
-def as_array(name: str, value: ArrayLike, shape: Shape, *, finite: bool = True, largest: float = math.inf) -> Array:
+def as_array(
+    name: str, value: ArrayLike, shape: Shape, *, finite: bool = True, largest: float = math.inf
+) -> Array:
     """Return `value` as a float64 array of the given shape; ``None`` leaves an axis free."""
     array = as_numbers(name, value, shape)
     if array.shape != shape and not fits(array.shape, shape):
         raise ValueError(f"{name}: expected shape {shape_text(shape)}, got {array.shape}")
     if finite and not np.isfinite(array).all():
-        raise ValueError(f"{name}: expected finite numbers, got {np.count_nonzero(~np.isfinite(array))} non-finite")
+        raise ValueError(
+            f"{name}: expected finite numbers, got {np.count_nonzero(~np.isfinite(array))} non-finite"
+        )
     if largest < math.inf and (np.abs(array) > largest).any():  # beside NaN, too
-        raise ValueError(f"{name}: expected numbers up to {largest:g}, got {np.nanmax(np.abs(array))}; choose larger units")
+        raise ValueError(
+            f"{name}: expected numbers up to {largest:g}, got {np.nanmax(np.abs(array))}; choose larger units"
+        )
     return array
 
 
@@ -89,7 +97,11 @@ def as_numbers(name: str, value: Any, shape: Shape, *, missing: bool = False) ->
     with suppress(TypeError, ValueError, RecursionError):
         array = np.asarray(with_nan(value) if missing else value)
         # NumPy would convert objects that hold numbers as text, or durations, without a word
-        text = any(isinstance(x, str | bytes | np.timedelta64 | np.datetime64) for x in array.flat if array.dtype == object)
+        text = any(
+            isinstance(x, str | bytes | np.timedelta64 | np.datetime64)
+            for x in array.flat
+            if array.dtype == object
+        )
         if array.dtype.kind in "biufO" and not text:
             return array.astype(np.float64, copy=False)
         if array.dtype.kind == "c":
@@ -125,7 +137,9 @@ def ask_twice(name: str, function: Callable[..., Any], *arguments: Any) -> Array
     """
     try:
         with np.errstate(all="ignore"):
-            first, second = (np.array(function(*map(read_only, arguments)), ndmin=2) for _ in range(2))
+            first, second = (
+                np.array(function(*map(read_only, arguments)), ndmin=2) for _ in range(2)
+            )
             if np.allclose(first, second, 1e-9, 1e-12, equal_nan=True):
                 return first
     except (Exception, SystemExit) as error:
@@ -166,14 +180,20 @@ def as_particles(name: str, value: ArrayLike) -> Array:
     """Return at least one particle of at least one dimension, (n, d)."""
     x = as_array(name, value, (None, None))
     if not x.size:
-        raise ValueError(f"{name}: expected at least one point and one dimension, got shape {x.shape}")
+        raise ValueError(
+            f"{name}: expected at least one point and one dimension, got shape {x.shape}"
+        )
     return x
 
 
 def as_weighted_particles(particles: ArrayLike, weights: ArrayLike | None) -> tuple[Array, Array]:
     """Return particles (n, d), whose squares are finite, and weights (n,) that sum to 1; equal weights by default."""
     x = as_array("particles", as_particles("particles", particles), (None, None), largest=LARGEST)
-    w = np.full(len(x), 1.0 / len(x)) if weights is None else as_array("weights", weights, (len(x),), largest=LARGEST)
+    w = (
+        np.full(len(x), 1.0 / len(x))
+        if weights is None
+        else as_array("weights", weights, (len(x),), largest=LARGEST)
+    )
     total = w.sum()
     if not abs(total - 1.0) <= SUM_ERROR or w.min() < 0:
         raise ValueError(
@@ -187,7 +207,9 @@ def as_definite(name: str, value: ArrayLike, dim: int | None) -> Array:
     matrix = as_covariance(name, value, dim)
     if matrix.ndim != 2 or np.linalg.eigvalsh(matrix)[0] <= 0:
         d = "d" if dim is None else dim
-        raise ValueError(f"{name}: expected a positive definite ({d}, {d}) matrix, got {short_repr(matrix.tolist())}")
+        raise ValueError(
+            f"{name}: expected a positive definite ({d}, {d}) matrix, got {short_repr(matrix.tolist())}"
+        )
     return matrix
 
 
@@ -200,7 +222,9 @@ def as_covariance(name: str, value: ArrayLike, dim: int | None = None) -> Array:
     array = as_numbers(name, value, (dim, dim))
     array = as_array(name, array, (*(None,) * max(array.ndim - 2, 0), dim, dim))
     if array.shape[-1] != array.shape[-2] or array.size == 0:
-        raise ValueError(f"{name}: expected square matrices of at least one row, got shape {array.shape}")
+        raise ValueError(
+            f"{name}: expected square matrices of at least one row, got shape {array.shape}"
+        )
     rounding = ROUNDING_SINGLE if getattr(value, "dtype", None) == np.float32 else ROUNDING
     # Much smaller variances than the largest may be rounding themselves, so they do not set the unit of rounding.
     smallest = LEAST_SHARE * np.abs(array).max(axis=(-1, -2))
@@ -224,7 +248,9 @@ def as_covariance(name: str, value: ArrayLike, dim: int | None = None) -> Array:
         return array
     if np.linalg.eigvalsh(array / scales).min() < -rounding:
         lowest = np.linalg.eigvalsh(array).min()
-        raise ValueError(f"{name}: expected positive semi-definite matrices, got an eigenvalue of {lowest:g}")
+        raise ValueError(
+            f"{name}: expected positive semi-definite matrices, got an eigenvalue of {lowest:g}"
+        )
     # A variance below zero, by rounding, stands for no spread, and then there is no covariance either.
     no_spread = variances < 0
     array[no_spread[..., :, None] | no_spread[..., None, :]] = 0.0
@@ -234,14 +260,21 @@ def as_covariance(name: str, value: ArrayLike, dim: int | None = None) -> Array:
 def check_count(name: str, value: Any, minimum: int = 1, most: int | None = MOST) -> int:
     """Return `value` as an integer from `minimum` to `most`, which by default is what memory can hold."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < minimum:
-        raise ValueError(f"{name}: expected an integer of at least {minimum}, got {short_repr(value)}")
+        raise ValueError(
+            f"{name}: expected an integer of at least {minimum}, got {short_repr(value)}"
+        )
     if most is not None and int(value) > most:
-        raise ValueError(f"{name}: expected an integer up to {most}, as memory is limited, got {short_repr(value)}")
+        raise ValueError(
+            f"{name}: expected an integer up to {most}, as memory is limited, got {short_repr(value)}"
+        )
     return int(value)
 
 
 def as_number(
-    name: str, value: Any, expected: str = "a finite number", fits: Callable[[float], bool] = math.isfinite
+    name: str,
+    value: Any,
+    expected: str = "a finite number",
+    fits: Callable[[float], bool] = math.isfinite,
 ) -> float:
     """Return `value` as a float if it is a real number that `fits`, and neither a truth value nor a duration."""
     number = math.nan
@@ -253,11 +286,15 @@ def as_number(
     return number
 
 
-def as_positive(name: str, value: Any, smallest: float = SMALLEST, largest: float = LARGEST) -> float:
+def as_positive(
+    name: str, value: Any, smallest: float = SMALLEST, largest: float = LARGEST
+) -> float:
     """Return `value` as a positive float, by default one that has a square."""
     number = as_number(name, value, "a positive finite number", lambda x: 0 < x < math.inf)
     if not smallest <= number <= largest:
-        raise ValueError(f"{name}: expected a number from {smallest:g} to {largest:g}, got {number}")
+        raise ValueError(
+            f"{name}: expected a number from {smallest:g} to {largest:g}, got {number}"
+        )
     return number
 
 
@@ -288,7 +325,9 @@ def as_dims(name: str, value: Any, dim: int | None) -> tuple[int, ...]:
         dims = (-1,)
     if dims and not 0 <= min(dims) <= max(dims) < (math.inf if dim is None else dim):
         bounds = "from 0 on" if dim is None else f"from 0 to {dim - 1}"
-        raise ValueError(f"{name}: expected a sequence of indices {bounds}, such as [0], got {short_repr(value)}")
+        raise ValueError(
+            f"{name}: expected a sequence of indices {bounds}, such as [0], got {short_repr(value)}"
+        )
     return dims
 
 
@@ -297,10 +336,14 @@ def as_any(name: str, value: Any) -> np.ndarray:
     try:
         return np.asarray(value)
     except ValueError:
-        raise ValueError(f"{name}: expected entries of one shape, got {short_repr(value)}") from None
+        raise ValueError(
+            f"{name}: expected entries of one shape, got {short_repr(value)}"
+        ) from None
 
 
-def as_list(name: str, value: Any, expected: str = "a sequence with one entry per step") -> list[Any]:
+def as_list(
+    name: str, value: Any, expected: str = "a sequence with one entry per step"
+) -> list[Any]:
     """Return the entries of a sequence, or the rows of a table."""
     try:
         if isinstance(value, str | bytes | Mapping | Set):
@@ -312,8 +355,12 @@ def as_list(name: str, value: Any, expected: str = "a sequence with one entry pe
 
 def check_methods(name: str, value: Any, *methods: str) -> None:
     """Raise TypeError unless `value` is an object with these methods."""
-    if isinstance(value, type) or not all(callable(getattr(value, method, None)) for method in methods):
-        raise TypeError(f"{name}: expected an object with {' and '.join(methods)}, got {short_repr(value)}")
+    if isinstance(value, type) or not all(
+        callable(getattr(value, method, None)) for method in methods
+    ):
+        raise TypeError(
+            f"{name}: expected an object with {' and '.join(methods)}, got {short_repr(value)}"
+        )
 
 
 def as_generator(rng: Any) -> np.random.Generator:
@@ -321,7 +368,9 @@ def as_generator(rng: Any) -> np.random.Generator:
     try:
         return np.random.default_rng(rng)
     except (TypeError, ValueError):
-        raise ValueError(f"rng: expected a numpy Generator, a seed or None, got {short_repr(rng)}") from None
+        raise ValueError(
+            f"rng: expected a numpy Generator, a seed or None, got {short_repr(rng)}"
+        ) from None
 
 
 def one_of(name: str, value: str, choices: Iterable[str]) -> str:
@@ -330,14 +379,20 @@ def one_of(name: str, value: str, choices: Iterable[str]) -> str:
     if not isinstance(value, str) or value not in choices:
         folded = {text.casefold(): text for text in reversed(choices)}
         similar = get_close_matches(str(value).casefold(), folded, n=1, cutoff=0.5)
-        hint = f"; did you mean {folded[similar[0]]!r}?" if similar else f"; expected one of {', '.join(choices)}"
+        hint = (
+            f"; did you mean {folded[similar[0]]!r}?"
+            if similar
+            else f"; expected one of {', '.join(choices)}"
+        )
         raise ValueError(f"{name}: unknown {short_repr(value)}{hint}")
     return value
 
 
 def printable(text: str) -> str:
     """Return a text that is safe in a terminal: control characters, and those that reverse the direction, are escaped."""
-    return "".join(c if c.isprintable() or c in "\n\t" or category(c) == "Zs" else ascii(c)[1:-1] for c in text)
+    return "".join(
+        c if c.isprintable() or c in "\n\t" or category(c) == "Zs" else ascii(c)[1:-1] for c in text
+    )
 
 
 def check_label(name: str, value: Any) -> None:
@@ -345,7 +400,9 @@ def check_label(name: str, value: Any) -> None:
     if not isinstance(value, str):
         raise ValueError(f"{name}: expected a text, got {short_repr(value)}")
     if len(value) > LONGEST_LABEL or value != printable(value):
-        raise ValueError(f"{name}: expected at most {LONGEST_LABEL} printable characters, got {short_repr(value)}")
+        raise ValueError(
+            f"{name}: expected at most {LONGEST_LABEL} printable characters, got {short_repr(value)}"
+        )
 
 
 def check_part(name: str, part: object, kind: type, expected: str) -> None:

@@ -6,7 +6,9 @@ import numpy as np
 
 from herdfilter._checks import UNDERFLOW, Array
 
-SUSPECT_VARIANCE = 1e-20  # rounding alone may cause such a variance, relative to the square of the mean
+SUSPECT_VARIANCE = (
+    1e-20  # rounding alone may cause such a variance, relative to the square of the mean
+)
 # relative range of equal numbers after a few operations with rounding
 EQUAL_RANGE = 16 * np.finfo(float).eps
 
@@ -48,7 +50,12 @@ def rank(covariance: Array, relative: float = 1e-8) -> int:
     variance = np.diagonal(covariance)
     spread = variance > UNDERFLOW
     scale = np.sqrt(variance[spread])
-    return int((np.linalg.eigvalsh(covariance[np.ix_(spread, spread)] / np.outer(scale, scale)) > relative).sum())
+    return int(
+        (
+            np.linalg.eigvalsh(covariance[np.ix_(spread, spread)] / np.outer(scale, scale))
+            > relative
+        ).sum()
+    )
 
 
 def regularised_and_rank(covariance: Array) -> tuple[Array, int]:
@@ -62,7 +69,9 @@ def standardise(x: Array, weights: Array) -> Array:
     x = x - weights @ x
     values, vectors = np.linalg.eigh((weights[:, None] * x).T @ x)
     if len(x) > x.shape[1] and values[0] > 1e-6 * values[-1]:
-        x = x @ (vectors / np.sqrt(values)) @ vectors.T  # the symmetric root: the least change to the points
+        x = (
+            x @ (vectors / np.sqrt(values)) @ vectors.T
+        )  # the symmetric root: the least change to the points
     return x
 
 

@@ -16,7 +16,9 @@ _failures: list[Exception] = []
 """The first error of the cache in this process, of which the user was warned."""
 
 
-def njit(function: Callable[..., Any] | None = None, *, cache: bool = False, **options: Any) -> Callable[..., Any]:
+def njit(
+    function: Callable[..., Any] | None = None, *, cache: bool = False, **options: Any
+) -> Callable[..., Any]:
     """Do as `numba.njit`, but if compiled code cannot be read from the disk or saved there, warn once and go on."""
     if function is None:
         return partial(njit, cache=cache, **options)

@@ -26,13 +26,17 @@ NARROWEST_HEADING = 8  # headings of up to this many characters stay on one line
 
 def summary_repr(thing: Any, /, **facts: Any) -> str:
     """Return ``Class(name=value, ...)`` with the class of an object and some facts; those that are None are left out."""
-    inside = ", ".join(f"{name}={brief(value)}" for name, value in facts.items() if value is not None)
+    inside = ", ".join(
+        f"{name}={brief(value)}" for name, value in facts.items() if value is not None
+    )
     return f"{type(thing).__name__}({inside})"
 
 
 def fields_in_line(self: Any) -> str:
     """Return the repr of an instance of a dataclass; to be used as its ``__repr__``."""
-    return summary_repr(self, **{field.name: getattr(self, field.name) for field in dataclasses.fields(self)})
+    return summary_repr(
+        self, **{field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+    )
 
 
 def brief(value: Any) -> str:
@@ -53,7 +57,11 @@ def brief(value: Any) -> str:
         if len(value) > LONGEST_VECTOR:
             return f"{type(value).__name__}({len(value)})"
         inside = ", ".join(map(brief, value))
-        return f"[{inside}]" if isinstance(value, list) else f"({inside}{',' if len(value) == 1 else ''})"
+        return (
+            f"[{inside}]"
+            if isinstance(value, list)
+            else f"({inside}{',' if len(value) == 1 else ''})"
+        )
     # functions and classes have a name themselves
     return str(getattr(value, "__name__", type(value).__name__))
 
@@ -73,7 +81,10 @@ def listing_of(scope: dict[str, Any]) -> Callable[[], list[str]]:
 
 
 def in_blocks(
-    heads: Sequence[str], rows: Sequence[Sequence[str]], keys: int = 1, width: int | None = LINE_WIDTH
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    keys: int = 1,
+    width: int | None = LINE_WIDTH,
 ) -> list[str]:
     """Return the lines of a table, in which long headings take several lines.
 
@@ -83,7 +94,12 @@ def in_blocks(
     columns = []
     for i, (head, *cells) in enumerate(zip(heads, *rows, strict=True)):
         widest = max([*map(len, cells), *map(len, head.split()), min(len(head), NARROWEST_HEADING)])
-        columns.append([line.rjust(widest) if i else line.ljust(widest) for line in [*wrap(head, widest), *cells]])
+        columns.append(
+            [
+                line.rjust(widest) if i else line.ljust(widest)
+                for line in [*wrap(head, widest), *cells]
+            ]
+        )
     height = max(map(len, columns))
     columns = [[" " * len(column[-1])] * (height - len(column)) + column for column in columns]
     names = [row[0] for row in rows]
@@ -94,7 +110,9 @@ def in_blocks(
         block = columns[:keys]
         # at least one column a block, however wide it is
         while pending and (
-            len(block) == keys or width is None or len(COLUMN_GAP.join(c[-1] for c in [*block, pending[0]])) <= width
+            len(block) == keys
+            or width is None
+            or len(COLUMN_GAP.join(c[-1] for c in [*block, pending[0]])) <= width
         ):
             block.append(pending.pop(0))
         block_lines = [COLUMN_GAP.join(line).rstrip() for line in zip(*block, strict=True)]

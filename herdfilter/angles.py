@@ -51,7 +51,9 @@ def unwrap_angles(x: Array, weights: Array, circular: Sequence[int]) -> Array:
     circular = as_dims("circular", circular, (0, *x.shape)[-1])
     if not circular:
         return x
-    return unwrap(as_array("x", x, (None,) * x.ndim), as_array("weights", weights, x.shape[-2:-1]), circular)
+    return unwrap(
+        as_array("x", x, (None,) * x.ndim), as_array("weights", weights, x.shape[-2:-1]), circular
+    )
 
 
 def unwrap(x: Array, weights: Array, circular: tuple[int, ...]) -> Array:
@@ -83,7 +85,9 @@ def moments(x: Array, weights: Array, circular: Sequence[int] = ()) -> tuple[Arr
     return mean_and_covariance(x, weights, as_dims("circular", circular, x.shape[1]))
 
 
-def mean_and_covariance(x: Array, weights: Array, circular: tuple[int, ...] = ()) -> tuple[Array, Array]:
+def mean_and_covariance(
+    x: Array, weights: Array, circular: tuple[int, ...] = ()
+) -> tuple[Array, Array]:
     """Do as `moments`, unchecked."""
     if circular:
         x = unwrap(x, weights, circular)
@@ -98,7 +102,9 @@ def mean_and_covariance(x: Array, weights: Array, circular: tuple[int, ...] = ()
     return (wrap(mean, circular) if circular else mean), covariance
 
 
-def merged(means: Array, covariances: Array, weights: Array, circular: Sequence[int] = ()) -> tuple[Array, Array]:
+def merged(
+    means: Array, covariances: Array, weights: Array, circular: Sequence[int] = ()
+) -> tuple[Array, Array]:
     """Return mean (d,), angles wrapped, and covariance (d, d) of a mixture of K Gaussians; a single one stays unchanged.
 
     Examples

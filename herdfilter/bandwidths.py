@@ -105,7 +105,9 @@ class Whitened(BandwidthRule):
         """Return the kernel width h in units of C."""
         if self.constant is None:
             return scale_rule(n, dim)
-        return self.constant * float(check_count("n", n) ** (-1.0 / (check_count("dim", dim) + self.offset)))
+        return self.constant * float(
+            check_count("n", n) ** (-1.0 / (check_count("dim", dim) + self.offset))
+        )
 
     def covariance(self, mixture: GaussianMixture, n: int) -> Array:
         as_mixture("mixture", mixture)
@@ -144,26 +146,35 @@ class Silverman(BandwidthRule):
 
     def covariance(self, mixture: GaussianMixture, n: int) -> Array:
         d = as_mixture("mixture", mixture).dim
-        return Whitened(constant=(4.0 / (d + 2.0)) ** (1.0 / (d + 4.0)), offset=4.0).covariance(mixture, n)
+        return Whitened(constant=(4.0 / (d + 2.0)) ** (1.0 / (d + 4.0)), offset=4.0).covariance(
+            mixture, n
+        )
 
 
 def check_bandwidth(bandwidth: Bandwidth) -> Bandwidth:
     """Return `bandwidth` as ``"auto"``, a rule, a positive float, a tuple of widths, or nested tuples of a matrix."""
     if isinstance(bandwidth, str):
         if bandwidth != "auto":
-            raise ValueError(f'bandwidth: expected "auto", a rule, a number, (d,) or (d, d), got {bandwidth!r}')
+            raise ValueError(
+                f'bandwidth: expected "auto", a rule, a number, (d,) or (d, d), got {bandwidth!r}'
+            )
         return "auto"
     if isinstance(bandwidth, float):
         # before isinstance with a protocol, which is slow
         return as_positive("bandwidth", bandwidth)
     if isinstance(bandwidth, type) and isinstance(bandwidth, BandwidthRule):
-        raise ValueError(f"bandwidth: expected an instance of {bandwidth.__name__}, got the class itself")
+        raise ValueError(
+            f"bandwidth: expected an instance of {bandwidth.__name__}, got the class itself"
+        )
     if isinstance(bandwidth, BandwidthRule):
         return bandwidth
     if not isinstance(bandwidth, list | tuple | np.ndarray) or np.ndim(bandwidth) == 0:
         return as_positive("bandwidth", getattr(bandwidth, "item", lambda: bandwidth)())
     if np.ndim(bandwidth) == 1:
-        return tuple(as_positive("bandwidth", width) for width in as_array("bandwidth", bandwidth, (None,)).tolist())
+        return tuple(
+            as_positive("bandwidth", width)
+            for width in as_array("bandwidth", bandwidth, (None,)).tolist()
+        )
     return tuple(map(tuple, as_definite("bandwidth", bandwidth, None).tolist()))
 
 
@@ -191,5 +202,7 @@ def kernel_covariance(bandwidth: Bandwidth, mixture: GaussianMixture, n: int) ->
         return bandwidth**2 * np.eye(d)
     widths = np.asarray(bandwidth)
     if widths.shape not in ((d,), (d, d)):
-        raise ValueError(f"bandwidth: expected shape ({d},) or ({d}, {d}) for this mixture, got {widths.shape}")
+        raise ValueError(
+            f"bandwidth: expected shape ({d},) or ({d}, {d}) for this mixture, got {widths.shape}"
+        )
     return np.diag(widths**2) if widths.ndim == 1 else widths

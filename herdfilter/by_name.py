@@ -21,13 +21,21 @@ if TYPE_CHECKING:
 Rng = np.random.Generator | int | None
 
 # Names by group: those in one union take the same options.
-_Random = Literal["bootstrap", "sqmc", "auxiliary", "guided", "edh-weighted", "ledh-weighted", "mixture-random"]
-_Herded = Literal["herded-kh", "herded-quantile", "herded-chg", "herded-random", "mixture-kh", "mixture-chg"]
-_Augmented = Literal["augmented-kh", "augmented-chg", "augmented-sobol", "augmented-random", "augmented-gauss-kh"]
+_Random = Literal[
+    "bootstrap", "sqmc", "auxiliary", "guided", "edh-weighted", "ledh-weighted", "mixture-random"
+]
+_Herded = Literal[
+    "herded-kh", "herded-quantile", "herded-chg", "herded-random", "mixture-kh", "mixture-chg"
+]
+_Augmented = Literal[
+    "augmented-kh", "augmented-chg", "augmented-sobol", "augmented-random", "augmented-gauss-kh"
+]
 _Ahead = Literal["kalman-mixture-kh", "kalman-mixture-quantile", "guided-augmented-gauss-kh"]
 _Default = Literal["ranked", "auto", "auto-random", "auto-random-modes", "rb-bootstrap", "rb-auto"]
 ParticleFilterName = _Random | _Herded | _Augmented | _Ahead | _Default
-TrackerName = Literal["lmb-ukf", "lmb-auto", "lmb-bootstrap", "lmb-bp", "lmb-herded-gibbs", "lmb-random-gibbs"]
+TrackerName = Literal[
+    "lmb-ukf", "lmb-auto", "lmb-bootstrap", "lmb-bp", "lmb-herded-gibbs", "lmb-random-gibbs"
+]
 
 
 class ParticleFilterOptions(TypedDict, total=False):

@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import Array, as_array, as_list, as_numbers, as_particles, check_count, short_repr
+from herdfilter._checks import (
+    Array,
+    as_array,
+    as_list,
+    as_numbers,
+    as_particles,
+    check_count,
+    short_repr,
+)
 from herdfilter.filters.results import DegenerateWeightsError, hold_warnings
 
 __all__ = ["MaximumLikelihood", "RoughLikelihoodWarning", "maximise_likelihood"]
@@ -95,7 +103,11 @@ class MaximumLikelihood:
     def __repr__(self) -> str:
         estimates = zip(self.names, self.theta, self.standard_errors, strict=True)
         parts = [f"{name}={value:.4g} ± {error:.2g}" for name, value, error in estimates]
-        parts += [f"log_likelihood={self.log_likelihood:.6g}", f"evaluations={self.evaluations}", f"smooth={self.smooth}"]
+        parts += [
+            f"log_likelihood={self.log_likelihood:.6g}",
+            f"evaluations={self.evaluations}",
+            f"smooth={self.smooth}",
+        ]
         return f"MaximumLikelihood({', '.join(parts)})"
 
 
@@ -168,13 +180,19 @@ def maximise_likelihood(
         names = [f"theta[{i}]" for i in range(p)]
     names = [names] if isinstance(names, str) else as_list("names", names, f"{p} texts")
     if len(names) != p or len(set(names)) < p:
-        raise ValueError(f"names: expected {p} different texts, one per parameter, got {short_repr(names)}")
+        raise ValueError(
+            f"names: expected {p} different texts, one per parameter, got {short_repr(names)}"
+        )
     f = _LogLikelihood(build, as_list("observations", observations), run)
     if not np.isfinite(f(start)):
-        raise ValueError(f"theta0: expected a finite log-likelihood there, got {f(start)} at {start.tolist()}")
+        raise ValueError(
+            f"theta0: expected a finite log-likelihood there, got {f(start)} at {start.tolist()}"
+        )
     max_evaluations = check_count("max_evaluations", max_evaluations)
     width = upper - lower
-    steps = np.where(np.isfinite(width), FIRST_STEP * width, FIRST_STEP * np.maximum(np.abs(start), 1.0))
+    steps = np.where(
+        np.isfinite(width), FIRST_STEP * width, FIRST_STEP * np.maximum(np.abs(start), 1.0)
+    )
     steps = _fit_steps(f, start, lower, upper, steps, tries=1)[0]
     for _ in range(MAX_SEARCHES):
         converged = _search(f, lower, upper, steps / WIDE_STEP, max_evaluations)
@@ -204,7 +222,15 @@ def maximise_likelihood(
     covariance = local.covariance if local.smooth else np.full((p, p), np.nan)
     errors = np.sqrt(np.diagonal(covariance))
     return MaximumLikelihood(
-        x, errors, covariance, f(x), f.evaluations, local.roughness, local.smooth, message, tuple(names)
+        x,
+        errors,
+        covariance,
+        f(x),
+        f.evaluations,
+        local.roughness,
+        local.smooth,
+        message,
+        tuple(names),
     )
 
 
@@ -214,9 +240,13 @@ def _as_box(theta0: ArrayLike, bounds: Any) -> tuple[Array, Array, Array]:
     box = as_array("bounds", bounds, (len(start), 2), finite=False)
     lower, upper = box.T
     if not (lower < upper).all():
-        raise ValueError(f"bounds: expected each lower bound below its upper one, got {short_repr(bounds)}")
+        raise ValueError(
+            f"bounds: expected each lower bound below its upper one, got {short_repr(bounds)}"
+        )
     if ((start < lower) | (start > upper)).any():
-        raise ValueError(f"theta0: expected parameters within the bounds {box.tolist()}, got {start.tolist()}")
+        raise ValueError(
+            f"theta0: expected parameters within the bounds {box.tolist()}, got {start.tolist()}"
+        )
     return start, lower, upper
 
 
@@ -244,7 +274,11 @@ def _search(
         f.best() / scale,
         method="COBYQA",
         bounds=Bounds(lower / scale, upper / scale),
-        options={"initial_tr_radius": START_RADIUS, "final_tr_radius": END_RADIUS, "maxfev": evaluations},
+        options={
+            "initial_tr_radius": START_RADIUS,
+            "final_tr_radius": END_RADIUS,
+            "maxfev": evaluations,
+        },
     )
     return bool(result.success)
 
@@ -259,7 +293,9 @@ class _LogLikelihood:
         run: dict[str, Any],
     ) -> None:
         if not callable(build):
-            raise TypeError(f"build: expected a function from parameters to a filter, got {short_repr(build)}")
+            raise TypeError(
+                f"build: expected a function from parameters to a filter, got {short_repr(build)}"
+            )
         self.build = build
         self.observations = observations
         self.run = run
@@ -276,9 +312,13 @@ class _LogLikelihood:
             try:
                 online = self.build(theta)
                 if not callable(getattr(online, "run", None)):
-                    raise TypeError(f"build: expected a filter, which has a method run, got {short_repr(online)}")
+                    raise TypeError(
+                        f"build: expected a filter, which has a method run, got {short_repr(online)}"
+                    )
                 if online is self._last:
-                    raise ValueError(f"build: expected a new filter every time, got the same {type(online).__name__} again")
+                    raise ValueError(
+                        f"build: expected a new filter every time, got the same {type(online).__name__} again"
+                    )
                 self._last = online
                 with hold_warnings():
                     value = float(online.run(self.observations, **self.run).log_likelihood)
@@ -379,11 +419,17 @@ class _Curvature:
 
         with np.errstate(invalid="ignore"):  # -inf where all weights vanish
             # `hessian` takes differences of differences, so that half a step gives second differences of whole steps.
-            matrix = hessian(values, np.zeros(len(directions)), order=2, maxiter=1, initial_step=0.5).ddf
+            matrix = hessian(
+                values, np.zeros(len(directions)), order=2, maxiter=1, initial_step=0.5
+            ).ddf
         # With several parameters each needs fewer checks: at least three altogether.
         scales = NARROW_STEPS[: -(-len(NARROW_STEPS) // len(directions))]
-        for i, step, expected in zip(np.flatnonzero(free), directions, np.diagonal(matrix), strict=True):
-            roughness[i] = max(abs(f.second_difference(x, s * step) - s**2 * expected) for s in scales)
+        for i, step, expected in zip(
+            np.flatnonzero(free), directions, np.diagonal(matrix), strict=True
+        ):
+            roughness[i] = max(
+                abs(f.second_difference(x, s * step) - s**2 * expected) for s in scales
+            )
         eigenvalues = np.linalg.eigvalsh(-matrix) if np.isfinite(matrix).all() else np.zeros(1)
         return cls(
             free,
@@ -399,7 +445,9 @@ class _Curvature:
         x = f.best()
         directions = np.diag(self.steps)[self.free]
         narrow = NARROW_STEPS[0]
-        gradient = np.array([f(x + narrow * step) - f(x - narrow * step) for step in directions]) / (2 * narrow)
+        gradient = np.array(
+            [f(x + narrow * step) - f(x - narrow * step) for step in directions]
+        ) / (2 * narrow)
         newton = np.linalg.solve(self.information, gradient)
         length = float(np.sqrt(gradient @ newton))
         # At most one standard error; `f` remembers the point, and it becomes the best one if it is better.

@@ -98,7 +98,9 @@ class GaussianMixture:
         try:
             return cls(kde.weights, kde.dataset.T, kde.covariance)
         except AttributeError:
-            raise TypeError(f"kde: expected a scipy.stats.gaussian_kde, got {short_repr(kde)}") from None
+            raise TypeError(
+                f"kde: expected a scipy.stats.gaussian_kde, got {short_repr(kde)}"
+            ) from None
 
     @classmethod
     def unchecked(cls, weights: Array, means: Array, covariances: Array) -> GaussianMixture:
@@ -164,7 +166,9 @@ class GaussianMixture:
         if self.shared:
             # Every point is whitened once, relative to the first mean: far from the origin digits would cancel.
             white = (x - self.means[0]) @ inverse[0].T
-            squares: Array = scipy.spatial.distance.cdist(white, (self.means - self.means[0]) @ inverse[0].T, "sqeuclidean")
+            squares: Array = scipy.spatial.distance.cdist(
+                white, (self.means - self.means[0]) @ inverse[0].T, "sqeuclidean"
+            )
         else:
             squares = np.empty((len(x), len(self)))
             rows = max(1, DENSITIES_AT_ONCE // self.means.size)
@@ -179,7 +183,9 @@ class GaussianMixture:
         try:
             chol = np.linalg.cholesky(self.distinct_covariances)
         except np.linalg.LinAlgError:
-            raise ValueError("covariances: expected positive definite ones for a density, got a singular one") from None
+            raise ValueError(
+                "covariances: expected positive definite ones for a density, got a singular one"
+            ) from None
         return np.linalg.inv(chol), 2 * np.log(np.diagonal(chol, axis1=-2, axis2=-1)).sum(-1)
 
     def log_density(self, x: ArrayLike) -> Array:
@@ -220,7 +226,9 @@ class GaussianMixture:
         # As in Kalman's update: the gain S_12 S_22^-1, for the mean m_1 + G (v - m_2) and the covariance S_11 - G S_21
         cov = self.distinct_covariances
         cross = cov[:, free[:, None], fixed]
-        gain = np.swapaxes(np.linalg.solve(cov[:, fixed[:, None], fixed], np.swapaxes(cross, 1, 2)), 1, 2)
+        gain = np.swapaxes(
+            np.linalg.solve(cov[:, fixed[:, None], fixed], np.swapaxes(cross, 1, 2)), 1, 2
+        )
         means = self.means[:, free] + (gain @ (values - self.means[:, fixed])[:, :, None])[:, :, 0]
         covs = cov[:, free[:, None], free] - gain @ np.swapaxes(cross, 1, 2)
         covs = 0.5 * (covs + np.swapaxes(covs, 1, 2))
@@ -229,7 +237,9 @@ class GaussianMixture:
     def convolve(self, covariance: ArrayLike) -> GaussianMixture:
         """Return the distribution of the sum with independent Gaussian noise of the given covariance (d, d)."""
         added = as_covariance("covariance", covariance, self.dim)
-        return GaussianMixture.unchecked(self.weights, self.means, self.distinct_covariances + added)
+        return GaussianMixture.unchecked(
+            self.weights, self.means, self.distinct_covariances + added
+        )
 
     def sample(self, n: int, rng: np.random.Generator | int | None = None) -> Array:
         """Draw `n` independent points, shape (n, d)."""
@@ -240,13 +250,19 @@ class GaussianMixture:
 
     def place(self, labels: np.ndarray, noise: Array) -> Array:
         """Return ``means[m] + F_m z`` for labels m (n,) and standard normal z (n, d), with the `factors` F; shape (n, d)."""
-        scaled = noise @ self.factors[0].T if self.shared else np.einsum("nij,nj->ni", self.factors[labels], noise)
+        scaled = (
+            noise @ self.factors[0].T
+            if self.shared
+            else np.einsum("nij,nj->ni", self.factors[labels], noise)
+        )
         return np.asarray(self.means[labels] + scaled)
 
     def _dims(self, dims: int | Sequence[int] | np.ndarray) -> np.ndarray:
         index = as_dims("dims", [dims] if isinstance(dims, int | np.integer) else dims, self.dim)
         if len(set(index)) != max(1, len(index)):
-            raise ValueError(f"dims: expected distinct indices, at least one, got {short_repr(dims)}")
+            raise ValueError(
+                f"dims: expected distinct indices, at least one, got {short_repr(dims)}"
+            )
         return np.array(index)
 
 

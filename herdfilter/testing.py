@@ -80,8 +80,12 @@ def _check_form(draw: Callable[..., Points], signed_weights: bool, d: int) -> No
     for components, n in product((1, 4), (1, 2, 23)):
         points = draw(random_mixture(0, d, components), n)
         assert np.isfinite(points.x).all(), "expected finite points"
-        assert abs(points.weights.sum() - 1) <= 1e-12, f"expected weights that sum to 1, got {points.weights.sum():.15g}"
-        assert signed_weights or points.weights.min() >= 0, f"expected no negative weight, got {points.weights.min():g}"
+        assert abs(points.weights.sum() - 1) <= 1e-12, (
+            f"expected weights that sum to 1, got {points.weights.sum():.15g}"
+        )
+        assert signed_weights or points.weights.min() >= 0, (
+            f"expected no negative weight, got {points.weights.min():g}"
+        )
 
 
 def _check_seeds(draw: Callable[..., Points], deterministic: bool, d: int) -> None:
@@ -94,12 +98,18 @@ def _check_seeds(draw: Callable[..., Points], deterministic: bool, d: int) -> No
     # the caller owns the points: a sampler that keeps them would return NaN next
     first.x[:] = np.nan
     assert np.array_equal(draw(mixture, 30).x, x), "expected the same points from the same seed"
-    assert np.array_equal(mixture.means, random_mixture(8, d).means), "expected a mixture that is left alone"
+    assert np.array_equal(mixture.means, random_mixture(8, d).means), (
+        "expected a mixture that is left alone"
+    )
     if deterministic:
-        assert all(np.array_equal(points, x) for points in redrawn), "expected the same points from any generator"
+        assert all(np.array_equal(points, x) for points in redrawn), (
+            "expected the same points from any generator"
+        )
         assert rng.bit_generator.state == state, "expected a generator that is left alone"
     else:
-        assert not any(np.array_equal(points, x) for points in redrawn), "expected other points from another generator"
+        assert not any(np.array_equal(points, x) for points in redrawn), (
+            "expected other points from another generator"
+        )
 
 
 def _check_singular(draw: Callable[..., Points], d: int) -> None:
@@ -110,9 +120,15 @@ def _check_singular(draw: Callable[..., Points], d: int) -> None:
         mixture = GaussianMixture(np.ones(components), means, flat)
         points = draw(mixture, 60)
         off_plane = np.abs(points.x[:, -1]).max()
-        assert off_plane < 1e-3, f"expected points within 1e-3 of the mixture's plane, got {off_plane:.3g}"
-        ratios = np.linalg.eigvals(np.linalg.solve(mixture.covariance[:-1, :-1], points.covariance[:-1, :-1])).real
-        assert ratios.min() > 0.3, f"expected 0.3 of the variance along every direction of it, got {ratios.min():.3g}"
+        assert off_plane < 1e-3, (
+            f"expected points within 1e-3 of the mixture's plane, got {off_plane:.3g}"
+        )
+        ratios = np.linalg.eigvals(
+            np.linalg.solve(mixture.covariance[:-1, :-1], points.covariance[:-1, :-1])
+        ).real
+        assert ratios.min() > 0.3, (
+            f"expected 0.3 of the variance along every direction of it, got {ratios.min():.3g}"
+        )
 
 
 def _check_moments(draw: Callable[..., Points], deterministic: bool, d: int) -> None:
@@ -126,7 +142,9 @@ def _check_moments(draw: Callable[..., Points], deterministic: bool, d: int) -> 
         allowed = 4.5 * np.sqrt(max(1.0, d / 2) / n)
         if deterministic:
             allowed = max(1.0, d / 2) * (0.03 if n >= 100 else 0.2 * max(1.0, np.sqrt(20 / n)))
-        assert off <= allowed, f"n = {n}: expected the mean within {allowed:.3g} standard deviations, got {off:.3g}"
+        assert off <= allowed, (
+            f"n = {n}: expected the mean within {allowed:.3g} standard deviations, got {off:.3g}"
+        )
         ratios = np.linalg.eigvalsh(whiten @ points.covariance @ whiten.T)
         spread = f"expected variances of 0.5 to 2 of the mixture's, got {ratios[0]:.3g} to {ratios[-1]:.3g}"
         assert n < 100 or 0.5 <= ratios[0] <= ratios[-1] <= 2, f"n = {n}: {spread}"
@@ -146,7 +164,9 @@ def random_mixture(seed: int, dim: int, n_components: int = 5) -> GaussianMixtur
     roots = rng.standard_normal((n_components, dim, dim))
     covariances = roots @ roots.transpose(0, 2, 1) / dim + 0.2 * np.eye(dim)
     return GaussianMixture(
-        rng.dirichlet(2 * np.ones(n_components)), 3 * rng.standard_normal((n_components, dim)), covariances
+        rng.dirichlet(2 * np.ones(n_components)),
+        3 * rng.standard_normal((n_components, dim)),
+        covariances,
     )
 
 

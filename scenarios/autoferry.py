@@ -142,7 +142,10 @@ def load_autoferry(
         start=float(time[0]),
         time=time - time[0],
         sensors=[wanted[row[1]] for row in rows],
-        scans=[row[3] if wanted[row[1]] in ("infrared", "daylight") else row[3] + row[2] for row in rows],
+        scans=[
+            row[3] if wanted[row[1]] in ("infrared", "daylight") else row[3] + row[2]
+            for row in rows
+        ],
         own_ship=np.array([row[2] for row in rows]),
         truth=np.stack([_positions(time, *fixes[vessel]) for vessel in VESSELS], axis=1),
     )
@@ -175,7 +178,9 @@ def _scan(path: Path, i: int, entry: Any) -> tuple[float, int, Array, Array]:
     elif detections.size == 0:
         detections = np.empty((0, 2))
     elif len(np.atleast_1d(detections)) != 2 or detections.ndim > 2:
-        raise ValueError(f"{place}: expected a row of norths and a row of easts, got shape {detections.shape}")
+        raise ValueError(
+            f"{place}: expected a row of norths and a row of easts, got shape {detections.shape}"
+        )
     else:
         detections = detections.reshape(2, -1).T  # a detection alone is a flat pair
     return (
@@ -196,12 +201,17 @@ def _fixes(path: Path, entries: list[Any], count: int) -> dict[int, tuple[Array,
         for fix in entry if isinstance(entry, list) else [entry]:
             vessel, time, position = _values(place, fix, ("targetID", "time", "position"))
             if isinstance(vessel, bool) or vessel not in VESSELS:
-                raise ValueError(f"{place}: expected a targetID of 1 or 2, got {short_repr(vessel)}")
+                raise ValueError(
+                    f"{place}: expected a targetID of 1 or 2, got {short_repr(vessel)}"
+                )
             when = float(_numbers(place, "a time", time, ()))
             fixes[vessel][when] = _numbers(place, "a position", position, (3,))[:2]
     in_order = {vessel: sorted(known.items()) for vessel, known in fixes.items()}
     return {
-        vessel: (np.array([when for when, _ in known]), np.array([x for _, x in known]).reshape(-1, 2))
+        vessel: (
+            np.array([when for when, _ in known]),
+            np.array([x for _, x in known]).reshape(-1, 2),
+        )
         for vessel, known in in_order.items()
     }
 

@@ -77,7 +77,9 @@ class SensorConstants:
     def sensor_at(self, place: Array) -> Sensor:
         """Return the sensor that stands at a place (2,), with P_D by the distance from there."""
         return (
-            self.sensor if self.detection is None else replace(self.sensor, detection_probability=self.detection.at(place))
+            self.sensor
+            if self.detection is None
+            else replace(self.sensor, detection_probability=self.detection.at(place))
         )
 
     def prior(self, detection: Array) -> dict[str, Array]:
@@ -123,7 +125,9 @@ class DetectionByDistance:
 
         def from_parameters(parameters: Array) -> DetectionByDistance:
             reach, width = np.exp(parameters[1:])
-            return cls(float(scipy.special.expit(parameters[0])), float(reach), least_width + float(width))
+            return cls(
+                float(scipy.special.expit(parameters[0])), float(reach), least_width + float(width)
+            )
 
         def cost(parameters: Array) -> float:
             p = from_parameters(parameters)(r[:, None] * [1.0, 0.0])
@@ -131,7 +135,10 @@ class DetectionByDistance:
 
         reaches = np.quantile(distances, np.arange(1, 11) / 10)
         starts = [np.array([2.0, np.log(reach), np.log(reach / 10)]) for reach in reaches]
-        tried = [scipy.optimize.minimize(cost, start, method="Nelder-Mead", options={"maxiter": 2000}) for start in starts]
+        tried = [
+            scipy.optimize.minimize(cost, start, method="Nelder-Mead", options={"maxiter": 2000})
+            for start in starts
+        ]
         return from_parameters(min(tried, key=lambda one: one.fun).x)
 
 
@@ -186,7 +193,9 @@ def sightings(data: AutoferryData, sensor: str, vessel: int) -> Sightings:
         error = np.full(2, np.nan) if nearest is None else nearest - here[k]
         apart, from_other = _distances(scan, here[k], there[k])
         others = np.sum((apart > GATE) & (apart < SURROUNDINGS) & (from_other > GATE))
-        rows.append((*error, *velocity[k], *(here[k] - data.own_ship[k]), others, _area(there[k] - here[k])))
+        rows.append(
+            (*error, *velocity[k], *(here[k] - data.own_ship[k]), others, _area(there[k] - here[k]))
+        )
     table = np.array(rows).reshape(-1, 8)
     return Sightings(table[:, :2], table[:, 2:4], table[:, 4:6], table[:, 6], table[:, 7])
 
@@ -209,10 +218,14 @@ def sensor_constants(data: AutoferryData, sensor: str) -> SensorConstants:
     """
     seen = [sightings(data, sensor, vessel) for vessel in VESSELS]
     names = "error", "velocity", "sight"
-    error, velocity, sight = (np.concatenate([getattr(one, name) for one in seen]) for name in names)
+    error, velocity, sight = (
+        np.concatenate([getattr(one, name) for one in seen]) for name in names
+    )
     found = np.isfinite(error[:, 0])
     if not found.any():
-        raise ValueError(f"sensor: expected detections of a vessel by the {sensor} of recording {data.scenario}, got none")
+        raise ValueError(
+            f"sensor: expected detections of a vessel by the {sensor} of recording {data.scenario}, got none"
+        )
     error, velocity = error[found], velocity[found]
     delay = -float((error * velocity).sum() / (velocity**2).sum())
     sd = float(np.sqrt(np.mean((error + delay * velocity) ** 2)))
@@ -220,7 +233,9 @@ def sensor_constants(data: AutoferryData, sensor: str) -> SensorConstants:
         delay=delay,
         sd=sd,
         detection_probability=float(found.mean()),
-        clutter_density=float(sum(one.others.sum() for one in seen) / sum(one.area.sum() for one in seen)),
+        clutter_density=float(
+            sum(one.others.sum() for one in seen) / sum(one.area.sum() for one in seen)
+        ),
         detection=DetectionByDistance.fit(
             np.linalg.norm(sight, axis=1), found, least_width=sd
         ),  # an echo is off the antenna by that
@@ -232,7 +247,8 @@ def velocities(time: Array, path: Array) -> Array:
     known = np.isfinite(path[:, 0])
     before, after = (np.clip(time + side, *time[known][[0, -1]]) for side in (-_WINDOW, _WINDOW))
     first, last = (
-        np.column_stack([np.interp(when, time[known], axis[known]) for axis in path.T]) for when in (before, after)
+        np.column_stack([np.interp(when, time[known], axis[known]) for axis in path.T])
+        for when in (before, after)
     )
     return np.where(known[:, None], (last - first) / (after - before)[:, None], np.nan)
 
@@ -371,28 +387,50 @@ def load_harbour(
     if vessel is not None and (isinstance(vessel, bool) or vessel not in VESSELS):
         raise ValueError(f"vessel: expected 1 or 2, got {short_repr(vessel)}")
     if not set(sensors) <= {"radar", "lidar"}:
-        raise ValueError(f"sensors: expected radar and lidar, which see positions, got {short_repr(sensors)}")
+        raise ValueError(
+            f"sensors: expected radar and lidar, which see positions, got {short_repr(sensors)}"
+        )
     if not set(by_distance) <= {"radar", "lidar"}:
-        raise ValueError(f"by_distance: expected radar and lidar, or none, got {short_repr(by_distance)}")
+        raise ValueError(
+            f"by_distance: expected radar and lidar, or none, got {short_repr(by_distance)}"
+        )
     bounds = None if area is None else as_array("area", area, (2, 2))
     if bounds is not None and not (bounds[:, 0] < bounds[:, 1]).all():
-        raise ValueError(f"area: expected rows (least, largest) of north and east, got {short_repr(area)}")
+        raise ValueError(
+            f"area: expected rows (least, largest) of north and east, got {short_repr(area)}"
+        )
     close = float(as_array("nearest", nearest, ()))
     if recording == constants_from:
-        raise ValueError(f"constants_from: expected another recording than the one to track in, got {constants_from}")
+        raise ValueError(
+            f"constants_from: expected another recording than the one to track in, got {constants_from}"
+        )
     other = load_autoferry(folder, constants_from, sensors, base_url=base_url)
     data = load_autoferry(folder, recording, sensors, base_url=base_url)
     constants = {sensor: sensor_constants(other, sensor) for sensor in sensors}
-    constants |= {name: replace(constants[name], detection=None) for name in sensors if name not in by_distance}
-    data = replace(data, scans=[_within(*entry, bounds, close) for entry in zip(data.scans, data.own_ship, strict=True)])
-    states = np.stack([np.hstack([path, velocities(data.time, path)]) for path in np.moveaxis(data.truth, 1, 0)], axis=1)
+    constants |= {
+        name: replace(constants[name], detection=None)
+        for name in sensors
+        if name not in by_distance
+    }
+    data = replace(
+        data,
+        scans=[
+            _within(*entry, bounds, close) for entry in zip(data.scans, data.own_ship, strict=True)
+        ],
+    )
+    states = np.stack(
+        [np.hstack([path, velocities(data.time, path)]) for path in np.moveaxis(data.truth, 1, 0)],
+        axis=1,
+    )
     if vessel is None:
         first, before, initial = 0, -np.diff(data.time).mean(), {}
     else:
         k, detection = _first_detection(data, vessel)
         first, before, initial = k + 1, data.time[k], constants[data.sensors[k]].prior(detection)
         states = states[:, vessel - 1]
-    places = [k for k in range(first, len(data)) if vessel is None or np.isfinite(states[k]).all()][:limit]
+    places = [k for k in range(first, len(data)) if vessel is None or np.isfinite(states[k]).all()][
+        :limit
+    ]
     return Harbour(
         dt=np.diff(data.time[places], prepend=before),
         scans=[data.scans[k] for k in places],
@@ -419,7 +457,9 @@ def _first_detection(data: AutoferryData, vessel: int) -> tuple[int, Array]:
         detection = _of_vessel(scan, data.truth[k, vessel - 1], data.truth[k, 2 - vessel])
         if detection is not None:
             return k, detection
-    raise ValueError(f"vessel: expected one that is seen in recording {data.scenario}, got {vessel}")
+    raise ValueError(
+        f"vessel: expected one that is seen in recording {data.scenario}, got {vessel}"
+    )
 
 
 def _of_vessel(scan: Array, here: Array, there: Array) -> Array | None:

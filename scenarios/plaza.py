@@ -76,7 +76,10 @@ class PlazaData:
     @property
     def data_set(self) -> DataSet:
         """The recording, and the beacons for the model."""
-        return DataSet(Recording(self.truth, self.observations, self.dt, self.controls), {"beacons": self.beacons})
+        return DataSet(
+            Recording(self.truth, self.observations, self.dt, self.controls),
+            {"beacons": self.beacons},
+        )
 
 
 def load_plaza(
@@ -143,7 +146,9 @@ def load_plaza(
     pose = survey[:, 1:] + [0.0, 0.0, offset]
     pose[:, 2] = np.unwrap(pose[:, 2])
     truth = wrap_angles(_interpolate(time, survey[:, 0], pose), [2])
-    reckoned = _interpolate(np.append(start, time), np.append(start, odometry[:, 0]), _dead_reckon(odometry))
+    reckoned = _interpolate(
+        np.append(start, time), np.append(start, odometry[:, 0]), _dead_reckon(odometry)
+    )
     return PlazaData(
         beacons=table["TL"][:, 1:],
         beacon_ids=ids,
@@ -187,5 +192,7 @@ def _read(path: Path) -> dict[str, Any]:
     for key, width in columns.items():
         shape: tuple[int, ...] = np.shape(table[key]) if key in table else ()
         if len(shape) != 2 or shape[1] != width:
-            raise ValueError(f"{path}: expected a table {key} with {width} columns, got shape {shape}")
+            raise ValueError(
+                f"{path}: expected a table {key} with {width} columns, got shape {shape}"
+            )
     return table

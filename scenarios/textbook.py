@@ -167,22 +167,30 @@ class Epidemic(Parameters):
         """Draw `n` states of step 0: a few dozen infected, and a transmission rate of 0.5 per day or so."""
         exposed, infectious = np.rint(np.exp(rng.normal(np.log(30.0), 0.7, (2, n))))
         log_rate = rng.normal(np.log(0.5), 0.3, n)
-        return np.column_stack([self.population - exposed - infectious, exposed, infectious, 0.0 * exposed, log_rate])
+        return np.column_stack(
+            [self.population - exposed - infectious, exposed, infectious, 0.0 * exposed, log_rate]
+        )
 
     def sample_transition(self, x: Array, rng: Rng, dt: float, control: Any, step: int) -> Array:
         """Draw the states (n, 5) a time `dt` later."""
         s, e, i = np.maximum(np.rint(x[:, :3].T), 0.0).astype(int)
-        infected = rng.binomial(s, -np.expm1(-np.exp(np.minimum(x[:, 4], 5.0)) * i * dt / self.population))
+        infected = rng.binomial(
+            s, -np.expm1(-np.exp(np.minimum(x[:, 4], 5.0)) * i * dt / self.population)
+        )
         onset = rng.binomial(e, -math.expm1(-dt / self.latent))
         removed = rng.binomial(i, -math.expm1(-dt / self.infectious))
         log_rate = x[:, 4] + self.volatility * math.sqrt(dt) * rng.standard_normal(len(x))
-        return np.column_stack([s - infected, e + infected - onset, i + onset - removed, onset, log_rate])
+        return np.column_stack(
+            [s - infected, e + infected - onset, i + onset - removed, onset, log_rate]
+        )
 
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
         """Log-probability of the number of reports `z`, (1,), at each state; (n, 5) -> (n,)."""
         (y,), mean, size = as_observation(z, 1), self._mean(x), self.size
         constant = gammaln(y + size) - gammaln(size) - gammaln(y + 1)
-        return np.asarray(constant + y * np.log(mean / (mean + size)) - size * np.log1p(mean / size))
+        return np.asarray(
+            constant + y * np.log(mean / (mean + size)) - size * np.log1p(mean / size)
+        )
 
     def sample_observation(self, x: Array, rng: Rng, step: int) -> Array:
         """Draw the reports at each state, (n, 5) -> (n, 1)."""
@@ -258,7 +266,9 @@ class AlikeLandmarks(Parameters):
         """Poses (n, 3) after the way and the turn in `control`."""
         way, turn = (0.0, 0.0) if control is None else as_array("control", control, (2,))
         heading = x[:, 2] + turn / 2
-        return np.column_stack([x[:, 0] + way * np.cos(heading), x[:, 1] + way * np.sin(heading), x[:, 2] + turn])
+        return np.column_stack(
+            [x[:, 0] + way * np.cos(heading), x[:, 1] + way * np.sin(heading), x[:, 2] + turn]
+        )
 
     def transition_covariance(self, dt: float, step: int) -> Array:
         """Covariance of the noise of a step, (3, 3)."""
@@ -269,12 +279,16 @@ class AlikeLandmarks(Parameters):
         spread = np.array([self.range_sd, self.bearing_sd])
         scaled = wrap_angles(as_observation(z, 2) - self._views(x), [1]) / spread
         each = -0.5 * (scaled**2).sum(axis=-1)  # (n, L)
-        return np.asarray(logsumexp(each, axis=1) - np.log(len(self.landmarks) * 2 * np.pi * spread.prod()))
+        return np.asarray(
+            logsumexp(each, axis=1) - np.log(len(self.landmarks) * 2 * np.pi * spread.prod())
+        )
 
     def sample_observation(self, x: Array, rng: Rng, step: int) -> Array:
         """Draw a landmark and its range and bearing at each state, (n, 3) -> (n, 2)."""
         seen = self._views(x)[np.arange(len(x)), rng.integers(len(self.landmarks), size=len(x))]
-        return wrap_angles(seen + [self.range_sd, self.bearing_sd] * rng.standard_normal(seen.shape), [1])
+        return wrap_angles(
+            seen + [self.range_sd, self.bearing_sd] * rng.standard_normal(seen.shape), [1]
+        )
 
     def _views(self, x: Array) -> Array:
         """Return range and relative bearing of each landmark, (n, 3) -> (n, L, 2)."""
@@ -414,7 +428,9 @@ class InertialTerrain(IndependentNoise, GaussianStart):
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, 5) after a time `dt` at the velocity `control`."""
         moved = x.copy()
-        moved[:, :2] += dt * (x[:, 2:4] + (0.0 if control is None else as_array("control", control, (2,))))
+        moved[:, :2] += dt * (
+            x[:, 2:4] + (0.0 if control is None else as_array("control", control, (2,)))
+        )
         return moved
 
     def transition_jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
@@ -423,16 +439,23 @@ class InertialTerrain(IndependentNoise, GaussianStart):
 
     def transition_covariance(self, dt: float, step: int) -> Array:
         """Covariance of the noise over a time `dt`, (5, 5)."""
-        return dt * np.diag(np.repeat([self.position_noise, self.velocity_noise, self.height_noise], [2, 2, 1]) ** 2)
+        return dt * np.diag(
+            np.repeat([self.position_noise, self.velocity_noise, self.height_noise], [2, 2, 1]) ** 2
+        )
 
     def observation_mean(self, x: Array, step: int) -> Array:
         """Height of the ground in metres, with the error of the barometer; (n, 5) -> (n, 1)."""
-        return np.asarray(self.relief * (np.sin(x[:, :2] @ _WAVE_NUMBERS + _PHASES) @ _HEIGHTS)[:, None] + x[:, 4:])
+        return np.asarray(
+            self.relief * (np.sin(x[:, :2] @ _WAVE_NUMBERS + _PHASES) @ _HEIGHTS)[:, None]
+            + x[:, 4:]
+        )
 
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """Jacobian of `observation_mean`, (n, 1, 5)."""
         jacobian = np.zeros((len(x), 1, 5))
-        jacobian[:, 0, :2] = self.relief * (np.cos(x[:, :2] @ _WAVE_NUMBERS + _PHASES) * _HEIGHTS) @ _WAVE_NUMBERS.T
+        jacobian[:, 0, :2] = (
+            self.relief * (np.cos(x[:, :2] @ _WAVE_NUMBERS + _PHASES) * _HEIGHTS) @ _WAVE_NUMBERS.T
+        )
         jacobian[:, 0, 4] = 1.0
         return jacobian
 
@@ -485,7 +508,11 @@ class Arctangent(IndependentNoise, GaussianStart):
     def transition_jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """Jacobian of `transition_mean`, (n, 4, 4)."""
         jacobian = np.zeros((len(x), 4, 4))
-        jacobian[:, 0, 0], jacobian[:, 0, 1], jacobian[:, 1:, 1:] = 1 / (1 + x[:, 0] ** 2), 1.0, _DRIVE
+        jacobian[:, 0, 0], jacobian[:, 0, 1], jacobian[:, 1:, 1:] = (
+            1 / (1 + x[:, 0] ** 2),
+            1.0,
+            _DRIVE,
+        )
         return jacobian
 
     def transition_covariance(self, dt: float, step: int) -> Array:
@@ -594,13 +621,21 @@ class CrossBearings(IndependentNoise, GaussianStart):
 
     def transition_covariance(self, dt: float, step: int) -> Array:
         """Covariance of the noise over a time `dt`, (5, 5)."""
-        sd = [self.position_noise, self.position_noise, self.current_noise, self.current_noise, self.compass_noise]
+        sd = [
+            self.position_noise,
+            self.position_noise,
+            self.current_noise,
+            self.current_noise,
+            self.compass_noise,
+        ]
         return dt * np.diag(sd) ** 2
 
     def observation_mean(self, x: Array, step: int) -> Array:
         """Compass bearing of each beacon, (n, 5) -> (n, B)."""
         offset = self.beacons - x[:, None, :2]
-        return wrap_angles(np.arctan2(offset[..., 1], offset[..., 0]) - x[:, 4:], self.observation_circular)
+        return wrap_angles(
+            np.arctan2(offset[..., 1], offset[..., 0]) - x[:, 4:], self.observation_circular
+        )
 
     def sample_observation(self, x: Array, rng: Rng, step: int) -> Array:
         """Draw the bearings at each state, outliers among them, (n, 5) -> (n, B)."""
@@ -670,14 +705,23 @@ class Leverage(Parameters):
         if not -1 < min(phi) <= max(phi) < 1 or min(sigma) <= 0:
             raise ValueError(f"phi, sigma: expected |phi| < 1 and sigma > 0, got {phi} and {sigma}")
         for name in ("leverage", "return_correlation", "volatility_correlation"):
-            as_number(name, getattr(self, name), "a number above -1 and below 1", lambda value: -1 < value < 1)
+            as_number(
+                name,
+                getattr(self, name),
+                "a number above -1 and below 1",
+                lambda value: -1 < value < 1,
+            )
         if not np.linalg.eigvalsh(self._noise).min() > 0:
-            raise ValueError(f"leverage: expected less for these correlations, got {self.leverage:g}")
+            raise ValueError(
+                f"leverage: expected less for these correlations, got {self.leverage:g}"
+            )
 
     @cached_property
     def _noise(self) -> Array:
         """Covariance of (epsilon, eta), (4, 4)."""
-        returns, volatilities = ([[1.0, r], [r, 1.0]] for r in (self.return_correlation, self.volatility_correlation))
+        returns, volatilities = (
+            [[1.0, r], [r, 1.0]] for r in (self.return_correlation, self.volatility_correlation)
+        )
         across = self.leverage * np.eye(2)
         return np.block([[np.array(returns), across], [across, np.array(volatilities)]])
 
@@ -692,7 +736,9 @@ class Leverage(Parameters):
         """Distribution of the state at step 0: the stationary one."""
         one = self._volatility_noise / (1 - np.outer(self.phi, self.phi))
         return GaussianMixture(
-            [1.0], np.full((1, 4), self.mu), np.block([[one, one * self.phi], [self.phi[:, None] * one, one]])
+            [1.0],
+            np.full((1, 4), self.mu),
+            np.block([[one, one * self.phi], [self.phi[:, None] * one, one]]),
         )
 
     @property
@@ -715,7 +761,9 @@ class Leverage(Parameters):
         epsilon = as_observation(z, 2) * np.exp(-0.5 * x[:, :2])
         white = np.linalg.solve(root, (epsilon - self._epsilon_mean(x)).T)
         return np.asarray(
-            -0.5 * ((white**2).sum(axis=0) + x[:, :2].sum(axis=1)) - np.log(np.diag(root)).sum() - np.log(2 * np.pi)
+            -0.5 * ((white**2).sum(axis=0) + x[:, :2].sum(axis=1))
+            - np.log(np.diag(root)).sum()
+            - np.log(2 * np.pi)
         )
 
     def sample_observation(self, x: Array, rng: Rng, step: int) -> Array:
@@ -808,7 +856,9 @@ class PredatorsAndPrey(Parameters):
             v = v + h * (self.conversion * np.exp(u) - self.death)
             u = u + h / 2 * (np.exp(a) - self.predation * np.exp(v))
         spread = self.noise * math.sqrt(dt)
-        return np.column_stack([np.exp(u + spread * noise[:, 0]), np.exp(v + spread * noise[:, 1]), a])
+        return np.column_stack(
+            [np.exp(u + spread * noise[:, 0]), np.exp(v + spread * noise[:, 1]), a]
+        )
 
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
         """Log-density of the count `z`, (1,), at each state; (n, 3) -> (n,)."""
@@ -822,7 +872,10 @@ class PredatorsAndPrey(Parameters):
 
     def observation_covariance(self, step: int, x: Array) -> Array:
         """Variance of the count, (n, 3) -> (n, 1, 1)."""
-        return math.expm1(self.count_spread**2) * np.maximum(self.observation_mean(x, step)[:, :, None], 1e-6) ** 2
+        return (
+            math.expm1(self.count_spread**2)
+            * np.maximum(self.observation_mean(x, step)[:, :, None], 1e-6) ** 2
+        )
 
     def sample_observation(self, x: Array, rng: Rng, step: int) -> Array:
         """Draw a count at each state, (n, 3) -> (n, 1)."""

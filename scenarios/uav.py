@@ -99,7 +99,9 @@ def load_uav(
     time, fixes = _read(str(locate("UAV_Rot.csv", folder, base_url)))
     position = local_position(fixes, fixes[0])
     velocity = np.gradient(position, axis=0)
-    return UAVData(fixes[0], (time - time[0])[1:][:limit], np.hstack([position, velocity])[1:][:limit])
+    return UAVData(
+        fixes[0], (time - time[0])[1:][:limit], np.hstack([position, velocity])[1:][:limit]
+    )
 
 
 def local_position(fixes: Array, origin: Array) -> Array:
@@ -142,7 +144,11 @@ def _read(path: str) -> tuple[Array, Array]:
     try:
         table = pd.read_csv(path, usecols=_COLUMNS)[_COLUMNS].to_numpy(dtype=np.float64)
     except (ValueError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: expected a table with the columns {', '.join(_COLUMNS)}, got: {error}") from None
+        raise ValueError(
+            f"{path}: expected a table with the columns {', '.join(_COLUMNS)}, got: {error}"
+        ) from None
     if len(table) < 2 or not np.isfinite(table).all() or not np.allclose(np.diff(table[:, 0]), 1.0):
-        raise ValueError(f"{path}: expected a fix every second, got {len(table)} rows with gaps or too few")
+        raise ValueError(
+            f"{path}: expected a fix every second, got {len(table)} rows with gaps or too few"
+        )
     return table[:, 0], table[:, 1:]

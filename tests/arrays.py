@@ -29,13 +29,20 @@ from operator import attrgetter
 from pathlib import Path
 
 os.environ["HERDFILTER_CACHE"] = "off"
-os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"
+os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = os.environ[
+    "MKL_NUM_THREADS"
+] = "1"
 
 import numpy as np
 
 import herdfilter as hf
 
-RENAMED = {"auto-kh": "auto", "auto-kh-random-modes": "auto-random-modes", "lmb-auto-kh": "lmb-auto", "evaluation": "study"}
+RENAMED = {
+    "auto-kh": "auto",
+    "auto-kh-random-modes": "auto-random-modes",
+    "lmb-auto-kh": "lmb-auto",
+    "evaluation": "study",
+}
 """Old name -> new one: of filters, errors, folders, and public names such as ``bandwidths.Scott``."""
 
 REMOVED = (
@@ -152,7 +159,11 @@ trackers: tracking.LMBTracker(model,fixed,filter=ukf,association='k-best'|model,
 def listed(text):
     """Return the words of a text, each with one of its alternatives."""
     words = (word.partition("(") for word in text.replace("\n|", "|").split())
-    return [f"{head}({one})" if end else head for head, end, rest in words for one in rest[:-1].split("|")]
+    return [
+        f"{head}({one})" if end else head
+        for head, end, rest in words
+        for one in rest[:-1].split("|")
+    ]
 
 
 LISTS = {name: listed(text) for name, text in re.findall(r"(?m)^([a-z-]+): ((?:.+\n)+)", TEXTS)}
@@ -170,7 +181,10 @@ def public():
         folder, _, name = old.rpartition(".")
         with suppress(AttributeError):  # of a filter, or an error
             setattr(attrgetter(folder)(hf) if folder else hf, name, attrgetter(new)(hf))
-    return {name: getattr(hf, name) for name in {*dir(hf), *vars(hf)} if name[0] != "_"} | {"np": np, "rng": rng}
+    return {name: getattr(hf, name) for name in {*dir(hf), *vars(hf)} if name[0] != "_"} | {
+        "np": np,
+        "rng": rng,
+    }
 
 
 def made(text, **given):
@@ -290,15 +304,30 @@ def cases():
     slope, heavy = lambda x: np.cos(x[:, None]) * [1, 0], lambda z, x: -abs(z[0] - np.sin(x[:, 0]))
     sine = hf.Sensor(lambda x: np.sin(x[:, 0]), of_state["R"], jacobian=slope)
     sines = sine, hf.Sensor(sine.mean, [[0.01]], log_likelihood=heavy)
-    pendulum = partial(hf.models.from_functions, swing, initial_mean=[2.5, 0.0], initial_covariance=0.1 * eye, circular=[0])
+    pendulum = partial(
+        hf.models.from_functions,
+        swing,
+        initial_mean=[2.5, 0.0],
+        initial_covariance=0.1 * eye,
+        circular=[0],
+    )
     z_pendulum = np.sin(np.arange(2.5, 6.5, 0.5))[:, None]
-    found["pendulum"] = pendulum(h=sine.mean, **of_state), z_pendulum, {"dt": 0.1, "controls": force}
+    found["pendulum"] = (
+        pendulum(h=sine.mean, **of_state),
+        z_pendulum,
+        {"dt": 0.1, "controls": force},
+    )
     readings = [(0.1 * k, sines[k % 2], [0.6]) for k in range(1, 9)]
     found["unseen"] = pendulum(h=None, Q=0.1 * eye, R=None), readings, {"controls": force}
     radar = partial(hf.Sensor, lambda x: turn.observation_mean(x, 1), np.diag([100.0, 1e-4]), [1])
     sure, scanner = radar(), radar(detection_probability=0.9, clutter_density=1e-4)
     fix, scan = hf.Sensor(lambda x: x[:, [0, 2]], 400 * eye), [z[2], [500.0, -1.0]]
-    readings = [(1.0, None, z[0]), (1.0, fix, [1150.0, 1000.0]), (2.0, sure, z[1]), (3.0, scanner, scan)]
+    readings = [
+        (1.0, None, z[0]),
+        (1.0, fix, [1150.0, 1000.0]),
+        (2.0, sure, z[1]),
+        (3.0, scanner, scan),
+    ]
     readings += [(4.0, scanner, []), (5.0, scanner, [z[4]]), (6.5, fix, None), (7.0, sure, z[6])]
     found["sensors"] = turn, readings, {}
     found["late"] = turn, [readings[k] for k in (0, 2, 1, 4, 3, 6, 5, 7)], {"late": "replay"}
@@ -351,7 +380,9 @@ def special(arrays):
 def options(arrays):
     """Run particle filters with all proposals, samplers, schemes and fits; and other filters with options."""
     inner, first = LISTS["inner"], ("BootstrapProposal()", "GuidedProposal()")
-    mixed = [(fit, one) for fit in LISTS["fits"] for one in inner[:3]] + [("EMFit(4)", one) for one in inner]
+    mixed = [(fit, one) for fit in LISTS["fits"] for one in inner[:3]] + [
+        ("EMFit(4)", one) for one in inner
+    ]
     schemes = LISTS["schemes"] + [f"MixtureResampling({fit},{one})" for fit, one in mixed]
     plans = [text.replace("{}", one) for text in LISTS["proposals"] for one in inner]
     plans += [f"AuxiliaryProposal({scheme})" for scheme in LISTS["schemes"]]
@@ -372,7 +403,9 @@ def mixture(seed, d):
     factors[:, -1] *= 1e-6 if seed % 5 == 4 else 1.0
     covariances = (factors[:, :, None] * factors[:, None]).sum(axis=-1)
     shared = covariances[0] if seed % 3 == 0 else covariances
-    return hf.GaussianMixture(source.dirichlet(np.ones(m)), 3 * source.standard_normal((m, d)), shared)
+    return hf.GaussianMixture(
+        source.dirichlet(np.ones(m)), 3 * source.standard_normal((m, d)), shared
+    )
 
 
 def samplers(arrays):
@@ -396,7 +429,13 @@ def fits(arrays):
         x = source.standard_normal((60, d)) @ source.standard_normal((d, d))
         x += source.integers(0, 1 + seed % 4, (60, 1))
         w = source.dirichlet(np.full(60, 0.3)) * (source.random(60) < 0.9)
-        given = {"x": x, "w": w / w.sum(), "y": np.sin(x), "k": 0.5 * np.eye(d), "p": mixture(seed, d)}
+        given = {
+            "x": x,
+            "w": w / w.sum(),
+            "y": np.sin(x),
+            "k": 0.5 * np.eye(d),
+            "p": mixture(seed, d),
+        }
         given |= {"q": hf.Points(x, w), "o": hf.Points(x[:20] + 0.3), "t": source.random((2, 3, 2))}
         arrays.each(seed, both + LISTS["of-sample"], **given)
         for text in LISTS["kernels"]:
@@ -407,7 +446,9 @@ def association(arrays):
     """Associate 2 to 8 detections with 2 to 6 tracks, some of which have to be detected, in some clusters."""
     for seed in range(20):
         source, shape = rng(seed), (2 + seed % 5, 2 + seed % 7)
-        likelihoods = source.gamma(0.5, 2.0, shape) * (source.random(shape) < (0.4, 0.8, 1.0)[seed % 3])
+        likelihoods = source.gamma(0.5, 2.0, shape) * (
+            source.random(shape) < (0.4, 0.8, 1.0)[seed % 3]
+        )
         detected = np.where(source.random(shape[0]) < 0.1, 1.0, 0.8)
         ratios = hf.association.ratios(likelihoods, detected, 0.1, 0.95 if seed % 2 else 1.0)
         arrays.keep(f"{seed}/ratios", ratios)
@@ -420,7 +461,11 @@ def association(arrays):
 def smoothed(arrays, key, name, model, z, told):
     """Smooth what a filter keeps of a run."""
     online = factory(name)(model, 30, rng(1))
-    kept = {"keep_particles": True} if "keep_particles" in inspect.signature(online.run).parameters else {}
+    kept = (
+        {"keep_particles": True}
+        if "keep_particles" in inspect.signature(online.run).parameters
+        else {}
+    )
     arrays.each(key, LISTS["of-run"], f=online, r=online.run(z, **told, **kept), o=told)
 
 
@@ -428,7 +473,9 @@ def smoothing(arrays):
     """Smooth runs, and while a filter runs; find the likeliest parameter; run several filters in one call."""
     for place in (CHAIN, UNGM, TURN, ROBOT, JUMPS, "pendulum"):
         for name in LISTS["smoothed"]:
-            arrays.put(f"{name}/{place}", smoothed, arrays, f"{name}/{place}", name, *cases()[place])
+            arrays.put(
+                f"{name}/{place}", smoothed, arrays, f"{name}/{place}", name, *cases()[place]
+            )
             arrays.put(f"{name}/{place}/steps", stepped, name, *cases()[place], 3)
     z = hf.simulate(line(0.8), 20, 1)[1]
     for name in ("ekf", "auto-kh", "bootstrap"):
@@ -460,7 +507,9 @@ def tracking(arrays):
     scans = hf.tracking.simulate_scans(model, np.concatenate([truth, 0 * truth], axis=-1), 1)
     arrays.keep("scans", scans)
     eye = hf.Sensor(lambda x: x[:, :2], np.eye(2), detection_probability=0.7, clutter_density=1e-3)
-    late = [(float(k + 1 - 2 * (k == 5)), eye if k % 2 else None, scan) for k, scan in enumerate(scans)]
+    late = [
+        (float(k + 1 - 2 * (k == 5)), eye if k % 2 else None, scan) for k, scan in enumerate(scans)
+    ]
     places = [hf.GaussianMixture([1.0], [one], np.diag([25.0, 25.0, 4.0, 4.0])) for one in start]
     fixed = [hf.tracking.Birth(0.1, place) for place in places]
     found = hf.tracking.BirthFromMeasurements(walk.initial, expected=0.3, most=0.3)
@@ -469,7 +518,12 @@ def tracking(arrays):
             make = partial(factory(name), model, 20, rng(1), birth=birth, survival_probability=0.95)
             arrays.put(f"{name}/{place}", tracked, make, scans, truth)
     given = {name: factory(name) for name in ("ukf", "ekf", "enkf", "edh", "imm", "mkf")}
-    given |= {"kh": factory("auto-kh"), "random": factory("bootstrap"), "fixed": fixed, "found": found}
+    given |= {
+        "kh": factory("auto-kh"),
+        "random": factory("bootstrap"),
+        "fixed": fixed,
+        "found": found,
+    }
     for text in LISTS["trackers"]:
         make = partial(made, text, model=model, **given)
         arrays.put(text, tracked, make, scans, truth)
@@ -487,7 +541,9 @@ def models(arrays):
     for name, model, z, dt in given:
         x = np.concatenate([model.initial.sample(4, rng(1)), hf.simulate(model, 3, 2)[0]])
         noise = rng(2).standard_normal((len(x), getattr(model, "noise_dim", model.dim)))
-        arrays.each(name, LISTS["of-model"], m=model, x=x, z=z[1], dt=dt, e=noise, u=inputs.get(name))
+        arrays.each(
+            name, LISTS["of-model"], m=model, x=x, z=z[1], dt=dt, e=noise, u=inputs.get(name)
+        )
     box = hf.models.UniformBox([0, 0], [1, 2])
     arrays.each("box", ["m.sample(5,1)", "m.log_density(x)"], m=box, x=np.eye(2))
 
@@ -495,10 +551,15 @@ def models(arrays):
 def studied(path, chosen):
     """Compare filters on a scenario; return the numbers in the tables of runs and summary, but no times."""
     runs = hf.compare(path, chosen, [20], 1, 7)
-    tables = {"runs": runs, "summary": (hf.study if "study" in dir(hf) else hf.evaluation).summarise(runs)}
+    tables = {
+        "runs": runs,
+        "summary": (hf.study if "study" in dir(hf) else hf.evaluation).summarise(runs),
+    }
     if "model" in runs:
         tables["models"] = (hf.study if "study" in dir(hf) else hf.evaluation).over_models(runs)
-    found = {f"{name}/{key}": column for name, table in tables.items() for key, column in table.items()}
+    found = {
+        f"{name}/{key}": column for name, table in tables.items() for key, column in table.items()
+    }
     found = {key: column.to_numpy() for key, column in found.items() if column.dtype.kind in "biuf"}
     return {key: array for key, array in found.items() if not re.search("time|seconds|ms_per", key)}
 
@@ -529,7 +590,9 @@ def write(file, only, before):
     public()
     if before is None:
         old = {new: old for old, new in RENAMED.items()}
-        TABLES.update({old.get(name, name): table for name, table in hf.catalogue.catalogue().items()})
+        TABLES.update(
+            {old.get(name, name): table for name, table in hf.catalogue.catalogue().items()}
+        )
     else:
         TABLES.update(json.loads(str(np.load(before)["tables"])))
     versions = [f"{name} {version(name)}" for name in ("numpy", "scipy", "numba")]
@@ -566,14 +629,20 @@ def compare(before, after):
     failed = False
     with np.load(before) as first, np.load(after) as second:
         for part in PARTS:
-            old, new = ({key for key in file if key.startswith(f"{part}/")} for file in (first, second))
+            old, new = (
+                {key for key in file if key.startswith(f"{part}/")} for file in (first, second)
+            )
             if not old or not new:
                 print(f"{part}: not in {after if old else before}")
                 continue
             told = {key: difference(first[key], second[key]) for key in sorted(old & new)}
             told = {key: text for key, text in told.items() if text}
-            lost = [key for key in sorted(old ^ new) if not any(fnmatch(key, one) for one in REMOVED)]
-            print(f"{part}: {len(old & new) - len(told)} equal, {len(told)} differ, {len(lost)} missing")
+            lost = [
+                key for key in sorted(old ^ new) if not any(fnmatch(key, one) for one in REMOVED)
+            ]
+            print(
+                f"{part}: {len(old & new) - len(told)} equal, {len(told)} differ, {len(lost)} missing"
+            )
             for key in [*told, *lost]:
                 print(f"    {key}: {told.get(key) or f'not in {after if key in old else before}'}")
             failed = failed or bool(told or lost)

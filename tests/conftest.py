@@ -12,7 +12,9 @@ import pytest
 
 from herdfilter.study.scenario import Scenario
 
-sys.path.append(str(Path(__file__).parents[1]))  # last: child processes find `tests`, and the package that is installed
+sys.path.append(
+    str(Path(__file__).parents[1])
+)  # last: child processes find `tests`, and the package that is installed
 
 MODEL = {
     "type": "LinearGaussian",
@@ -86,7 +88,9 @@ def coarse_pictures():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Figure, "savefig", coarse)
-        patch.setattr("herdfilter.study.workers.begin", lambda function: function)  # it would draw finely
+        patch.setattr(
+            "herdfilter.study.workers.begin", lambda function: function
+        )  # it would draw finely
         yield
 
 
@@ -94,7 +98,11 @@ def coarse_pictures():
 def browser():
     """A Chromium that tests open pages in."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    program = (
+        shutil.which("chromium")
+        or shutil.which("chromium-browser")
+        or shutil.which("google-chrome")
+    )
     if program is None:
         pytest.skip("no Chromium is installed")
     with sync_api.sync_playwright() as playwright:

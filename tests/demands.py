@@ -20,7 +20,9 @@ SEEDS_POOLED = 16  # seeds of a random sampler whose points are pooled
 # Energy distance, as a multiple of its mean, that fewer than one in 100,000 sets of independent draws exceed: no quadratic
 # form of Gaussian variables has a longer tail than chi-squared with one degree of freedom (Szekely and Bakirov 2003).
 LARGEST_ENERGY_RATIO = 20.0
-RARE_PROBABILITY = 1e-7  # a random sampler fails if a share of its points so small, or so large, is less probable
+RARE_PROBABILITY = (
+    1e-7  # a random sampler fails if a share of its points so small, or so large, is less probable
+)
 
 
 @dataclass(frozen=True)
@@ -35,16 +37,23 @@ class Case:
     def draw(self, mixture, n, seed=0):
         """Draw points, as near to n in number as the sampler allows; components of weight zero are not counted."""
         if self.sizes is not None:
-            n = min(self.sizes(mixture.dim, np.count_nonzero(mixture.weights)), key=lambda size: abs(size - n))
+            n = min(
+                self.sizes(mixture.dim, np.count_nonzero(mixture.weights)),
+                key=lambda size: abs(size - n),
+            )
         points = self.sampler.sample(mixture, n, np.random.default_rng(seed))
         assert np.isfinite(points.x).all()
         return points
 
     def pool(self, mixture, n):
         """Draw deterministic points, or pool random ones of many seeds."""
-        found = [self.draw(mixture, n, seed) for seed in range(1 if self.deterministic else SEEDS_POOLED)]
+        found = [
+            self.draw(mixture, n, seed) for seed in range(1 if self.deterministic else SEEDS_POOLED)
+        ]
         weights = np.concatenate([points.weights for points in found])
-        return Points.unchecked(np.concatenate([points.x for points in found]), weights / len(found))
+        return Points.unchecked(
+            np.concatenate([points.x for points in found]), weights / len(found)
+        )
 
     @property
     def low_dims(self):
@@ -97,7 +106,12 @@ def check_everything(
     failures = []
     try:
         check_sampler(
-            sampler, deterministic=deterministic, moments=moments, signed_weights=signed_weights, sizes=sizes, dims=dims
+            sampler,
+            deterministic=deterministic,
+            moments=moments,
+            signed_weights=signed_weights,
+            sizes=sizes,
+            dims=dims,
         )
     except AssertionError as error:
         failures.append(str(error))
@@ -145,7 +159,9 @@ def _order_of_the_components(case):
     """Represent the mixture equally well in either order, to a quarter; the points themselves may differ."""
     for d in case.dims:
         mixture = random_mixture(13, d)
-        turned = GaussianMixture(mixture.weights[::-1], mixture.means[::-1], mixture.covariances[::-1])
+        turned = GaussianMixture(
+            mixture.weights[::-1], mixture.means[::-1], mixture.covariances[::-1]
+        )
         one, other = (energy_distance(case.draw(m, 100), mixture) for m in (mixture, turned))
         if not max(one, other) <= 1.25 * min(one, other):
             yield f"d = {d}: expected energy distances within a factor of 1.25, got {one:.3g} and {other:.3g}"
@@ -156,7 +172,11 @@ def _origin_and_unit(case):
     for d in case.low_dims:
         mixture = random_mixture(6, d)
         points, shift = case.draw(mixture, 40), 1e5 * (-1.0) ** np.arange(d)
-        for name, A, b in (("unit 1e-6", 1e-6, 0.0), ("unit 1e6", 1e6, 0.0), ("origin", 1.0, shift)):
+        for name, A, b in (
+            ("unit 1e-6", 1e-6, 0.0),
+            ("unit 1e6", 1e6, 0.0),
+            ("origin", 1.0, shift),
+        ):
             moved = case.draw(_mapped(mixture, A * np.eye(d), b), 40)
             back = Points.unchecked((moved.x - b) / A, moved.weights)
             yield from _close(f"d = {d}, {name}", back, points, 1e-4)
@@ -174,14 +194,25 @@ def _any_affine_map(case):
 
 def _thin_covariance(case):
     """Fill a plane and keep to it, if components have hardly any extent across it, or none."""
-    flats = ("oblique", 1e-7), ("oblique", 0.0), ("along an axis", 0.0)  # the last exactly, not to rounding
+    flats = (
+        ("oblique", 1e-7),
+        ("oblique", 0.0),
+        ("along an axis", 0.0),
+    )  # the last exactly, not to rounding
     for d, components, (name, thickness) in product((d for d in case.dims if d > 1), (1, 3), flats):
-        normal = np.eye(d)[-1] if name == "along an axis" else np.resize([1.0, -2.0, 2.0, -1.0, 3.0], d)
+        normal = (
+            np.eye(d)[-1] if name == "along an axis" else np.resize([1.0, -2.0, 2.0, -1.0, 3.0], d)
+        )
         normal /= np.linalg.norm(normal)
         flat, rng = np.eye(d) - np.outer(normal, normal), np.random.default_rng(5)
         means = 2 * rng.standard_normal((components, d)) @ flat
-        mixture = GaussianMixture(np.ones(components), means, flat + thickness**2 * np.outer(normal, normal))
-        points, text = case.draw(mixture, 60, seed=1), f"d = {d}, M = {components}, {name}, {thickness:g} thick"
+        mixture = GaussianMixture(
+            np.ones(components), means, flat + thickness**2 * np.outer(normal, normal)
+        )
+        points, text = (
+            case.draw(mixture, 60, seed=1),
+            f"d = {d}, M = {components}, {name}, {thickness:g} thick",
+        )
         away = np.abs(points.x @ normal).max()
         if not away < 1e-3:
             yield f"{text}: expected points within 1e-3 of the plane, got {away:.3g}"
@@ -218,7 +249,10 @@ def _far_components(case):
         means = np.zeros((3, d))
         means[1, 0], means[2, -1] = distance, -distance
         points = case.pool(GaussianMixture(weights, means, np.eye(d)), 40)
-        away, text = np.linalg.norm(points.x[:, None] - means, axis=2), f"d = {d}, distance {distance:g}"
+        away, text = (
+            np.linalg.norm(points.x[:, None] - means, axis=2),
+            f"d = {d}, distance {distance:g}",
+        )
         furthest = away.min(axis=1).max()
         if not furthest <= 10:
             yield f"{text}: expected points within 10 standard deviations of a component, got one at {furthest:.3g}"
@@ -228,7 +262,10 @@ def _far_components(case):
         if case.deterministic:
             wrong = np.abs(shares - expected) > 2 + 1e-9
         else:
-            wrong = np.minimum(binom.cdf(k, round(n), weights), binom.sf(k - 1, round(n), weights)) < RARE_PROBABILITY
+            wrong = (
+                np.minimum(binom.cdf(k, round(n), weights), binom.sf(k - 1, round(n), weights))
+                < RARE_PROBABILITY
+            )
         if wrong.any():
             yield f"{text}: expected shares near {_numbers(expected)} of {n:.0f} points, got {_numbers(shares)}"
 
@@ -239,7 +276,10 @@ def _energy_distance(case):
         mixture = random_mixture(10, d, components)
         points = case.pool(mixture, 320)
         mean = expected_energy_distance(mixture, 1) * (points.weights**2).sum()
-        ratio, allowed = energy_distance(points, mixture) / mean, 1.0 if case.deterministic else LARGEST_ENERGY_RATIO
+        ratio, allowed = (
+            energy_distance(points, mixture) / mean,
+            1.0 if case.deterministic else LARGEST_ENERGY_RATIO,
+        )
         if not ratio <= allowed:
             text = f"d = {d}, M = {components}, n = {len(points)}: expected an energy distance"
             yield f"{text} up to {allowed:g} times the mean of independent draws, got {ratio:.3g} times"
@@ -260,7 +300,9 @@ def _close(text, points, others, tolerance):
     apart = np.abs(points.x - others.x).max()
     if not apart <= tolerance:
         yield f"{text}: expected the same points to {tolerance:g}, got some {apart:.3g} apart"
-    equal = np.ptp(others.weights) == 0  # others are found from the points, and only as good as these
+    equal = (
+        np.ptp(others.weights) == 0
+    )  # others are found from the points, and only as good as these
     apart, largest = np.abs(points.weights - others.weights).max(), np.abs(others.weights).max()
     if not apart <= (1e-12 if equal else tolerance) * largest:
         yield f"{text}: expected the same weights, got {apart / largest:.3g} of the largest between some"

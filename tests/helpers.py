@@ -16,14 +16,30 @@ from herdfilter.cli import main
 TIMES = ("ms_per_step", "seconds")
 """Columns that differ from one machine, and one hour, to the next."""
 
-LINE = hf.models.LinearGaussian(F=[[0.9]], H=[[1.0]], Q=[[1.0]], R=[[2.0]], initial_mean=[1.0], initial_covariance=[[2.0]])
+LINE = hf.models.LinearGaussian(
+    F=[[0.9]], H=[[1.0]], Q=[[1.0]], R=[[2.0]], initial_mean=[1.0], initial_covariance=[[2.0]]
+)
 
 
 def rows_keep_their_bits():
     """Whether a row has the same bits among more rows: elsewhere the last bit of one depends on how many there are."""
-    x, matrix = np.random.default_rng(0).standard_normal((480, 4)), np.random.default_rng(1).standard_normal((4, 4))
-    functions = np.exp, np.sin, np.arctan, np.cbrt, lambda x: np.hypot(x, x[:, :1]), lambda x: x @ matrix
-    return all((f(x)[40 * k : 40 * k + 40] == f(x[40 * k : 40 * k + 40])).all() for f in functions for k in range(12))
+    x, matrix = (
+        np.random.default_rng(0).standard_normal((480, 4)),
+        np.random.default_rng(1).standard_normal((4, 4)),
+    )
+    functions = (
+        np.exp,
+        np.sin,
+        np.arctan,
+        np.cbrt,
+        lambda x: np.hypot(x, x[:, :1]),
+        lambda x: x @ matrix,
+    )
+    return all(
+        (f(x)[40 * k : 40 * k + 40] == f(x[40 * k : 40 * k + 40])).all()
+        for f in functions
+        for k in range(12)
+    )
 
 
 ROWS_KEEP_THEIR_BITS = rows_keep_their_bits()
@@ -74,14 +90,21 @@ def filterpy_filter(model):
 
 def kalman(model, observations):
     """Means, covariances and log-likelihoods of the steps by filterpy, on the finite part of each observation."""
-    kf, means, covariances, log_likelihoods = filterpy_filter(model), [], [], np.zeros(len(observations))
+    kf, means, covariances, log_likelihoods = (
+        filterpy_filter(model),
+        [],
+        [],
+        np.zeros(len(observations)),
+    )
     for k, z in enumerate(observations):
         kf.predict()
         kept = ~np.isnan(z)
         if kept.any():
             kf.update(z[kept], model.R[np.ix_(kept, kept)], model.H[kept])
             residual, S = kf.y, kf.S
-            log_likelihoods[k] = -0.5 * (residual @ np.linalg.solve(S, residual) + np.linalg.slogdet(2 * np.pi * S)[1])
+            log_likelihoods[k] = -0.5 * (
+                residual @ np.linalg.solve(S, residual) + np.linalg.slogdet(2 * np.pi * S)[1]
+            )
         means.append(kf.x)
         covariances.append(kf.P)
     return np.array(means), np.array(covariances), log_likelihoods
@@ -132,7 +155,9 @@ def assert_jacobian(jacobian, function, x, scale):
 def compass(heading=0.0, rate=0.2):
     """A heading that turns, observed with noise; beside it a coordinate on the line."""
     Q, R, P0 = [[0.1, 0.01], [0.01, 0.02]], np.diag([0.5, 0.05]), np.diag([1.0, 0.3])
-    return hf.models.from_functions(lambda x: x + np.array([0.0, rate]), lambda x: x, Q, R, [0.0, heading], P0, [1], [1])
+    return hf.models.from_functions(
+        lambda x: x + np.array([0.0, rate]), lambda x: x, Q, R, [0.0, heading], P0, [1], [1]
+    )
 
 
 def turned_compass(run, turn):
@@ -155,7 +180,9 @@ def in_units(model, units):
     """The same linear Gaussian model, its state given in other units."""
     D, inverse = np.diag(units), np.diag(1 / np.asarray(units))
     moments = D @ model.initial_mean, D @ model.initial_covariance @ D
-    return hf.models.LinearGaussian(D @ model.F @ inverse, model.H @ inverse, D @ model.Q @ D, model.R, *moments)
+    return hf.models.LinearGaussian(
+        D @ model.F @ inverse, model.H @ inverse, D @ model.Q @ D, model.R, *moments
+    )
 
 
 class Simulated:
@@ -192,7 +219,10 @@ def of_inner_noise(model):
 
     class Inside:
         dim, noise_dim, initial = model.dim, model.dim, model.initial
-        observation_mean, observation_covariance = model.observation_mean, model.observation_covariance
+        observation_mean, observation_covariance = (
+            model.observation_mean,
+            model.observation_covariance,
+        )
 
         def transition(self, x, noise, dt, control, step):
             root = np.linalg.cholesky(model.transition_covariance(dt, step))
@@ -207,14 +237,19 @@ def walk(tables="", **keys):
     model |= {"initial_mean": [0.0], "initial_covariance": [[1.0]]}
     parts = ({"title": "A walk"} | keys, model)
     return (
-        "[model]\n".join("".join(f"{key} = {json.dumps(value)}\n" for key, value in part.items()) for part in parts) + tables
+        "[model]\n".join(
+            "".join(f"{key} = {json.dumps(value)}\n" for key, value in part.items())
+            for part in parts
+        )
+        + tables
     )
 
 
 def same_runs(a, b):
     """Tables of runs are equal to the last bit, but for the times that were measured."""
     pd.testing.assert_frame_equal(
-        *(table.drop(columns=list(TIMES)).reset_index(drop=True) for table in (a, b)), check_exact=True
+        *(table.drop(columns=list(TIMES)).reset_index(drop=True) for table in (a, b)),
+        check_exact=True,
     )
 
 

@@ -40,7 +40,10 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "herdfilter"
 STATISTICS = ("bounds", "families", "metrics", "statistics", "summary")
 FOLDERS = {
-    **{name: sorted((PACKAGE / name).rglob("*.py")) for name in ("filters", "association", "tracking", "fitting")},
+    **{
+        name: sorted((PACKAGE / name).rglob("*.py"))
+        for name in ("filters", "association", "tracking", "fitting")
+    },
     "statistics": [PACKAGE / "study" / f"{name}.py" for name in STATISTICS],
 }
 TESTS = (
@@ -57,7 +60,15 @@ OPERATORS = (
 )
 NEIGHBOURS = " Lt-LtE LtE-Lt Gt-GtE GtE-Gt"  # of whole numbers alone: others are equal by chance
 NAMES = "min-max max-min minimum-maximum maximum-minimum argmin-argmax argmax-argmin any-all all-any floor-ceil ceil-floor"
-SPOKEN = {"warn", "warning", "info", "debug", "cast", "TypeVar", "plural"}  # calls that only say something
+SPOKEN = {
+    "warn",
+    "warning",
+    "info",
+    "debug",
+    "cast",
+    "TypeVar",
+    "plural",
+}  # calls that only say something
 UNREAD = {"strict", "stacklevel"}  # keywords that only guard
 
 
@@ -86,7 +97,9 @@ def expressions(node: ast.AST) -> Iterator[ast.AST]:
             match child:
                 case ast.Raise() | ast.JoinedStr() | ast.Import() | ast.ImportFrom():
                     continue
-                case ast.Call(func=ast.Name(id=called) | ast.Attribute(attr=called)) if called in SPOKEN:
+                case ast.Call(func=ast.Name(id=called) | ast.Attribute(attr=called)) if (
+                    called in SPOKEN
+                ):
                     continue
                 case ast.If(test=ast.Name(id="TYPE_CHECKING")):
                     continue
@@ -116,7 +129,9 @@ def alternatives(node: ast.AST) -> Iterator[dict[str, Any]]:
         case ast.Constant(value=int(value) | float(value)):
             yield {"value": value + 1}
         case ast.BinOp(op=op) | ast.BoolOp(op=op) | ast.AugAssign(op=op):
-            yield from ({"op": getattr(ast, other)()} for other in others(OPERATORS, type(op).__name__))
+            yield from (
+                {"op": getattr(ast, other)()} for other in others(OPERATORS, type(op).__name__)
+            )
         case ast.Compare(ops=ops):
             whole = any(counts(side) for side in (node.left, *node.comparators))
             for i, op in enumerate(ops):
@@ -165,15 +180,21 @@ class Program:
     """The package as trees: which lines lead to a place, and which compiled functions contain it."""
 
     def __init__(self) -> None:
-        self.used: dict[str, set[str]] = defaultdict(set)  # names in each compiled function, and its namesakes
-        self.lines: dict[str, set[tuple[str, int]]] = defaultdict(set)  # where the others use a name
+        self.used: dict[str, set[str]] = defaultdict(
+            set
+        )  # names in each compiled function, and its namesakes
+        self.lines: dict[str, set[tuple[str, int]]] = defaultdict(
+            set
+        )  # where the others use a name
         for path in sorted(PACKAGE.rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.FunctionDef):
                     loaded = [n for statement in node.body for n in ast.walk(statement)]
                     names = [(n.id, n.lineno) for n in loaded if isinstance(n, ast.Name)]
                     names += [(n.attr, n.lineno) for n in loaded if isinstance(n, ast.Attribute)]
-                    untyped = node.returns is None  # what the compiled loops compile: all that Python runs has types
+                    untyped = (
+                        node.returns is None
+                    )  # what the compiled loops compile: all that Python runs has types
                     if untyped or any("njit" in ast.dump(d) for d in node.decorator_list):
                         self.used[node.name] |= {name for name, _ in names}
                     else:
@@ -192,13 +213,22 @@ class Program:
         tree, _, node, _ = changed(mutant)
         around = [n for n in ast.walk(tree) if node in set(ast.walk(n))]  # from the module inwards
         top = next(n for n in tree.body if n in around)
-        function = next((f for f in around if isinstance(f, ast.FunctionDef) and any(s in around for s in f.body)), None)
+        function = next(
+            (
+                f
+                for f in around
+                if isinstance(f, ast.FunctionDef) and any(s in around for s in f.body)
+            ),
+            None,
+        )
         if function is not None and function.name not in self.used:
             statement = [n for n in around if isinstance(n, ast.stmt)][-1]
             part = node.test if isinstance(node, ast.If | ast.While) else node
             lines = {statement.lineno, *range(part.lineno, part.end_lineno + 1)}
             return {(str(mutant.path), line) for line in lines}, set()
-        names = {n.id for n in ast.walk(top) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        names = {
+            n.id for n in ast.walk(top) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        }
         names = {top.name} if hasattr(top, "name") else names
         stale = set().union(*(self.compiled_with(name) for name in names))
         body = {(str(mutant.path), n.lineno) for n in ast.walk(top) if isinstance(n, ast.stmt)}
@@ -281,7 +311,10 @@ class Session:
         self.items = {item.nodeid: item for item in session.items}
         self.learn()
         self.named = {
-            path: {getattr(n, "id", getattr(n, "attr", None)) for n in ast.walk(ast.parse(path.read_text(encoding="utf-8")))}
+            path: {
+                getattr(n, "id", getattr(n, "attr", None))
+                for n in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            }
             for path in {item.path for item in session.items}
         }
         rows: list[tuple[Mutant, str, int, str]] = []
@@ -313,7 +346,9 @@ class Session:
         written = {path: digest(path) for path in {item.path for item in self.items.values()}}
         old, tests, runs = pickle.loads(kept.read_bytes()) if kept.exists() else (program, {}, {})
         self.tests = {
-            t: v for t, v in tests.items() if old == program and t in self.items and v[0] == written[self.items[t].path]
+            t: v
+            for t, v in tests.items()
+            if old == program and t in self.items and v[0] == written[self.items[t].path]
         }
         self.runs = defaultdict(list)
         for (file, line), ts in runs.items():
@@ -326,7 +361,9 @@ class Session:
             code = frame.f_code
             if code not in every:
                 ours = code.co_filename.startswith(str(PACKAGE))
-                every[code] = frozenset(line for *_, line in code.co_lines() if line) if ours else frozenset()
+                every[code] = (
+                    frozenset(line for *_, line in code.co_lines() if line) if ours else frozenset()
+                )
             if not every[code]:
                 return None
             if code not in left:
@@ -360,17 +397,24 @@ class Session:
             f"\n{len(self.tests)} tests pass without a change; {len(todo)} were run to learn that; failed: {lost or 'none'}"
         )
 
-    def choose(self, mutant: Mutant, lines: set[tuple[str, int]], stale: set[str]) -> list[pytest.Item]:
+    def choose(
+        self, mutant: Mutant, lines: set[tuple[str, int]], stale: set[str]
+    ) -> list[pytest.Item]:
         """Return the tests to run: those of files that caught others or are named alike first, and short ones first."""
         files: dict[Path, list[str]] = defaultdict(list)
-        direct = {path for path, names in self.named.items() if names & stale}  # tests of compiled functions
-        for test in self.tests.keys() & {test for line in lines for test in self.runs.get(line, ())} | {
-            test for test in self.tests if self.items[test].path in direct
-        }:
+        direct = {
+            path for path, names in self.named.items() if names & stale
+        }  # tests of compiled functions
+        for test in self.tests.keys() & {
+            test for line in lines for test in self.runs.get(line, ())
+        } | {test for test in self.tests if self.items[test].path in direct}:
             files[self.items[test].path].append(test)
 
         def far(path: Path) -> tuple[bool, bool, bool, float]:
-            near = (mutant.path.stem.strip("_") in path.stem, mutant.path.parts[len(PACKAGE.parts)] in path.parts)
+            near = (
+                mutant.path.stem.strip("_") in path.stem,
+                mutant.path.parts[len(PACKAGE.parts)] in path.parts,
+            )
             return (
                 path not in self.catchers[mutant.path],
                 *(not n for n in near),
@@ -385,7 +429,9 @@ class Session:
                     chosen.append(self.items[test])
         return chosen
 
-    def attempt(self, mutant: Mutant, stale: set[str], items: list[pytest.Item], catcher: int) -> int:
+    def attempt(
+        self, mutant: Mutant, stale: set[str], items: list[pytest.Item], catcher: int
+    ) -> int:
         """Run tests with the mutant in a fork, and return its number; it writes the number of the test that fails."""
         if pid := os.fork():
             return pid
@@ -393,8 +439,12 @@ class Session:
         try:
             install(mutant, stale)
             status = SURVIVED
-            for number, (item, following) in enumerate(zip(items, [*items[1:], None], strict=False)):
-                seconds = 5 + 5 * self.tests[item.nodeid][1] + 100 * bool(stale)  # to compile may take long
+            for number, (item, following) in enumerate(
+                zip(items, [*items[1:], None], strict=False)
+            ):
+                seconds = (
+                    5 + 5 * self.tests[item.nodeid][1] + 100 * bool(stale)
+                )  # to compile may take long
                 signal.setitimer(signal.ITIMER_PROF, seconds)  # of the processor: ends the fork
                 signal.alarm(int(20 * seconds))
                 if not self.run(item, following):
@@ -443,7 +493,9 @@ def digest(*paths: Path) -> str:
 def described(mutant: Mutant) -> tuple[str, str, str, str]:
     """Return the place, the old and the new expression, and the line they stand in."""
     _, _, old, new = changed(mutant)
-    before, after = (ast.unparse(n.test if isinstance(n, ast.If | ast.While) else n) for n in (old, new))
+    before, after = (
+        ast.unparse(n.test if isinstance(n, ast.If | ast.While) else n) for n in (old, new)
+    )
     line = mutant.path.read_text(encoding="utf-8").splitlines()[old.lineno - 1].strip()
     return f"{mutant.path.relative_to(ROOT)}:{old.lineno}", before, after, line
 
@@ -457,7 +509,9 @@ def tell(rows: list[tuple[Mutant, str, int, str]], path: Path) -> None:
         for mutant, verdict, count, by in rows:
             if mutant.choice >= 0:
                 table.writerow((mutant.folder, verdict, *described(mutant), count, by))
-    print(f"\n{'':12}{'caught':>8}{'of':>6}{'':8}by an error at import, by the time they take, controls that failed")
+    print(
+        f"\n{'':12}{'caught':>8}{'of':>6}{'':8}by an error at import, by the time they take, controls that failed"
+    )
     for folder in (*FOLDERS, "all"):
         inside = [(m.choice < 0, v) for m, v, *_ in rows if folder in (m.folder, "all")]
         real = [v for control, v in inside if not control]
@@ -473,15 +527,28 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--workers", type=int, default=os.cpu_count())
-    parser.add_argument("--longest", type=float, default=20, help="seconds of tests for a mutant, nearest first")
+    parser.add_argument(
+        "--longest", type=float, default=20, help="seconds of tests for a mutant, nearest first"
+    )
     parser.add_argument("--out", default="results")
     parser.add_argument(
-        "--tests", nargs="*", default=[f"tests/{name}" for name in TESTS if (ROOT / "tests" / name).exists()]
+        "--tests",
+        nargs="*",
+        default=[f"tests/{name}" for name in TESTS if (ROOT / "tests" / name).exists()],
     )
     options = parser.parse_args()
     os.chdir(ROOT)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background, too
-    flags = ["-p", "no:xdist", "-p", "no:cacheprovider", "--assert=plain", "-q", "-W", "ignore::DeprecationWarning"]
+    flags = [
+        "-p",
+        "no:xdist",
+        "-p",
+        "no:cacheprovider",
+        "--assert=plain",
+        "-q",
+        "-W",
+        "ignore::DeprecationWarning",
+    ]
     flags += ["-m", "not slow"]
     sys.exit(pytest.main([*flags, *options.tests], plugins=[Session(options)]))
 

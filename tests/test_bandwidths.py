@@ -11,7 +11,9 @@ from herdfilter.bandwidths import check_bandwidth, kernel_covariance, scale_rule
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, Polished
 
-MIXTURE = GaussianMixture([0.6, 0.4], [[0.0, 1.0], [2.0, -1.0]], [[[1.0, 0.6], [0.6, 0.8]], [[0.5, -0.2], [-0.2, 0.9]]])
+MIXTURE = GaussianMixture(
+    [0.6, 0.4], [[0.0, 1.0], [2.0, -1.0]], [[[1.0, 0.6], [0.6, 0.8]], [[0.5, -0.2], [-0.2, 0.9]]]
+)
 KERNEL = np.array([[0.7, 0.3], [0.3, 0.5]])
 SHARED = GaussianMixture([0.6, 0.4], [[0.0, 1.0], [2.0, -1.0]], [[1.0, 0.6], [0.6, 0.8]])
 RULES = [
@@ -28,7 +30,9 @@ def test_whitened_widths_follow_their_formulas():
     assert bandwidths.Whitened().width(70, 3) == scale_rule(70, 3)
     assert bandwidths.Whitened(1.4, 4).width(32, 1) == pytest.approx(1.4 / 2)
     h = (4 / (100 * 4)) ** (1 / 6)
-    np.testing.assert_allclose(bandwidths.Silverman().covariance(MIXTURE, 100), h**2 * MIXTURE.covariance)
+    np.testing.assert_allclose(
+        bandwidths.Silverman().covariance(MIXTURE, 100), h**2 * MIXTURE.covariance
+    )
     np.testing.assert_allclose(bandwidths.Scott().covariance(MIXTURE, 64), MIXTURE.covariance / 4)
 
 
@@ -36,7 +40,10 @@ def test_whitened_widths_follow_their_formulas():
 def test_whitened_metrics(mixture):
     width = scale_rule(30, 2) ** 2
     components = np.tensordot(mixture.weights, mixture.covariances, axes=1)
-    for metric, expected in (("diagonal", np.diag(np.diag(mixture.covariance))), ("components", components)):
+    for metric, expected in (
+        ("diagonal", np.diag(np.diag(mixture.covariance))),
+        ("components", components),
+    ):
         found = bandwidths.Whitened(metric=metric).covariance(mixture, 30)
         np.testing.assert_allclose(found, width * expected, rtol=1e-12)
 
@@ -63,7 +70,9 @@ def test_one_width_for_each_dimension():
     np.testing.assert_allclose(kernel_covariance([0.5, 2.0], MIXTURE, 9), np.diag([0.25, 4.0]))
     assert check_bandwidth(np.array([0.5, 2.0])) == (0.5, 2.0)
     assert KernelHerding(bandwidth=[0.5, 2.0]) == KernelHerding(bandwidth=(0.5, 2.0))
-    with pytest.raises(ValueError, match=r"bandwidth: expected shape \(2,\) or \(2, 2\) .* got \(3,\)"):
+    with pytest.raises(
+        ValueError, match=r"bandwidth: expected shape \(2,\) or \(2, 2\) .* got \(3,\)"
+    ):
         KernelHerding(bandwidth=[1.0, 1.0, 1.0]).sample(MIXTURE, 3)
 
 

@@ -10,7 +10,9 @@ import pandas as pd
 import pytest
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
-pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the benchmarks are not part of this installation")
+pytestmark = pytest.mark.skipif(
+    not FOLDER.is_dir(), reason="the benchmarks are not part of this installation"
+)
 SMALLEST = {
     "bench_default": "--part times --growing 10 --first-model 224 --times-models 1 --filters bootstrap",
     "bench_engine": "summary --quick",
@@ -42,10 +44,14 @@ def test_a_script_explains_itself_and_writes_a_table(name, monkeypatch, tmp_path
     main = script.main
     if name == "bench_engine":  # no process is started
         run_study = script.run_study
-        monkeypatch.setattr(script, "run_study", lambda study, workers, store: run_study(study, 1, store=store))
+        monkeypatch.setattr(
+            script, "run_study", lambda study, workers, store: run_study(study, 1, store=store)
+        )
         monkeypatch.setattr(script, "subprocess", SimpleNamespace(run=in_this_process))
     if name == "bench_startup":
-        monkeypatch.setattr(script, "run", cache(script.run))  # one process stands for all repeats of the same
+        monkeypatch.setattr(
+            script, "run", cache(script.run)
+        )  # one process stands for all repeats of the same
         monkeypatch.setattr(script, "yard", lambda: 4.0)
     with pytest.raises(SystemExit) as end:
         main(["--help"])

@@ -23,7 +23,9 @@ FOLDER = Path(__file__).parents[1] / "benchmarks"
 REFERENCE = Path(__file__).parent / "reference" / "authors_samples.json"
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not FOLDER.is_dir(), reason="the benchmarks are not part of this installation"),
+    pytest.mark.skipif(
+        not FOLDER.is_dir(), reason="the benchmarks are not part of this installation"
+    ),
 ]
 
 
@@ -48,7 +50,9 @@ def run(benchmark_module, tmp_path):
 @pytest.fixture
 def study(run, tmp_path):
     """A function: run a script of filters, with its stores in an empty folder."""
-    return lambda name, *arguments: run(name, *arguments, "--stores", tmp_path / "stores", "--workers", 1)
+    return lambda name, *arguments: run(
+        name, *arguments, "--stores", tmp_path / "stores", "--workers", 1
+    )
 
 
 def test_there_are_at_most_eight_scripts_and_the_page_names_each():
@@ -80,13 +84,17 @@ def test_a_digest_follows_the_code_and_not_its_comments(benchmark_module, tmp_pa
 
     first = digest()
     assert [path.name for path in dependencies.needed(["top"])] == ["ground.py", "top.py"]
-    same = (
-        '"""Told anew."""\n\n\ndef f():  # first\n    """More."""\n    from herdfilter import ground\n    return ground.X\n'
-    )
+    same = '"""Told anew."""\n\n\ndef f():  # first\n    """More."""\n'
+    same += "    from herdfilter import ground\n    return ground.X\n"
     assert digest("herdfilter/top.py", same) == digest("herdfilter/other.py", "Y = 2\n") == first
-    assert len({first, digest("herdfilter/ground.py", "X = 2\n"), digest("toy.toml", "a = 2\n")}) == 3
+    assert (
+        len({first, digest("herdfilter/ground.py", "X = 2\n"), digest("toy.toml", "a = 2\n")}) == 3
+    )
     listed = digest("toy.toml", "[mine]\nparts = 1\n[yours]\n")
-    assert digest("toy.toml", '[yours]\n[mine]\ngroup = "Ours"\nabout = "words"\nparts = 1\n') == listed
+    assert (
+        digest("toy.toml", '[yours]\n[mine]\ngroup = "Ours"\nabout = "words"\nparts = 1\n')
+        == listed
+    )
     assert digest("toy.toml", "[mine]\nparts = 2\n[yours]\n") != listed
     with pytest.raises(ValueError, match="got 'no such'"):
         dependencies.needed(["no such"])
@@ -96,7 +104,9 @@ def test_a_digest_follows_the_code_and_not_its_comments(benchmark_module, tmp_pa
 
 def test_rows_of_older_code_do_not_stay_beside_new_ones(benchmark_module, tmp_path, monkeypatch):
     common, make_figures = benchmark_module("common"), benchmark_module("make_figures")
-    monkeypatch.setitem(make_figures.PARTS, "toy", make_figures.Part("python benchmarks/toy.py", "toy", "points"))
+    monkeypatch.setitem(
+        make_figures.PARTS, "toy", make_figures.Part("python benchmarks/toy.py", "toy", "points")
+    )
     rows = [pd.DataFrame({"n": [n], "error": [0.5]}) for n in (1, 2, 3)]
     for table in rows[:2]:
         common.save("toy", table, tmp_path, ["n"])
@@ -106,9 +116,14 @@ def test_rows_of_older_code_do_not_stay_beside_new_ones(benchmark_module, tmp_pa
     assert common.save("toy", rows[2], tmp_path, ["n"])["n"].to_list() == [3]
 
 
-def test_figures_are_made_part_by_part_or_kept_with_a_reason(benchmark_module, tmp_path, monkeypatch, capsys):
+def test_figures_are_made_part_by_part_or_kept_with_a_reason(
+    benchmark_module, tmp_path, monkeypatch, capsys
+):
     make_figures = benchmark_module("make_figures")
-    parts = {name: make_figures.Part(f"python benchmarks/{name}.py", name, "points") for name in ("good", "bad")}
+    parts = {
+        name: make_figures.Part(f"python benchmarks/{name}.py", name, "points")
+        for name in ("good", "bad")
+    }
     monkeypatch.setattr(make_figures, "PARTS", parts)
     monkeypatch.setattr(make_figures, "RESULTS", tmp_path)
     monkeypatch.setattr(make_figures, "LOGS", tmp_path / "logs")
@@ -127,8 +142,13 @@ def test_figures_are_made_part_by_part_or_kept_with_a_reason(benchmark_module, t
     assert begun[3:] == ["bad", "make_pages"]
     make_figures.main(["--keep", "as in 1999", "bad"])
     assert make_figures.main([]) == 0
-    assert make_figures.listing().set_index("part")["state"].to_dict() == {"good": "", "bad": "kept"}
-    monkeypatch.setitem(parts, "good", make_figures.Part("python benchmarks/good.py", "good", "points angles"))
+    assert make_figures.listing().set_index("part")["state"].to_dict() == {
+        "good": "",
+        "bad": "kept",
+    }
+    monkeypatch.setitem(
+        parts, "good", make_figures.Part("python benchmarks/good.py", "good", "points angles")
+    )
     assert [make_figures.stale(name) for name in parts] == [True, False]
 
 
@@ -136,7 +156,9 @@ def test_commands_beneath_tables_are_understood_and_make_their_tables(benchmark_
     """Each is parsed by its own script, up to a --help at its end, and the script writes a file of that name."""
     measured = pd.read_csv(FOLDER / "results" / "measured.csv")
     page = (FOLDER.parent / "docs" / "benchmarks.md").read_text(encoding="utf-8")
-    for name, commands in measured.loc[measured["table"] != "demo", ["table", "command"]].itertuples(index=False):
+    for name, commands in measured.loc[
+        measured["table"] != "demo", ["table", "command"]
+    ].itertuples(index=False):
         for command in commands.split(" && "):
             python, script, *arguments = command.split()
             assert python == "python"
@@ -145,7 +167,10 @@ def test_commands_beneath_tables_are_understood_and_make_their_tables(benchmark_
                 assert path.is_file()
                 continue
             written = path.read_text(encoding="utf-8")
-            assert re.search(rf'save\(\s*"{name}"|save\(f"{name.split("_")[0]}_', written), (name, script)
+            assert re.search(rf'save\(\s*"{name}"|save\(f"{name.split("_")[0]}_', written), (
+                name,
+                script,
+            )
             with pytest.raises(SystemExit) as end, redirect_stdout(StringIO()):
                 benchmark_module(path.stem).main([*arguments, "--help"])
             assert end.value.code == 0, command
@@ -198,18 +223,26 @@ def test_fitted_exponent_is_that_of_a_power_law(benchmark_module):
     sizes, residuals = [100, 1000, 2000, 4000], np.array([0.01, -0.02, 0.01])
     values = np.array(sizes[1:]) ** 1.5 * np.exp(residuals)
     fit = benchmark_module("growth").exponent(sizes, [9.0, *values])
-    half = np.tan(0.475 * np.pi) * np.sqrt((residuals**2).sum() / 2) / np.log(2)  # Student's t is Cauchy's distribution
+    half = (
+        np.tan(0.475 * np.pi) * np.sqrt((residuals**2).sum() / 2) / np.log(2)
+    )  # Student's t is Cauchy's distribution
     np.testing.assert_allclose(fit, [1.5, 1.5 - half, 1.5 + half], rtol=1e-9)
 
 
 def test_plain_version_finds_the_points_of_the_samplers(benchmark_module):
     """The two searches share nothing but the definition: the same herded Gibbs points, the same herding error."""
     naive = benchmark_module("naive")
-    mixture = GaussianMixture([0.6, 0.4], [[0, 0], [3, 1]], [[[1, 0.5], [0.5, 1]], [[0.5, 0], [0, 2]]])
+    mixture = GaussianMixture(
+        [0.6, 0.4], [[0, 0], [3, 1]], [[[1, 0.5], [0.5, 1]], [[0.5, 0], [0, 2]]]
+    )
     x = naive.herded_gibbs(mixture, 6, 0.5)
-    np.testing.assert_allclose(x, ContinuousHerdedGibbs(target="paper", bandwidth=0.5).sample(mixture, 6).x, atol=1e-3)
+    np.testing.assert_allclose(
+        x, ContinuousHerdedGibbs(target="paper", bandwidth=0.5).sample(mixture, 6).x, atol=1e-3
+    )
     plain = herding_error(Points(naive.kernel_herding(mixture, 6, 0.5)), mixture, 0.5)
-    assert plain == pytest.approx(herding_error(KernelHerding(bandwidth=0.5).sample(mixture, 6), mixture, 0.5), rel=0.02)
+    assert plain == pytest.approx(
+        herding_error(KernelHerding(bandwidth=0.5).sample(mixture, 6), mixture, 0.5), rel=0.02
+    )
 
 
 @pytest.mark.parametrize("name", ["fig1_example", "random_d2_seed1"])
@@ -246,9 +279,9 @@ def test_errors_are_debiased_by_two_references(benchmark_module):
     np.testing.assert_allclose(sure["reference_error_sd"], 2 * [1.0, 0.5], rtol=0.05)
     doubtful = over_random.uncertain(table)["auto", 10]
     assert doubtful.to_list() == [False, False, True]
-    assert over_random.ratios(table[table["model"] == 1], "auto", "bootstrap")["ratio"].item() == pytest.approx(
-        0.5, rel=0.05
-    )
+    assert over_random.ratios(table[table["model"] == 1], "auto", "bootstrap")[
+        "ratio"
+    ].item() == pytest.approx(0.5, rel=0.05)
 
 
 @pytest.mark.parametrize("name", ["particles", "filterpy", "stonesoup"])
@@ -260,7 +293,9 @@ def test_scripts_of_other_libraries_have_the_models_of_the_scenarios(benchmark_m
     """
     pytest.importorskip(name)
     script = benchmark_module(f"peers_{name}")
-    build = {"particles": lambda *given: script.of_particles(*given, qmc=False)}.get(name) or script.bootstrap
+    build = {"particles": lambda *given: script.of_particles(*given, qmc=False)}.get(
+        name
+    ) or script.bootstrap
     scenario = load_scenario(model)
     _, z = hf.simulate(scenario.build_model(), 5, rng=0, dt=scenario.dt)
     ours = hf.ParticleFilter(scenario.build_model(), 20_000, rng=0).run(z, dt=scenario.dt)
@@ -283,9 +318,15 @@ def test_error_at_equal_time_has_an_interval_over_runs(benchmark_module):
     """A filter of error n^-1/2 in n microseconds: 0.1 at 0.1 ms, by interpolation at 0.04 ms, and no count fits 0.001 ms."""
     n, run = np.meshgrid([10, 100], np.arange(10), indexing="ij")
     n, run = n.ravel(), run.ravel()
-    table = pd.DataFrame({"scenario": "toy", "library": "l", "filter": "a", "n": n, "run": run, "ms": n / 1000})
+    table = pd.DataFrame(
+        {"scenario": "toy", "library": "l", "filter": "a", "n": n, "run": run, "ms": n / 1000}
+    )
     table["reference_error_sd"] = n**-0.5 * np.exp(0.1 * (run - 4.5))
-    found = benchmark_module("peer_filters").at_equal_time(table, (0.001, 0.04, 0.1, 1.0)).set_index("budget")
+    found = (
+        benchmark_module("peer_filters")
+        .at_equal_time(table, (0.001, 0.04, 0.1, 1.0))
+        .set_index("budget")
+    )
     assert np.isnan(found.loc[0.001, "error"])
     assert found["error"].to_list()[1:] == pytest.approx([40**-0.5, 0.1, 0.1], rel=0.01)
     assert found["to_spare"].to_list() == [False, False, False, True]
@@ -324,42 +365,60 @@ def test_smoothers_are_measured_against_exact_means(study, benchmark_module):
     module = benchmark_module("smoothers")
     z = np.array([[0.4], [1.0], [2.0], [-1.0]])  # on a grid as by Rauch, Tung and Striebel
     line = module.hf.models.LinearGaussian([[0.9]], [[1.0]], [[0.5]], [[0.7]], [1.0], [[2.0]])
-    found = [module.exact_means(module.Case(line, 4, grid=grid), z) for grid in (None, (-9.0, 9.0, 401))]
+    found = [
+        module.exact_means(module.Case(line, 4, grid=grid), z) for grid in (None, (-9.0, 9.0, 401))
+    ]
     np.testing.assert_allclose(*found, atol=3e-7)
 
 
 def test_posteriors_of_long_runs_are_exact(benchmark_module):
     """Against Kalman's filter, the grid filter and the distribution function of a Gaussian."""
     module = benchmark_module("long_runs")
-    for name, exact in (("linear", hf.ExtendedKalmanFilter), ("growth", lambda m: hf.GridFilter(m, -45, 45, 1801))):
+    for name, exact in (
+        ("linear", hf.ExtendedKalmanFilter),
+        ("growth", lambda m: hf.GridFilter(m, -45, 45, 1801)),
+    ):
         run, case = module.LongRun(name, 20, 3), module.cases()[name]
         observations, ((masses, mean, sd),) = run.block(case, 60)
         known = exact(hf.models.UNGM() if name == "growth" else case.model).run(observations)
         assert np.abs((known.means[:, 0] - mean) / sd).max() < 0.002
         assert np.allclose(sd, np.sqrt(known.covariances[:, 0, 0]), rtol=0.002)
         if name == "linear":
-            x = np.sort(mean[:, None] + sd[:, None] * np.random.default_rng(0).standard_normal((60, 20)), axis=1)
+            x = np.sort(
+                mean[:, None] + sd[:, None] * np.random.default_rng(0).standard_normal((60, 20)),
+                axis=1,
+            )
             equal = np.full(x.shape, 1 / 20)
             found = module.kolmogorov(masses, -case.reach, case.spacing, x, equal)
-            known = [kstest(row, "norm", (m, s)).statistic for row, m, s in zip(x, mean, sd, strict=True)]
+            known = [
+                kstest(row, "norm", (m, s)).statistic for row, m, s in zip(x, mean, sd, strict=True)
+            ]
             assert np.allclose(found, known, atol=1e-4)
 
 
 def test_verdict_on_a_published_figure_counts_both_errors_and_its_rounding(benchmark_module):
     verdict = benchmark_module("as_published").verdict
     ours = (5.40, 5.30, 5.50)
-    assert [verdict(figure, ours) for figure in ("5.50", "5.6", None)] == ["agrees", "differs", "not read"]
+    assert [verdict(figure, ours) for figure in ("5.50", "5.6", None)] == [
+        "agrees",
+        "differs",
+        "not read",
+    ]
     assert verdict("5.5", (5.45, 5.45, 5.45)) == "agrees"  # rounded to a tenth
     assert verdict("1.2e-3", (0.00126,) * 3) == "differs"
     assert verdict("5.6", ours, their_error=0.1) == "agrees"
-    row = benchmark_module("as_published").row("A (2000)", "table I", "RMSE", "5.6", ours, 100, their_runs=25)
+    row = benchmark_module("as_published").row(
+        "A (2000)", "table I", "RMSE", "5.6", ours, 100, their_runs=25
+    )
     assert row["verdict"] == "agrees"  # theirs has twice our error
 
 
 def test_association_repeats_the_program_of_wolf_and_baum(study):
     table = study("bench_known", "papers", "--papers", "herding.wolf", "--most", 2)["as_published"]
     assert (table["verdict"].iloc[:3] == "agrees").all()
-    assert table["ours"].iloc[-2] < table["ours"].iloc[-1] < 0  # herded errors fall faster than random ones
+    assert (
+        table["ours"].iloc[-2] < table["ours"].iloc[-1] < 0
+    )  # herded errors fall faster than random ones
 
 
 # The board: its definition is frozen, its numbers are those of the runs, and a filter of one's own can be entered.
@@ -387,7 +446,18 @@ def test_a_filter_in_a_file_gets_its_row(benchmark_module, monkeypatch, tmp_path
     monkeypatch.setattr(board, "DEFINITION", replace(board.DEFINITION, ladder=(50, 500), runs=1))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text(MINE)
-    options = ("--models", "1", "--seed", "11", "--particles", "50", "--workers", "1", "--out", "out")
+    options = (
+        "--models",
+        "1",
+        "--seed",
+        "11",
+        "--particles",
+        "50",
+        "--workers",
+        "1",
+        "--out",
+        "out",
+    )
     board.main(["mine.py:mine", *options])
     assert "This is a trial; a row of the board has 200 models" in capsys.readouterr().out
     (row,) = pd.read_csv("out/board.csv").to_dict("records")

@@ -53,7 +53,9 @@ def test_what_is_odd_is_named_in_one_line(call):
 
 
 def test_time_that_takes_too_many_steps_of_integration_is_refused():
-    with pytest.raises(ValueError, match=r"^dt: expected up to 100000 steps of integration, each of .*, got 1e.30"):
+    with pytest.raises(
+        ValueError, match=r"^dt: expected up to 100000 steps of integration, each of .*, got 1e.30"
+    ):
         hf.simulate(models.Lorenz63(), 1, rng=0, dt=10**30)
 
 
@@ -87,7 +89,17 @@ def test_what_is_public_is_called_or_left_out_on_purpose(calls):
     source = (FOLDER / "valid_calls.py").read_text(encoding="utf-8")
     missing = {
         name
-        for place in (hf, models, association, tracking, discrete, testing, kernels, hf.bandwidths, angles)
+        for place in (
+            hf,
+            models,
+            association,
+            tracking,
+            discrete,
+            testing,
+            kernels,
+            hf.bandwidths,
+            angles,
+        )
         for name in place.__all__
         if callable(getattr(place, name)) and name not in source
     }

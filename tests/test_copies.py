@@ -39,7 +39,11 @@ COPIES = {"copied": copy.deepcopy, "pickled": lambda one: pickle.loads(pickle.du
 
 def arrays(value):
     """Return the numbers in a record or a result, name -> array."""
-    names = [field.name for field in dataclasses.fields(value)] if dataclasses.is_dataclass(value) else value._fields
+    names = (
+        [field.name for field in dataclasses.fields(value)]
+        if dataclasses.is_dataclass(value)
+        else value._fields
+    )
     return {name: getattr(value, name) for name in names if not callable(getattr(value, name))}
 
 
@@ -50,19 +54,31 @@ def assert_equal(one, other):
 
 BESIDE = {
     "FixedLagSmoother": lambda model: hf.FixedLagSmoother(hf.ParticleFilter(model, 12, rng=1), 2),
-    "FixedLagSmoother of Gaussians": lambda model: hf.FixedLagSmoother(hf.UnscentedKalmanFilter(model), 2),
+    "FixedLagSmoother of Gaussians": lambda model: hf.FixedLagSmoother(
+        hf.UnscentedKalmanFilter(model), 2
+    ),
 }
 """What filters online beside the catalogue."""
 
 
 def made(name, model):
     try:
-        return BESIDE[name](model) if name in BESIDE else hf.make_filter(name, model, n_particles=12, rng=1)
+        return (
+            BESIDE[name](model)
+            if name in BESIDE
+            else hf.make_filter(name, model, n_particles=12, rng=1)
+        )
     except (TypeError, ValueError) as error:
         pytest.skip(str(error))
 
 
-KINDS = {"imm": "jumping", "mkf": "jumping", "ukf": "clutter", "bootstrap": "sensors", "ranked": "jumping"}
+KINDS = {
+    "imm": "jumping",
+    "mkf": "jumping",
+    "ukf": "clutter",
+    "bootstrap": "sensors",
+    "ranked": "jumping",
+}
 KINDS |= dict.fromkeys(BESIDE, "sensors")
 """Filters that are copied on another model than the plain one."""
 
@@ -103,10 +119,16 @@ def test_a_replay_is_copied_before_a_reading_that_comes_late():
         assert_equal(record, other.update(2.0, [1.0, -0.3]))
 
 
-@pytest.mark.parametrize("name", [name for name, table in catalogue().items() if "tracker" in table])
+@pytest.mark.parametrize(
+    "name", [name for name, table in catalogue().items() if "tracker" in table]
+)
 def test_a_tracker_is_copied_after_a_scan(name):
-    birth = hf.tracking.BirthFromMeasurements(hf.GaussianMixture([1.0], [[0.0, 0.0]], 4 * EYE), expected=0.5)
-    tracker = hf.make_filter(name, CASES["clutter"][0], 12, rng=1, birth=birth, survival_probability=0.95)
+    birth = hf.tracking.BirthFromMeasurements(
+        hf.GaussianMixture([1.0], [[0.0, 0.0]], 4 * EYE), expected=0.5
+    )
+    tracker = hf.make_filter(
+        name, CASES["clutter"][0], 12, rng=1, birth=birth, survival_probability=0.95
+    )
     first = tracker.run(SCANS[:2])
     others = [again(tracker) for again in COPIES.values()]
     result = tracker.run(SCANS[2:])
@@ -143,7 +165,10 @@ def kalman(theta):
 
 
 def tracker():
-    birth, first = hf.tracking.BirthFromMeasurements(UNIT, expected=0.5), hf.tracking.Birth(0.9, UNIT)
+    birth, first = (
+        hf.tracking.BirthFromMeasurements(UNIT, expected=0.5),
+        hf.tracking.Birth(0.9, UNIT),
+    )
     return hf.tracking.LMBTracker(CASES["clutter"][0], birth, filter="ukf", rng=1, initial=[first])
 
 
@@ -193,11 +218,15 @@ GIVEN = {
     "JumpMarkov": lambda: CASES["jumping"][0],
     "KalmanMixtureProposal": lambda: hf.KalmanMixtureProposal(HERDED),
     "HistoryProposal": lambda: hf.HistoryProposal(),
-    "KernelMean": lambda: hf.kernels.KernelMean(hf.kernels.Matern(), UNIT.weights, UNIT.means, UNIT.distinct_covariances),
+    "KernelMean": lambda: hf.kernels.KernelMean(
+        hf.kernels.Matern(), UNIT.weights, UNIT.means, UNIT.distinct_covariances
+    ),
     "LMBTracker": tracked,
     "LinearGaussian": lambda: LIVELY,
     "MappedSampling": lambda: hf.MappedSampling(HERDED),
-    "MaximumLikelihood": lambda: hf.maximise_likelihood(kalman, [[0.1], [1.0], [0.4], [0.2]], 0.5, [(0.01, 0.99)]),
+    "MaximumLikelihood": lambda: hf.maximise_likelihood(
+        kalman, [[0.1], [1.0], [0.4], [0.2]], 0.5, [(0.01, 0.99)]
+    ),
     "MixtureKalmanFilter": lambda: jumping(hf.MixtureKalmanFilter),
     "MixtureResampling": lambda: hf.MixtureResampling(hf.GaussianFit(), HERDED),
     "ModeProposal": lambda: hf.ModeProposal(hf.RankedProposal()),
@@ -238,7 +267,11 @@ def public_classes():
     """Return all public classes by name, but protocols and errors, which are not made, or tested where they are raised."""
     found = {}
     for name, one in ((name, getattr(room, name)) for room in ROOMS for name in room.__all__):
-        if inspect.isclass(one) and not issubclass(one, BaseException) and not getattr(one, "_is_protocol", False):
+        if (
+            inspect.isclass(one)
+            and not issubclass(one, BaseException)
+            and not getattr(one, "_is_protocol", False)
+        ):
             found[name if found.get(name, one) is one else f"{one.__module__}.{name}"] = one
     return {name: one for name, one in found.items() if not inspect.isabstract(one)}
 

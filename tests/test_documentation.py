@@ -39,7 +39,11 @@ def make_images(monkeypatch):
 
 def wanting(pages, found):
     """Page -> what `found(text)` finds on it, for the pages where that is something."""
-    return {path.relative_to(ROOT).as_posix(): wrong for path, text in pages.items() if (wrong := found(text))}
+    return {
+        path.relative_to(ROOT).as_posix(): wrong
+        for path, text in pages.items()
+        if (wrong := found(text))
+    }
 
 
 def without_code(text):
@@ -55,12 +59,17 @@ def command_lines(text):
 def test_commands_shown_are_understood(pages):
     shipped, filters_known = scenario_files(), set(catalogue())
     for page, text in pages.items():
-        for _, name, *arguments in (line for line in command_lines(text) if line[:1] == ["herdfilter"]):
+        for _, name, *arguments in (
+            line for line in command_lines(text) if line[:1] == ["herdfilter"]
+        ):
             if not name.startswith("-"):
                 options = main.commands[name].make_context(name, arguments).params
                 scenario, filters = options.get("scenario"), options.get("filters")
                 if scenario in shipped:
-                    assert filters is None or set(filters.split(",")) <= filters_known, (page.name, filters)
+                    assert filters is None or set(filters.split(",")) <= filters_known, (
+                        page.name,
+                        filters,
+                    )
                 else:
                     assert scenario is None or f"# {scenario}\n" in text, (
                         f"{page.name}: {scenario} neither shipped nor shown"
@@ -79,7 +88,9 @@ def test_filters_named_are_in_the_catalogue(pages, monkeypatch):
     families = "|".join(sorted({name.partition("-")[0] for name in known if "-" in name}))
     named = re.compile(rf"[`\"',]((?:{families})-[\w-]*\w)(?=[`\"',])")
     methods = {"herded-gibbs"}  # of association
-    scripts = {path: path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks").glob("*.py")}
+    scripts = {
+        path: path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks").glob("*.py")
+    }
     assert "bootstrap-ssp" in named.findall(scripts[ROOT / "benchmarks" / "bench_engine.py"])
     assert wanting(pages | scripts, lambda text: set(named.findall(text)) - known - methods) == {}
 
@@ -87,7 +98,9 @@ def test_filters_named_are_in_the_catalogue(pages, monkeypatch):
 def test_relative_links_lead_somewhere(pages):
     for page, text in pages.items():
         for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", without_code(text)):
-            if target.startswith("examples/"):  # made of the gallery's scripts when the pages are built
+            if target.startswith(
+                "examples/"
+            ):  # made of the gallery's scripts when the pages are built
                 target = f"gallery/{Path(target).stem}.py".replace("index.py", "README.rst")
             assert (page.parent / target).exists(), (page.name, target)
 
@@ -95,14 +108,20 @@ def test_relative_links_lead_somewhere(pages):
 def names(text):
     """Dotted names that begin with the package, in backticks or in the code of a page."""
     code = re.findall(r"`([^`\n]+)`", without_code(text))
-    return {name for words in code for name in re.findall(r"(?<![\w./-])(?:hf|herdfilter)(?:\.\w+)+", words)}
+    return {
+        name
+        for words in code
+        for name in re.findall(r"(?<![\w./-])(?:hf|herdfilter)(?:\.\w+)+", words)
+    }
 
 
 def exists(name):
     """Whether a dotted name can be imported, or is an attribute of what can."""
     found = importlib.import_module("herdfilter")
     for part in name.split(".")[1:]:
-        if hasattr(found, part) or (dataclasses.is_dataclass(found) and part in found.__dataclass_fields__):
+        if hasattr(found, part) or (
+            dataclasses.is_dataclass(found) and part in found.__dataclass_fields__
+        ):
             found = getattr(found, part, None)
         elif isinstance(found, ModuleType) and importlib.util.find_spec(f"{found.__name__}.{part}"):
             found = importlib.import_module(f"{found.__name__}.{part}")
@@ -117,7 +136,12 @@ def test_names_of_the_package_exist(pages):
 
 def test_files_named_are_there(pages):
     named = re.compile(r"`((?:herdfilter|benchmarks|docs|scenarios|tests)/[\w/.]*)`")
-    assert wanting(pages, lambda text: [path for path in named.findall(text) if not (ROOT / path).exists()]) == {}
+    assert (
+        wanting(
+            pages, lambda text: [path for path in named.findall(text) if not (ROOT / path).exists()]
+        )
+        == {}
+    )
 
 
 def test_every_picture_is_drawn_by_a_command_and_small(make_images):
@@ -150,7 +174,10 @@ def test_pages_are_short(pages):
 def test_tables_on_pages_are_short(pages):
     """A dozen rows carry an argument; longer tables are data files, which a page shows in a box that can be sorted."""
     for name, text in (block for page in pages.values() for block in BLOCK.findall(page)):
-        rows = [sum(line.startswith("|") for line in table.split("\n")) - 2 for table in text.split("\n\n")]
+        rows = [
+            sum(line.startswith("|") for line in table.split("\n")) - 2
+            for table in text.split("\n\n")
+        ]
         assert max(rows) <= 12, name
 
 
@@ -165,7 +192,9 @@ def test_every_long_table_is_shown_and_can_be_downloaded(pages):
     shown = "".join(pages.values())
     files = (ROOT / "docs" / "tables").glob("*.csv")
     assert {f"view_{path.stem}" for path in files} <= {name for name, _ in BLOCK.findall(shown)}
-    for path in re.findall(r"\{download\}`[\w.]+ <(.*?)>`|^(?::file:|```\{data-table\}) (.*)$", shown, re.M):
+    for path in re.findall(
+        r"\{download\}`[\w.]+ <(.*?)>`|^(?::file:|```\{data-table\}) (.*)$", shown, re.M
+    ):
         assert (ROOT / "docs" / "".join(path)).is_file()
 
 
@@ -173,8 +202,13 @@ def test_every_long_table_is_shown_and_can_be_downloaded(pages):
 def test_what_the_captions_of_the_guide_claim_is_in_the_results_files(make_pages):
     page_guide, page_limits = map(importlib.import_module, ("page_guide", "page_limits"))
     read = page_guide.read
-    taken = {problem: page_guide.least(page_guide.over_bootstrap(problem)) for problem in page_guide.PROBLEMS}
-    assert [problem for problem, name in taken.items() if name != "auto"] == ["only simulation possible"]
+    taken = {
+        problem: page_guide.least(page_guide.over_bootstrap(problem))
+        for problem in page_guide.PROBLEMS
+    }
+    assert [problem for problem, name in taken.items() if name != "auto"] == [
+        "only simulation possible"
+    ]
     table = read("default_budget")
     ours = table[table["filter"].isin(["auto", "ranked"])]
     shown = ours[ours["ratio_high"] < 1]
@@ -191,7 +225,9 @@ def test_what_the_captions_of_the_guide_claim_is_in_the_results_files(make_pages
     found = page_limits.losses()
     assert not [row for row in found if row["ratio_low"] > 1]
     assert sum(row["ratio_high"] > 1 for row in found) > len(found) / 2
-    quality = importlib.import_module("page_samplers").over_families(read("quality").query("n == 100"))["median"]
+    quality = importlib.import_module("page_samplers").over_families(
+        read("quality").query("n == 100")
+    )["median"]
     for sampler in ("kh", "chg"):
         assert (np.diff(quality.xs(sampler, level="sampler")) > 0).all()
         assert quality.xs(sampler, level="sampler").max() < 1
@@ -200,4 +236,6 @@ def test_what_the_captions_of_the_guide_claim_is_in_the_results_files(make_pages
 def test_every_results_file_says_when_it_was_measured(make_pages):
     files = {path.stem for path in make_pages.RESULTS.iterdir()} - {"measured", "figures"}
     log = make_pages.RESULTS / "measured.csv"
-    assert files == {line.split(",")[0] for line in log.read_text(encoding="utf-8").splitlines()[1:]}
+    assert files == {
+        line.split(",")[0] for line in log.read_text(encoding="utf-8").splitlines()[1:]
+    }

@@ -42,15 +42,22 @@ def from_functions(**changed):
 
 
 def resampled(scheme, particles, log_weights):
-    return scheme.resample(hf.Particles(particles, log_weights).normalised()[0], np.random.default_rng(0)).x
+    return scheme.resample(
+        hf.Particles(particles, log_weights).normalised()[0], np.random.default_rng(0)
+    ).x
 
 
 def proposed(proposal, particles, log_weights):
-    return proposal.propose(MOVE, hf.Particles(particles, log_weights).normalised()[0], np.random.default_rng(0)).x
+    return proposal.propose(
+        MOVE, hf.Particles(particles, log_weights).normalised()[0], np.random.default_rng(0)
+    ).x
 
 
 def guided(proposal, particles, log_weights):
-    weighted, seen = hf.Particles(particles, log_weights).normalised()[0], hf.Observation.read(CHAIN, [0.1, 0.2], 1)
+    weighted, seen = (
+        hf.Particles(particles, log_weights).normalised()[0],
+        hf.Observation.read(CHAIN, [0.1, 0.2], 1),
+    )
     return proposal.propose(MOVE, weighted, np.random.default_rng(0), seen).x
 
 
@@ -79,7 +86,12 @@ FILTERS = {
     "grid": lambda model: hf.GridFilter(model, -10, 10, 85),
     "auto": partial(hf.ParticleFilter, n_particles=20, proposal=hf.AutomaticProposal(), rng=0),
 }
-FITS = {"em": hf.EMFit(2), "bic": hf.EMFit("bic"), "gauss": hf.GaussianFit(), "kde": hf.KernelDensityFit()}
+FITS = {
+    "em": hf.EMFit(2),
+    "bic": hf.EMFit("bic"),
+    "gauss": hf.GaussianFit(),
+    "kde": hf.KernelDensityFit(),
+}
 SCHEMES = {
     "multinomial": hf.MultinomialResampling(),
     "transport": hf.OptimalTransportResampling(),
@@ -205,7 +217,9 @@ OTHERS = {
 def opened(door):
     """Return the function behind a door, and its arguments that are arrays."""
     function, given = (COMPILED | OTHERS)[door]
-    return function, {name: VALUES[name] for name in given.split()} if isinstance(given, str) else given
+    return function, {name: VALUES[name] for name in given.split()} if isinstance(
+        given, str
+    ) else given
 
 
 def masked(values):
@@ -223,7 +237,10 @@ def awkward(values):
 def numbers(found):
     if isinstance(found, hf.Particles):
         return np.column_stack([found.x, found.log_weights])
-    return np.asarray(getattr(found, "x", getattr(found, "means", getattr(found, "marginals", found))), dtype=float)
+    return np.asarray(
+        getattr(found, "x", getattr(found, "means", getattr(found, "marginals", found))),
+        dtype=float,
+    )
 
 
 def refusal(function, **given):
@@ -241,8 +258,12 @@ def test_a_door_takes_numbers_as_they_lie(door):
     function, given = opened(door)
     for name, values in given.items():
         found = function(**given | {name: awkward(values)})
-        if door in COMPILED and not any(word in door for word in ("ancestors", "augmented", "mixture")):  # random draws
-            np.testing.assert_allclose(numbers(found), numbers(function(**given)), rtol=1e-9, atol=1e-9)
+        if door in COMPILED and not any(
+            word in door for word in ("ancestors", "augmented", "mixture")
+        ):  # random draws
+            np.testing.assert_allclose(
+                numbers(found), numbers(function(**given)), rtol=1e-9, atol=1e-9
+            )
 
 
 @pytest.mark.parametrize("door", COMPILED)
@@ -252,8 +273,12 @@ def test_what_does_not_fit_is_named_before_it_enters_a_compiled_loop(door):
     for name, values in given.items():
         for wrong in (values[None], values[..., :0], values[:-1]):
             words = refusal(function, **given | {name: wrong})
-            may_be_shorter = len(wrong) == len(values) - 1 and (name in ("x", "features") or len(given) == 1)
-            assert re.match(f"({'|'.join([*given, 'weights'])}): .*$", words) or may_be_shorter, words
+            may_be_shorter = len(wrong) == len(values) - 1 and (
+                name in ("x", "features") or len(given) == 1
+            )
+            assert re.match(f"({'|'.join([*given, 'weights'])}): .*$", words) or may_be_shorter, (
+                words
+            )
 
 
 HOSTILE = {
@@ -304,13 +329,22 @@ def test_a_masked_reading_is_a_missing_one(name):
 
 def test_so_it_is_in_a_flat_series_of_numbers():
     expected = hf.ParticleFilter(hf.models.UNGM(), 50, rng=0).run([1, 2, None, 3]).means
-    for form in (np.ma.masked_equal([[1], [2], [-999], [3]], -999), pd.Series([1, 2, pd.NA, 3]), [1, 2, np.ma.masked, 3]):
-        np.testing.assert_array_equal(hf.ParticleFilter(hf.models.UNGM(), 50, rng=0).run(form).means, expected)
+    for form in (
+        np.ma.masked_equal([[1], [2], [-999], [3]], -999),
+        pd.Series([1, 2, pd.NA, 3]),
+        [1, 2, np.ma.masked, 3],
+    ):
+        np.testing.assert_array_equal(
+            hf.ParticleFilter(hf.models.UNGM(), 50, rng=0).run(form).means, expected
+        )
 
 
 def test_so_it_is_in_single_updates_of_filters_smoothers_and_sensors():
     z, plain = masked([0.3, -999.0]), [0.3, np.nan]
-    for make in (*FILTERS.values(), lambda model: hf.FixedLagSmoother(hf.UnscentedKalmanFilter(model), 2)):
+    for make in (
+        *FILTERS.values(),
+        lambda model: hf.FixedLagSmoother(hf.UnscentedKalmanFilter(model), 2),
+    ):
         if hasattr(make(CHAIN), "predict"):
             np.testing.assert_array_equal(filtered(make, z), filtered(make, plain))
 
@@ -323,10 +357,14 @@ def test_so_it_is_in_single_updates_of_filters_smoothers_and_sensors():
 
 def test_a_masked_detection_is_refused_like_one_of_nan():
     scan = np.array([[0.1, 0.2], [0.4, -999.0]])
-    tracker = hf.tracking.LMBTracker(CLUTTER, [hf.tracking.Birth(0.1, CHAIN.initial)], n_particles=20, rng=0)
+    tracker = hf.tracking.LMBTracker(
+        CLUTTER, [hf.tracking.Birth(0.1, CHAIN.initial)], n_particles=20, rng=0
+    )
     for one in (tracker, hf.ParticleFilter(CLUTTER, 20, rng=0), hf.UnscentedKalmanFilter(CLUTTER)):
         one.predict()
-        with pytest.raises(ValueError, match=r"^(z|scan): .* got \[0.4, nan\] at step 1; leave that detection out"):
+        with pytest.raises(
+            ValueError, match=r"^(z|scan): .* got \[0.4, nan\] at step 1; leave that detection out"
+        ):
             one.update(masked(scan))
 
 

@@ -19,9 +19,17 @@ from herdfilter.study.data import SCENARIOS
 
 ROOT = Path(hf.__file__).parent
 FILES = [
-    path for path in sorted({*ROOT.rglob("*.py"), *SCENARIOS.glob("*.py")}) if ">>> " in path.read_text(encoding="utf-8")
+    path
+    for path in sorted({*ROOT.rglob("*.py"), *SCENARIOS.glob("*.py")})
+    if ">>> " in path.read_text(encoding="utf-8")
 ]
-SLOW = {"adapters/particles.py", "likelihood.py", "models/compiled.py", "plotting/__init__.py", "report/comparison.py"}
+SLOW = {
+    "adapters/particles.py",
+    "likelihood.py",
+    "models/compiled.py",
+    "plotting/__init__.py",
+    "report/comparison.py",
+}
 SLOW |= {"report/page.py"}
 LIBRARIES = {"stone_soup": "stonesoup", "particles": "particles"}  # of the adapters
 
@@ -44,7 +52,9 @@ def public_names(monkeypatch):
 
 def marked(path):
     slow = ROOT in path.parents and path.relative_to(ROOT).as_posix() in SLOW
-    return pytest.param(path, marks=pytest.mark.slow if slow else (), id=path.relative_to(ROOT.parent).as_posix())
+    return pytest.param(
+        path, marks=pytest.mark.slow if slow else (), id=path.relative_to(ROOT.parent).as_posix()
+    )
 
 
 @pytest.mark.parametrize("path", [marked(path) for path in FILES])
@@ -54,15 +64,23 @@ def test_examples_run(path, tmp_path, monkeypatch):
         parts = ("herdfilter", "study", "data", path.stem)
     for part in parts[2:] if "adapters" in parts else ():
         if part in LIBRARIES:
-            pytest.importorskip(LIBRARIES[part], reason=f"the optional library {LIBRARIES[part]} is not installed")
+            pytest.importorskip(
+                LIBRARIES[part], reason=f"the optional library {LIBRARIES[part]} is not installed"
+            )
     module = importlib.import_module(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
     tests = doctest.DocTestFinder().find(module, globs={"np": np, "hf": hf})
     found = [example for test in tests for example in test.examples]
-    assert len(found) == path.read_text(encoding="utf-8").count(">>> "), "an example that is not run"
-    assert [example.source for example in found if "np." in example.want] == [], "not what numpy 1.26 prints"
+    assert len(found) == path.read_text(encoding="utf-8").count(">>> "), (
+        "an example that is not run"
+    )
+    assert [example.source for example in found if "np." in example.want] == [], (
+        "not what numpy 1.26 prints"
+    )
 
     report = []
-    runner = doctest.DocTestRunner(Checker(), optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    runner = doctest.DocTestRunner(
+        Checker(), optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    )
     for i, test in enumerate(tests):
         folder = tmp_path / str(i)
         folder.mkdir()
@@ -81,12 +99,16 @@ def test_every_public_class_and_function_has_an_example(public_names):
     assert without == []
 
 
-def test_every_public_method_is_documented_in_its_class_or_in_the_contract_that_it_follows(public_names):
+def test_every_public_method_is_documented_in_its_class_or_in_the_contract_that_it_follows(
+    public_names,
+):
     """Ruff's D102 does not see that a docstring is inherited."""
     without = []
     for full, found in public_names.public_names().items():
         for name, value in vars(found).items() if inspect.isclass(found) else ():
-            method = inspect.isfunction(value) or isinstance(value, property | classmethod | staticmethod)
+            method = inspect.isfunction(value) or isinstance(
+                value, property | classmethod | staticmethod
+            )
             if method and not name.startswith("_") and not inspect.getdoc(getattr(found, name)):
                 without.append(f"{full}.{name}")
     assert without == []

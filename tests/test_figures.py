@@ -18,7 +18,9 @@ from herdfilter.study.scenario import load_scenario
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not FOLDER.is_dir(), reason="the benchmarks are not part of this installation"),
+    pytest.mark.skipif(
+        not FOLDER.is_dir(), reason="the benchmarks are not part of this installation"
+    ),
 ]
 
 
@@ -33,7 +35,9 @@ def scripts(monkeypatch):
 def counted(scripts):
     """A function: what counts of the text of a module."""
     dependencies = scripts("dependencies")
-    return lambda text, **options: dependencies._written(dependencies.computing(ast.parse(text), **options))
+    return lambda text, **options: dependencies._written(
+        dependencies.computing(ast.parse(text), **options)
+    )
 
 
 COMPUTES = """
@@ -78,11 +82,20 @@ def run(x, n: int = 3) -> float:
         ("    _look_at(x)\n", ""),
         ('f"{error}: not known"', '"unknown"'),
         ('"below zero"', '"lower than zero"'),
-        ("import warnings\n", "import math\nimport warnings\n\nfrom herdfilter.catalogue import names\n"),
+        (
+            "import warnings\n",
+            "import math\nimport warnings\n\nfrom herdfilter.catalogue import names\n",
+        ),
         ("n: int = 3) -> float", "n=3)"),
         ("    return np", "    # a comment\n    return np"),
-        ("def run(x, n: int = 3) -> float:\n", 'def run(x, n: int = 3) -> float:\n    """Say what it does."""\n\n'),
-        ("    n = check", "    for name in x:\n        if not name:\n            raise ValueError(name)\n    n = check"),
+        (
+            "def run(x, n: int = 3) -> float:\n",
+            'def run(x, n: int = 3) -> float:\n    """Say what it does."""\n\n',
+        ),
+        (
+            "    n = check",
+            "    for name in x:\n        if not name:\n            raise ValueError(name)\n    n = check",
+        ),
     ],
 )
 def test_words_and_refusals_do_not_count(counted, old, new):
@@ -117,7 +130,9 @@ def test_refusals_that_choose_a_reference_count_but_not_their_words(counted):
 
 
 def test_refusals_count_where_they_are_what_is_measured(counted, scripts):
-    assert counted(COMPUTES.replace("    _look_at(x)\n", ""), refusals=True) != counted(COMPUTES, refusals=True)
+    assert counted(COMPUTES.replace("    _look_at(x)\n", ""), refusals=True) != counted(
+        COMPUTES, refusals=True
+    )
     dependencies = scripts("dependencies")
     module = dependencies.modules()["points"]
     assert "Raise(" in dependencies.read(module, True)[0]
@@ -126,7 +141,11 @@ def test_refusals_count_where_they_are_what_is_measured(counted, scripts):
 
 def test_a_module_that_is_needed_for_refusals_alone_is_not_needed(scripts):
     dependencies = scripts("dependencies")
-    names = {name for name, path in dependencies.modules().items() if path in dependencies.needed(["filters"])}
+    names = {
+        name
+        for name, path in dependencies.modules().items()
+        if path in dependencies.needed(["filters"])
+    }
     assert {"filters.filter", "models.contract", "mixture"} <= names
     assert names.isdisjoint(dependencies.NO_NUMBERS)
     assert set(dependencies.CAUGHT) <= set(dependencies.modules())
@@ -134,8 +153,17 @@ def test_a_module_that_is_needed_for_refusals_alone_is_not_needed(scripts):
 
 def test_parts_that_measure_times_run_alone_and_the_others_in_pairs(scripts, tmp_path, monkeypatch):
     make_figures = scripts("make_figures")
-    cases = {"clock": {"alone": True}, "one": {}, "two": {"stores": "own"}, "three": {"stores": "own"}, "four": {}}
-    parts = {name: make_figures.Part(f"python benchmarks/{name}.py", name, "points", **case) for name, case in cases.items()}
+    cases = {
+        "clock": {"alone": True},
+        "one": {},
+        "two": {"stores": "own"},
+        "three": {"stores": "own"},
+        "four": {},
+    }
+    parts = {
+        name: make_figures.Part(f"python benchmarks/{name}.py", name, "points", **case)
+        for name, case in cases.items()
+    }
     for name, value in {
         "PARTS": parts,
         "RESULTS": tmp_path,
@@ -159,7 +187,9 @@ def test_parts_that_measure_times_run_alone_and_the_others_in_pairs(scripts, tmp
     assert beside["clock"] == {"clock"}
     assert max(len(names) for names in beside.values()) == 2
     assert "two" not in beside["three"]
-    assert {name: bool(options) for name, options in commands.items()} == {name: name == "one" for name in parts}
+    assert {name: bool(options) for name, options in commands.items()} == {
+        name: name == "one" for name in parts
+    }
     assert {name for name in parts if make_figures.stale(name)} == set()
     assert set(make_figures.measured(tmp_path)["table"]) == set(parts)
 
@@ -182,7 +212,10 @@ def test_a_reference_is_computed_once(scripts, tmp_path):
         return np.array([1.5, 2.5])
 
     for _ in range(2):
-        assert scripts("common").stored(tmp_path / "exact" / "model-1.npy", compute).tolist() == [1.5, 2.5]
+        assert scripts("common").stored(tmp_path / "exact" / "model-1.npy", compute).tolist() == [
+            1.5,
+            2.5,
+        ]
     assert calls == [1]
     assert [path.name for path in (tmp_path / "exact").iterdir()] == ["model-1.npy"]
 

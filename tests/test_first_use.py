@@ -55,7 +55,10 @@ def test_a_pipe_is_not_told(hasty, monkeypatch, capsys):
 
 def test_importing_the_package_is_enough():
     assert hf
-    assert any(isinstance(listener, progress._Compilation) for listener in event._registered["numba:compile"])
+    assert any(
+        isinstance(listener, progress._Compilation)
+        for listener in event._registered["numba:compile"]
+    )
 
 
 def test_a_process_of_a_study_leaves_it_to_the_study():

@@ -42,18 +42,28 @@ def shown(monkeypatch, tmp_path):
     def show(content, value):
         images = iter([str(tmp_path / "image.png")])
         known = {"___": value, "figure": value}
-        block_vars = {"example_globals": known, "image_path_iterator": images, "src_file": "08_report.py"}
-        return gallery_shown.last_value(SimpleNamespace(content=content), block_vars, {"src_dir": str(tmp_path)})
+        block_vars = {
+            "example_globals": known,
+            "image_path_iterator": images,
+            "src_file": "08_report.py",
+        }
+        return gallery_shown.last_value(
+            SimpleNamespace(content=content), block_vars, {"src_dir": str(tmp_path)}
+        )
 
     return show
 
 
 def test_an_example_has_one_thumbnail(script, shown):
-    assert script.read_text(encoding="utf-8").count(importlib.import_module("gallery_shown").MARK) == 1
+    assert (
+        script.read_text(encoding="utf-8").count(importlib.import_module("gallery_shown").MARK) == 1
+    )
 
 
 def test_an_example_has_a_title_and_says_what_it_is_about(script):
-    title, line, empty, *rest = (ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or "").split("\n")
+    title, line, empty, *rest = (
+        ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or ""
+    ).split("\n")
     assert line == "=" * len(title) != ""
     assert not empty
     assert re.match(r"[A-Z].*\w\w.*[.?]$", " ".join(rest), re.S)
@@ -77,7 +87,9 @@ def test_an_example_is_run_where_its_data_are(gallery_data, tmp_path):
 
     assert gallery_data.missing(place, gallery) == {"1_needs": [file]}
     pattern = gallery_data.pattern({"1_needs": [file]})
-    assert [path.stem for path in sorted(gallery.glob("*")) if re.search(pattern, str(path))] == ["2_needs_nothing"]
+    assert [path.stem for path in sorted(gallery.glob("*")) if re.search(pattern, str(path))] == [
+        "2_needs_nothing"
+    ]
     (place / file).touch()
     assert gallery_data.missing(place, gallery) == {}
 

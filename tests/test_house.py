@@ -32,7 +32,17 @@ FLOORS = (
     ("discrete",),
     ("kernels",),
     ("pictures",),
-    ("mixture", "points", "angles", "bandwidths", "_checks", "_covariances", "_jit", "_repr", "_version"),
+    (
+        "mixture",
+        "points",
+        "angles",
+        "bandwidths",
+        "_checks",
+        "_covariances",
+        "_jit",
+        "_repr",
+        "_version",
+    ),
 )
 """Folders and modules, from the roof to the ground; the package itself, which offers names of all floors, is none."""
 
@@ -42,7 +52,9 @@ def imports():
     """Module -> modules of this package that it imports, wherever in the file, for type checkers too."""
     files = {}
     for path in ROOT.rglob("*.py"):
-        if path.parent.name == "_scenarios":  # where the wheel keeps what stands beside the package here
+        if (
+            path.parent.name == "_scenarios"
+        ):  # where the wheel keeps what stands beside the package here
             continue
         parts = path.relative_to(ROOT.parent).with_suffix("").parts
         files[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
@@ -82,7 +94,11 @@ def test_imports_run_downwards_only():
 
 
 def test_no_import_goes_in_a_circle():
-    graph = {module: wanted - {"herdfilter"} for module, wanted in imports().items() if module != "herdfilter"}
+    graph = {
+        module: wanted - {"herdfilter"}
+        for module, wanted in imports().items()
+        if module != "herdfilter"
+    }
     assert set(TopologicalSorter(graph).static_order()) == set(graph)  # a circle is an error
 
 
@@ -93,14 +109,23 @@ def test_no_module_switches_warnings_off():
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for path in ROOT.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Name | ast.Attribute) and {getattr(node, "id", ""), getattr(node, "attr", "")} & process_wide
+        if isinstance(node, ast.Name | ast.Attribute)
+        and {getattr(node, "id", ""), getattr(node, "attr", "")} & process_wide
     ]
     assert calls == []
 
 
 def test_the_workflow_may_only_read_and_pins_what_it_uses():
-    workflow = (Path(__file__).parents[1] / ".github" / "workflows" / "checks.yml").read_text(encoding="utf-8")
+    workflow = (Path(__file__).parents[1] / ".github" / "workflows" / "checks.yml").read_text(
+        encoding="utf-8"
+    )
     used = re.findall(r"^ +- uses: (.*)$", workflow, re.MULTILINE)
     assert len(used) > 10
-    assert [one for one in used if not re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+", one)] == []
-    assert re.findall(r"^ *permissions:\n(?: +.*\n)+?(?=\S)", workflow, re.MULTILINE) == ["permissions:\n  contents: read\n"]
+    assert [
+        one
+        for one in used
+        if not re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+", one)
+    ] == []
+    assert re.findall(r"^ *permissions:\n(?: +.*\n)+?(?=\S)", workflow, re.MULTILINE) == [
+        "permissions:\n  contents: read\n"
+    ]

@@ -30,7 +30,9 @@ print(json.dumps([base, modules, unmoved, hf.compare.__name__, hf.study.summaris
 @pytest.fixture(scope="module")
 def fresh():
     """A process that imports the package after what it needs, and says what has happened; it may say nothing else."""
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60
+    )
     assert (done.returncode, done.stderr, done.stdout.count("\n")) == (0, "", 1)
     return json.loads(done.stdout)
 
@@ -43,7 +45,9 @@ def test_import_loads_numpy_scipy_and_numba_only(fresh):
 
 def test_import_leaves_alone_what_filtering_does_not_need(fresh):
     heavy = {"scipy.stats", "scipy.optimize", "herdfilter.study", "herdfilter.plotting", "sqlite3"}
-    assert heavy.isdisjoint({*fresh[1]} - {*fresh[0]})  # numba loads sqlite3 where coverage is installed
+    assert heavy.isdisjoint(
+        {*fresh[1]} - {*fresh[0]}
+    )  # numba loads sqlite3 where coverage is installed
 
 
 def test_import_draws_no_random_numbers(fresh):
@@ -70,14 +74,18 @@ def test_dir_lists_what_is_public_only(place):
 
 def test_few_dependencies_are_required():
     text = (Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8")
-    required = {re.split("[<>=]", name)[0] for name in tomllib.loads(text)["project"]["dependencies"]}
+    required = {
+        re.split("[<>=]", name)[0] for name in tomllib.loads(text)["project"]["dependencies"]
+    }
     assert len(required) <= 11
     assert {"numpy", "scipy", "filterpy", "matplotlib", "numba"} <= required
 
 
 def test_the_lowest_versions_are_those_that_are_promised():
     root = Path(__file__).parents[1]
-    printed = subprocess.run([sys.executable, root / ".ci" / "lowest.py"], capture_output=True, text=True, check=True)
+    printed = subprocess.run(
+        [sys.executable, root / ".ci" / "lowest.py"], capture_output=True, text=True, check=True
+    )
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     promised = [*project["dependencies"], *project["optional-dependencies"]["test"]]
     pinned = {name.replace(">=", "==") for name in promised if not name.startswith("herdfilter[")}

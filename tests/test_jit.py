@@ -59,7 +59,9 @@ def test_filters_and_models_go_on_uncached_on_a_full_disk_and_say_so_once(tmp_pa
         "PYTHONPATH": root,
         "PYTHONWARNINGS": "always::UserWarning",
     }
-    done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, script], env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     quick, linear = done.stdout.split()
     assert quick == linear  # the same random numbers
@@ -76,7 +78,9 @@ def test_a_damaged_file_of_compiled_code_is_replaced(double, unsaid, tmp_path, s
     assert _jit.njit(double, cache=True)(3) == 6
     (damaged,) = tmp_path.rglob(f"*.{suffix}")
     os.truncate(damaged, size)
-    with pytest.warns(UserWarning, match="and is compiled anew; the variable NUMBA_CACHE_DIR") as told:
+    with pytest.warns(
+        UserWarning, match="and is compiled anew; the variable NUMBA_CACHE_DIR"
+    ) as told:
         assert _jit.njit(double, cache=True)(3) == 6
     assert len(told) == 1
     whole = _jit.njit(double, cache=True)
@@ -110,6 +114,7 @@ def test_nothing_in_the_package_is_compiled_past_it():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.ImportFrom)
         and (node.module or "").split(".")[0] == "numba"
-        and {alias.name for alias in node.names} & {"njit", "jit", "vectorize", "guvectorize", "cfunc"}
+        and {alias.name for alias in node.names}
+        & {"njit", "jit", "vectorize", "guvectorize", "cfunc"}
     ]
     assert direct == []

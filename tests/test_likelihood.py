@@ -23,7 +23,9 @@ class Formula:
 def normal(theta):
     """Independent observations of mean and variance theta."""
     mean, variance = theta
-    return Formula(lambda z: -0.5 * np.sum((z - mean) ** 2 / variance + np.log(2 * np.pi * variance)))
+    return Formula(
+        lambda z: -0.5 * np.sum((z - mean) ** 2 / variance + np.log(2 * np.pi * variance))
+    )
 
 
 def parabola(theta):
@@ -32,7 +34,9 @@ def parabola(theta):
 
 def linear(f, q):
     one = [[1.0]]
-    return hf.models.LinearGaussian([[f]], one, [[q]], one, initial_mean=[0.0], initial_covariance=one)
+    return hf.models.LinearGaussian(
+        [[f]], one, [[q]], one, initial_mean=[0.0], initial_covariance=one
+    )
 
 
 def exact(f, q, z):
@@ -57,7 +61,9 @@ def silent():
 @pytest.mark.usefixtures("silent")
 def test_mean_and_variance_of_independent_observations_have_their_known_errors():
     z = np.random.default_rng(1).normal(2.0, 1.5, 400)
-    found = hf.maximise_likelihood(normal, z, [0.0, 1.0], [(-10, 10), (0.1, 10)], ["mean", "variance"])
+    found = hf.maximise_likelihood(
+        normal, z, [0.0, 1.0], [(-10, 10), (0.1, 10)], ["mean", "variance"]
+    )
     mean, variance = z.mean(), z.var()
     errors = np.array([np.sqrt(variance / 400), variance * np.sqrt(2 / 400)])
     assert (found.theta - [mean, variance]) / errors == pytest.approx([0, 0], abs=0.01)
@@ -137,7 +143,9 @@ def test_standard_errors_are_given_only_where_they_are_about_right():
 
 @pytest.mark.usefixtures("silent")
 def test_quantiles_give_a_smooth_likelihood_near_the_exact_one():
-    z = hf.simulate(hf.models.StochasticVolatility(rho=0.8, sigma=0.5), 30, np.random.default_rng(3))[1]
+    z = hf.simulate(
+        hf.models.StochasticVolatility(rho=0.8, sigma=0.5), 30, np.random.default_rng(3)
+    )[1]
 
     def model(theta):
         return hf.models.StochasticVolatility(mu=theta[0], rho=0.8, sigma=0.5)
@@ -146,7 +154,9 @@ def test_quantiles_give_a_smooth_likelihood_near_the_exact_one():
         return hf.ParticleFilter(model(theta), 50, hf.HerdedProposal(hf.QuantileSampling()))
 
     found = hf.maximise_likelihood(build, z, [0.0], [(-5.0, 3.0)])
-    true = hf.maximise_likelihood(lambda theta: hf.GridFilter(model(theta), -14, 12, 261), z, [0.0], [(-5, 3)])
+    true = hf.maximise_likelihood(
+        lambda theta: hf.GridFilter(model(theta), -14, 12, 261), z, [0.0], [(-5, 3)]
+    )
     assert found.smooth
     assert found.roughness[0] < 1e-3
     assert abs(found.theta - true.theta) < 0.05 * true.standard_errors
@@ -199,12 +209,16 @@ def test_options_are_passed_to_run():
         return Formula(lambda z, **options: asked.append(options) or -0.5 * theta[0] ** 2)
 
     hf.maximise_likelihood(build, [1.0], [0.1], [(-1, 1)], dt=0.5, controls=[2.0])
-    assert {tuple(options.items()) for options in ({"dt": o["dt"]} for o in asked)} == {(("dt", 0.5),)}
+    assert {tuple(options.items()) for options in ({"dt": o["dt"]} for o in asked)} == {
+        (("dt", 0.5),)
+    }
     assert all(options["controls"] == [2.0] for options in asked)
 
 
 def test_a_search_that_is_cut_short_says_so():
-    found = hf.maximise_likelihood(normal, np.arange(9.0), [0, 1], [(-90, 90), (0.1, 90)], max_evaluations=6)
+    found = hf.maximise_likelihood(
+        normal, np.arange(9.0), [0, 1], [(-90, 90), (0.1, 90)], max_evaluations=6
+    )
     assert "stopped after 6 evaluations" in found.message
 
 
@@ -212,8 +226,14 @@ def test_a_search_that_is_cut_short_says_so():
     ("changed", "message"),
     [
         ({"build": 3}, "build: expected a function from parameters to a filter, got 3"),
-        ({"theta0": [2.0]}, r"theta0: expected parameters within the bounds \[\[0.0, 1.0\]\], got \[2.0\]"),
-        ({"bounds": [(1.0, 0.0)]}, r"bounds: expected each lower bound below its upper one, got \[\(1.0, 0.0\)\]"),
+        (
+            {"theta0": [2.0]},
+            r"theta0: expected parameters within the bounds \[\[0.0, 1.0\]\], got \[2.0\]",
+        ),
+        (
+            {"bounds": [(1.0, 0.0)]},
+            r"bounds: expected each lower bound below its upper one, got \[\(1.0, 0.0\)\]",
+        ),
         ({"bounds": (0.0, 1.0)}, r"bounds: expected shape \(1, 2\), got"),
         (
             {"build": lambda theta: Formula(lambda z: np.nan)},
@@ -229,13 +249,18 @@ def test_bad_input_is_named(changed, message):
 
 def test_one_filter_for_all_parameters_is_refused():
     pf = hf.ParticleFilter(linear(0.5, 1.0), 10, rng=0)
-    with pytest.raises(ValueError, match="build: expected a new filter every time, got the same ParticleFilter"):
+    with pytest.raises(
+        ValueError, match="build: expected a new filter every time, got the same ParticleFilter"
+    ):
         hf.maximise_likelihood(lambda theta: pf, [1.0], [0.5], [(0, 1)])
 
 
 def test_errors_tell_the_parameters():
     with pytest.raises(ValueError, match="sigma") as caught:
         hf.maximise_likelihood(
-            lambda theta: hf.ParticleFilter(hf.models.StochasticVolatility(sigma=theta[0])), [1.0], [-1.0], [(-2, 2)]
+            lambda theta: hf.ParticleFilter(hf.models.StochasticVolatility(sigma=theta[0])),
+            [1.0],
+            [-1.0],
+            [(-2, 2)],
         )
     assert caught.value.__notes__ == ["at theta = [-1.0]"]

@@ -15,7 +15,12 @@ DOCS = Path(__file__).parent.parent / "docs"
 pytestmark = pytest.mark.slow
 SIZES = {
     "desktop": {"viewport": {"width": 1280, "height": 900}},
-    "phone": {"viewport": {"width": 360, "height": 740}, "device_scale_factor": 2, "is_mobile": True, "has_touch": True},
+    "phone": {
+        "viewport": {"width": 360, "height": 740},
+        "device_scale_factor": 2,
+        "is_mobile": True,
+        "has_touch": True,
+    },
 }
 
 
@@ -63,7 +68,9 @@ def test_the_points_are_what_the_samplers_return(make_live, table, limits):
                 tabulated = [sets[i]["distances"][make_live.COUNTS.index(n)] for n in (20, 200)]
                 np.testing.assert_allclose(distances, tabulated, rtol=0.5)
             automatic = hf.energy_distance(herded().sample(mixture, 25), mixture)
-            assert sets[0]["distances"][make_live.COUNTS.index(25)] == pytest.approx(automatic, rel=0.1)
+            assert sets[0]["distances"][make_live.COUNTS.index(25)] == pytest.approx(
+                automatic, rel=0.1
+            )
     assert np.mean(near) >= 0.9
 
 
@@ -79,13 +86,19 @@ def test_what_the_page_says_of_the_table_is_so(make_live, table):
             assert (own[0, n >= 20] < 1 / 6).all(), "less than a sixth from 20 points on"
             assert own[0, -1] < own[0, n == 20], "the gap grows"
             assert (own[0, n <= 2].round(1) >= 0.3).all()
-            assert (own[0, n <= 2].round(1) <= 0.5).all(), "a factor of two to three with one or two points"
-    spread = np.concatenate([np.ptp(np.log(ratios[name, "random"]), axis=0) for name in table["mixtures"]])
+            assert (own[0, n <= 2].round(1) <= 0.5).all(), (
+                "a factor of two to three with one or two points"
+            )
+    spread = np.concatenate(
+        [np.ptp(np.log(ratios[name, "random"]), axis=0) for name in table["mixtures"]]
+    )
     assert np.mean(spread > np.log(2)) > 0.5, "the worst has over twice the distance of the best"
     for sampler in herded:
         assert ratios["five components", sampler][1, n == 50] > 9, "ten times that of draws"
         assert ratios["far modes", sampler][-1, n == 50] > 1
-        assert (ratios["wide and narrow", sampler][1:] > 0.1).all(), "no single width gets below a tenth"
+        assert (ratios["wide and narrow", sampler][1:] > 0.1).all(), (
+            "no single width gets below a tenth"
+        )
         assert (ratios["wide and narrow", sampler][0, n >= 100] < 0.1).all()
 
 
@@ -144,12 +157,18 @@ def test_sliders_and_choices_change_the_points_and_the_numbers(opened, table):
     page, heard, _ = opened
     assert state(page) == tabulated(table, "five components", "kernel herding", 0, 50)
     page.locator("#herding-size").fill("10")
-    assert state(page) == tabulated(table, "five components", "kernel herding", 0, table["counts"][10])
+    assert state(page) == tabulated(
+        table, "five components", "kernel herding", 0, table["counts"][10]
+    )
     page.locator("#herding-width").fill("2")
-    assert state(page) == tabulated(table, "five components", "kernel herding", 2, table["counts"][10])
+    assert state(page) == tabulated(
+        table, "five components", "kernel herding", 2, table["counts"][10]
+    )
     page.select_option("#herding-mixture", "wide and narrow")
     page.check("input[value='herded Gibbs']")
-    assert state(page) == tabulated(table, "wide and narrow", "herded Gibbs", 2, table["counts"][10])
+    assert state(page) == tabulated(
+        table, "wide and narrow", "herded Gibbs", 2, table["counts"][10]
+    )
     page.check("input[value='random']")
     assert page.locator("#herding-width").is_disabled()
     page.click("text=Draw again")
@@ -170,7 +189,9 @@ def test_the_keyboard_does_all_that_the_mouse_does(opened, table):
     assert state(page)[0] == 200
     page.focus("#herding-width")
     page.keyboard.press("End")
-    assert state(page) == tabulated(table, "five components", "kernel herding", len(table["widths"]), 200)
+    assert state(page) == tabulated(
+        table, "five components", "kernel herding", len(table["widths"]), 200
+    )
     page.focus("input[value='kernel herding']")
     page.keyboard.press("ArrowDown")
     assert page.is_checked("input[value='herded Gibbs']")

@@ -41,7 +41,9 @@ def test_resampling_is_told_to_those_who_ask(caplog):
     pf = unlikely()
     pf.update(pf.particles[0, 0])
     pf.predict()
-    assert [one.getMessage() for one in caplog.records] == ["step 1: resampled, effective sample size 1.0"]
+    assert [one.getMessage() for one in caplog.records] == [
+        "step 1: resampled, effective sample size 1.0"
+    ]
 
 
 def test_failed_run_is_a_warning(caplog):
@@ -54,7 +56,9 @@ def test_failed_run_is_a_warning(caplog):
 
     table = hf.compare("linear_gaussian", filters={"mine": lost}, particles=[10], runs=2)
     assert len(table) == 2
-    told = [one.getMessage().split(" (")[0] for one in caplog.records if one.levelno == logging.WARNING]
+    told = [
+        one.getMessage().split(" (")[0] for one in caplog.records if one.levelno == logging.WARNING
+    ]
     assert told == [f"mine, n = 10, run {run} failed: ValueError: it is lost" for run in range(2)]
 
 

@@ -32,7 +32,9 @@ def random_mixture(rng, components, d, shared=False):
 @st.composite
 def mixtures(draw, min_dim=1, max_dim=4, max_components=5):
     d, components = draw(st.integers(min_dim, max_dim)), draw(st.integers(1, max_components))
-    return random_mixture(np.random.default_rng(draw(SEEDS)), components, d, shared=draw(st.booleans()))
+    return random_mixture(
+        np.random.default_rng(draw(SEEDS)), components, d, shared=draw(st.booleans())
+    )
 
 
 def reference_log_density(mixture, x):
@@ -57,7 +59,9 @@ def assert_same(a, b):
 @given(mixtures(), SEEDS)
 def test_log_density_is_the_log_of_the_weighted_sum(mixture, seed):
     x = 6 * np.random.default_rng(seed).standard_normal((7, mixture.dim))
-    np.testing.assert_allclose(mixture.log_density(x), reference_log_density(mixture, x), rtol=1e-10)
+    np.testing.assert_allclose(
+        mixture.log_density(x), reference_log_density(mixture, x), rtol=1e-10
+    )
 
 
 @pytest.mark.parametrize("distance", [1e2, 1e100])
@@ -117,7 +121,10 @@ def test_joint_is_marginal_times_conditional(mixture, seed):
     x = 4 * rng.standard_normal(mixture.dim)
     left = mixture.log_density(x[None])[0]
     conditional = mixture.conditional(given_dims, x[given_dims])
-    right = mixture.marginal(given_dims).log_density(x[None, given_dims])[0] + conditional.log_density(x[None, rest])[0]
+    right = (
+        mixture.marginal(given_dims).log_density(x[None, given_dims])[0]
+        + conditional.log_density(x[None, rest])[0]
+    )
     assert left == pytest.approx(right, rel=1e-9, abs=1e-9)
 
 
@@ -152,21 +159,32 @@ def test_convolution_adds_covariance_and_keeps_the_mean(mixture, seed):
 def test_order_and_weightless_components_do_not_matter(mixture, seed):
     rng = np.random.default_rng(seed)
     d, extra = mixture.dim, random_covariance(rng, mixture.dim)
-    padded = GaussianMixture([*mixture.weights, 0.0], [*mixture.means, 9 * np.ones(d)], [*mixture.covariances, extra])
+    padded = GaussianMixture(
+        [*mixture.weights, 0.0], [*mixture.means, 9 * np.ones(d)], [*mixture.covariances, extra]
+    )
     order = rng.permutation(len(padded))
     other = GaussianMixture(padded.weights[order], padded.means[order], padded.covariances[order])
     x = 4 * rng.standard_normal((5, d))
     np.testing.assert_allclose(other.mean, mixture.mean, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(other.covariance, mixture.covariance, rtol=1e-10, atol=1e-12)
-    for change in (lambda m: m, lambda m: m.marginal(1), lambda m: m.conditional(0, 0.3), lambda m: m.convolve(extra)):
+    for change in (
+        lambda m: m,
+        lambda m: m.marginal(1),
+        lambda m: m.conditional(0, 0.3),
+        lambda m: m.convolve(extra),
+    ):
         a, b = change(other), change(mixture)
-        np.testing.assert_allclose(a.log_density(x[:, : a.dim]), b.log_density(x[:, : a.dim]), rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(
+            a.log_density(x[:, : a.dim]), b.log_density(x[:, : a.dim]), rtol=1e-9, atol=1e-9
+        )
 
 
 # Degenerate covariances
 
 
-SINGULAR = GaussianMixture([0.5, 0.5], [[0.0, 0.0], [1.0, 0.0]], [[[1.0, 1.0], [1.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]]])
+SINGULAR = GaussianMixture(
+    [0.5, 0.5], [[0.0, 0.0], [1.0, 0.0]], [[[1.0, 1.0], [1.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]]]
+)
 
 
 def test_singular_components_are_sampled_on_their_support():
@@ -181,7 +199,9 @@ def test_singular_components_are_sampled_on_their_support():
 def test_singular_components_have_moments_but_no_density():
     np.testing.assert_allclose(SINGULAR.mean, [0.5, 0.0])
     np.testing.assert_allclose(SINGULAR.covariance, [[0.75, 0.5], [0.5, 0.5]])
-    with pytest.raises(ValueError, match="covariances: expected positive definite ones for a density"):
+    with pytest.raises(
+        ValueError, match="covariances: expected positive definite ones for a density"
+    ):
         SINGULAR.log_density([[0.0, 0.0]])
     assert np.isfinite(SINGULAR.convolve(0.1 * np.eye(2)).log_density([[0.0, 0.0]])).all()
 
@@ -192,7 +212,9 @@ def test_factor_squares_to_the_covariance(seed, d, rank):
     root = np.random.default_rng(seed).standard_normal((d, min(rank, d)))
     covariance = root @ root.T
     factor = covariance_factor(covariance)
-    np.testing.assert_allclose(factor @ factor.T, covariance, atol=1e-12 * max(np.trace(covariance), 1))
+    np.testing.assert_allclose(
+        factor @ factor.T, covariance, atol=1e-12 * max(np.trace(covariance), 1)
+    )
 
 
 # Ownership
@@ -236,7 +258,11 @@ test_bad_mixtures_are_named = refuses(
 
 def test_diagonal_and_spherical_covariances_are_known_by_their_shape():
     rng = np.random.default_rng(3)
-    weights, means, variances = rng.dirichlet(np.ones(3)), rng.normal(size=(3, 2)), rng.uniform(1, 2, (3, 2))
+    weights, means, variances = (
+        rng.dirichlet(np.ones(3)),
+        rng.normal(size=(3, 2)),
+        rng.uniform(1, 2, (3, 2)),
+    )
     full = GaussianMixture(weights, means, [np.diag(row) for row in variances])
     assert_same(GaussianMixture(weights, means, variances), full)
     full = GaussianMixture(weights, means, [v * np.eye(2) for v in variances[:, 0]])
@@ -258,17 +284,23 @@ def test_mixtures_of_scikit_learn_keep_their_density(kind):
     """Two components in two dimensions, where the shape alone could not tell diagonal ones."""
     mixture = pytest.importorskip("sklearn.mixture", reason="scikit-learn is optional")
     x = np.random.default_rng(4).normal(size=(80, 2)) @ [[2.0, 0.3], [0.0, 0.5]]
-    theirs = mixture.GaussianMixture(2, covariance_type=kind, init_params="random", random_state=0).fit(x)
+    theirs = mixture.GaussianMixture(
+        2, covariance_type=kind, init_params="random", random_state=0
+    ).fit(x)
     ours = GaussianMixture.from_sklearn(theirs)
     np.testing.assert_allclose(ours.log_density(x), theirs.score_samples(x), rtol=1e-10)
     assert ours.shared == (kind == "tied")
-    bayesian = mixture.BayesianGaussianMixture(n_components=2, covariance_type=kind, max_iter=1000).fit(x)
+    bayesian = mixture.BayesianGaussianMixture(
+        n_components=2, covariance_type=kind, max_iter=1000
+    ).fit(x)
     found = GaussianMixture.from_sklearn(bayesian)
     np.testing.assert_allclose(found.weights, bayesian.weights_)
     precisions = bayesian.precisions_
     if kind in ("diag", "spherical"):
         precisions = [p * np.eye(2) for p in precisions]
-    np.testing.assert_allclose(found.covariances @ precisions, np.tile(np.eye(2), (2, 1, 1)), atol=1e-10)
+    np.testing.assert_allclose(
+        found.covariances @ precisions, np.tile(np.eye(2), (2, 1, 1)), atol=1e-10
+    )
 
 
 def test_what_is_no_fitted_mixture_of_scikit_learn_is_named():
@@ -279,7 +311,10 @@ def test_what_is_no_fitted_mixture_of_scikit_learn_is_named():
             return "Mixture(n_components=2)"
 
     for gmm in (Unfitted(), Unfitted):
-        with pytest.raises(TypeError, match=r"^gmm: expected a fitted .* of scikit-learn, got .*(Mixture\(|Unfitted)"):
+        with pytest.raises(
+            TypeError,
+            match=r"^gmm: expected a fitted .* of scikit-learn, got .*(Mixture\(|Unfitted)",
+        ):
             GaussianMixture.from_sklearn(gmm)
     with pytest.raises(TypeError, match=r"^kde: expected a scipy.stats.gaussian_kde, got Mixture"):
         GaussianMixture.from_kde(Unfitted())
@@ -290,7 +325,9 @@ def test_kernel_density_of_scipy_keeps_its_density(d, bw):
     rng = np.random.default_rng(d)
     kde = gaussian_kde(rng.normal(size=(d, 40)), bw, weights=rng.dirichlet(np.ones(40)))
     x = rng.normal(size=(9, d))
-    np.testing.assert_allclose(GaussianMixture.from_kde(kde).log_density(x), kde.logpdf(x.T), rtol=1e-10)
+    np.testing.assert_allclose(
+        GaussianMixture.from_kde(kde).log_density(x), kde.logpdf(x.T), rtol=1e-10
+    )
 
 
 MIXTURE = GaussianMixture([0.5, 0.5], [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]], np.eye(3))
@@ -326,7 +363,9 @@ def test_rounding_is_not_asymmetry_or_indefiniteness():
 
 def test_log_sums_keep_what_weighs_and_what_is_no_number():
     terms = np.array([[700.0, -800.0], [0.0, -50.0], [-np.inf, -np.inf], [np.nan, 0.0]])
-    np.testing.assert_allclose(log_sums(terms, np.array([0.0, 1.0])), [-800.0, -50.0, -np.inf, np.nan])
+    np.testing.assert_allclose(
+        log_sums(terms, np.array([0.0, 1.0])), [-800.0, -50.0, -np.inf, np.nan]
+    )
     expected = [700 + np.log(1e-300), np.log(np.exp(-50.0) + 1e-300), -np.inf, np.nan]
     np.testing.assert_allclose(log_sums(terms, np.array([1e-300, 1.0])), expected)
 
@@ -360,13 +399,17 @@ def test_floor_lifts_the_correlations_and_nothing_else(seed, d, rank):
 
 
 def test_floor_leaves_sound_covariances_alone():
-    np.testing.assert_array_equal(regularised(np.array([[0.7, 0.3], [0.3, 0.5]])), np.array([[0.7, 0.3], [0.3, 0.5]]))
+    np.testing.assert_array_equal(
+        regularised(np.array([[0.7, 0.3], [0.3, 0.5]])), np.array([[0.7, 0.3], [0.3, 0.5]])
+    )
     skewed = np.diag([1e-12, 1.0, 1e12])  # units apart, not deficient
     np.testing.assert_array_equal(regularised(skewed), skewed)
 
 
 @pytest.mark.parametrize("variance", [1e-300, 9e-281])
 def test_a_variance_too_small_for_its_digits_is_named(variance):
-    with pytest.raises(ValueError, match=r"covariances: expected variances of 0 or at least 1e-280, got \d"):
+    with pytest.raises(
+        ValueError, match=r"covariances: expected variances of 0 or at least 1e-280, got \d"
+    ):
         GaussianMixture([1.0], [[0.0, 0.0]], np.diag([1.0, variance]))
     assert GaussianMixture([1.0], [[0.0]], [[0.0]]).covariance == 0.0

@@ -26,14 +26,23 @@ def page_need():
 
 
 def linear(noise):
-    return hf.models.LinearGaussian([[1, 1], [0, 1]], [[1, 0]], noise * np.eye(2), [[1]], [0, 0], np.eye(2))
+    return hf.models.LinearGaussian(
+        [[1, 1], [0, 1]], [[1, 0]], noise * np.eye(2), [[1]], [0, 0], np.eye(2)
+    )
 
 
 ungm, walk, stroll, z = hf.models.UNGM(), linear(1.0), linear(0.1), np.array([[1.0], [2.0], [2.5]])
 mixture = hf.GaussianMixture([0.4, 0.6], [[0, 0], [3, 1]], np.eye(2))
 clutter = hf.models.WithClutter(walk, 0.9, 0.01)
 compass = hf.models.from_functions(
-    lambda x: x, lambda x: x, [[0.01]], [[0.01]], [3.1], [[0.01]], circular=[0], observation_circular=[0]
+    lambda x: x,
+    lambda x: x,
+    [[0.01]],
+    [[0.01]],
+    [3.1],
+    [[0.01]],
+    circular=[0],
+    observation_circular=[0],
 )
 kalman = hf.ExtendedKalmanFilter(walk)
 sample = np.random.default_rng(0).normal(size=(30, 2))
@@ -60,7 +69,9 @@ def same(name):
 def unbiased(proposal):
     """Mean of the estimated over the exact likelihood."""
     exact = hf.ExtendedKalmanFilter(walk).run(z).log_likelihood
-    runs = [hf.ParticleFilter(walk, 50, proposal, rng=seed).run(z).log_likelihood for seed in range(40)]
+    runs = [
+        hf.ParticleFilter(walk, 50, proposal, rng=seed).run(z).log_likelihood for seed in range(40)
+    ]
     return np.exp(np.array(runs) - exact).mean()
 
 
@@ -72,7 +83,9 @@ def stepped(pf):
 
 def tracked():
     birth = hf.tracking.Birth(0.5, hf.GaussianMixture([1.0], [[1, 0]], np.eye(2)))
-    return hf.tracking.LMBTracker(clutter, [birth]).run([np.array(scan).reshape(-1, 1) for scan in SCANS])
+    return hf.tracking.LMBTracker(clutter, [birth]).run(
+        [np.array(scan).reshape(-1, 1) for scan in SCANS]
+    )
 
 
 def points(sampler, target):
@@ -95,14 +108,24 @@ def names():
 
 
 def test_what_we_claim_runs(page_need, tmp_path):
-    claims = {row["feature"]: row["herdfilter"][1] for row in page_need.rows() if row["herdfilter"][0] != "no"}
+    claims = {
+        row["feature"]: row["herdfilter"][1]
+        for row in page_need.rows()
+        if row["herdfilter"][0] != "no"
+    }
     scope = names() | {"tmp_path": tmp_path}
     assert [feature for feature, claim in claims.items() if not eval(claim, scope)] == []
 
 
 def test_what_we_do_not_claim_is_not_there(page_need):
-    source = "\n".join(path.read_text(encoding="utf-8").lower() for path in Path(hf.__file__).parent.rglob("*.py"))
-    missing = {row["feature"]: row["herdfilter"][1] for row in page_need.rows() if row["herdfilter"][0] == "no"}
+    source = "\n".join(
+        path.read_text(encoding="utf-8").lower() for path in Path(hf.__file__).parent.rglob("*.py")
+    )
+    missing = {
+        row["feature"]: row["herdfilter"][1]
+        for row in page_need.rows()
+        if row["herdfilter"][0] == "no"
+    }
     assert len(missing) > 5
     assert [feature for feature, words in missing.items() if re.search(words, source)] == []
 
@@ -110,7 +133,9 @@ def test_what_we_do_not_claim_is_not_there(page_need):
 def test_every_cell_has_a_value_and_a_ground(page_need):
     for subject in page_need.SUBJECTS:
         for row in page_need.FEATURES[subject]:
-            assert list(row) == ["feature", "herdfilter", *page_need.columns(subject)], row["feature"]
+            assert list(row) == ["feature", "herdfilter", *page_need.columns(subject)], row[
+                "feature"
+            ]
             for name in page_need.columns(subject):
                 value, ground = row[name]
                 assert value in {"yes", "partly", "no"}

@@ -17,7 +17,9 @@ def test_moments_are_those_of_repeated_points():
 def test_weights_are_equal_unless_given_and_always_sum_to_one():
     np.testing.assert_array_equal(Points(np.zeros((4, 1))).weights, np.full(4, 0.25))
     for unit in (1.0, 2.5e307, 5e-324):
-        np.testing.assert_array_equal(Points(np.zeros((3, 1)), [2 * unit, 0, 6 * unit]).weights, [0.25, 0, 0.75])
+        np.testing.assert_array_equal(
+            Points(np.zeros((3, 1)), [2 * unit, 0, 6 * unit]).weights, [0.25, 0, 0.75]
+        )
 
 
 def test_the_callers_arrays_stay_the_callers():

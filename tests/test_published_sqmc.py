@@ -21,8 +21,12 @@ def test_volatilities_are_those_of_the_library(sqmc):
     rng, ssm = np.random.default_rng(0), sqmc.volatilities(2)
     x, z, step = rng.normal(-9, 1, (5, 2)), rng.normal(0, 0.01, 2), 1
     theirs = ssm.PX(step, x)
-    np.testing.assert_allclose(ssm.model.log_likelihood(z, x, step), ssm.PY(step, None, x).logpdf(z), rtol=1e-10)
-    np.testing.assert_allclose(ssm.model.transition_mean(x, 1.0, None, step), theirs.loc, rtol=1e-12)
+    np.testing.assert_allclose(
+        ssm.model.log_likelihood(z, x, step), ssm.PY(step, None, x).logpdf(z), rtol=1e-10
+    )
+    np.testing.assert_allclose(
+        ssm.model.transition_mean(x, 1.0, None, step), theirs.loc, rtol=1e-12
+    )
     np.testing.assert_allclose(ssm.model.transition_covariance(1.0, step), theirs.cov)
     np.testing.assert_allclose(ssm.model.initial.covariance, ssm.PX0().cov)
 
@@ -31,5 +35,8 @@ def test_gains_are_set_beside_those_of_the_library(sqmc):
     table = list(sqmc.gains("toy model", sqmc.Toy(), sqmc.toy_reference, [32], [0, 1], steps=5))
     assert len(table) == 2 * len(sqmc.GAINS)
     beside = [row for row in table if row["verdict"] != "ours alone"]
-    assert [row["quantity"] for row in beside] == ["gain of sqmc in the log-likelihood", "gain of sqmc in the means"]
+    assert [row["quantity"] for row in beside] == [
+        "gain of sqmc in the log-likelihood",
+        "gain of sqmc in the means",
+    ]
     assert all(row["theirs"] > 0 and row["low"] <= row["ours"] <= row["high"] for row in beside)

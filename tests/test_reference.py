@@ -28,7 +28,12 @@ def reference(tables):
 
 
 def listed(reference):
-    return [full for parts in reference.contents().values() for names in parts.values() for full in names]
+    return [
+        full
+        for parts in reference.contents().values()
+        for names in parts.values()
+        for full in names
+    ]
 
 
 def test_every_public_name_stands_in_the_reference_once(reference, tables):
@@ -39,12 +44,16 @@ def test_every_public_name_stands_in_the_reference_once(reference, tables):
         holder = importlib.import_module(module)
         for name in holder.__all__:
             thing = getattr(holder, name)
-            assert isinstance(thing, ModuleType) or id(thing) in shown or f"{module}.{name}" in found
+            assert (
+                isinstance(thing, ModuleType) or id(thing) in shown or f"{module}.{name}" in found
+            )
 
 
 def test_nothing_private_is_shown(reference):
     assert [name for name in listed(reference) if re.search(r"(^|\.)_", name)] == []
-    assert [name for name in reference.members(herdfilter.GaussianMixture) if name.startswith("_")] == []
+    assert [
+        name for name in reference.members(herdfilter.GaussianMixture) if name.startswith("_")
+    ] == []
 
 
 def test_methods_are_shown_once_where_they_are_told(reference):
@@ -57,11 +66,15 @@ def test_methods_are_shown_once_where_they_are_told(reference):
 
 
 def test_every_page_is_in_the_overview(reference):
-    assert {path.name for path in reference.pages()} == {path.name for path in (DOCS / "reference").glob("*.md")}
+    assert {path.name for path in reference.pages()} == {
+        path.name for path in (DOCS / "reference").glob("*.md")
+    }
     text = reference.overview(reference.overview_text())
     for full in listed(reference):
         assert text.count(f"   * - :py:obj:`{full.removeprefix('herdfilter.')} <{full}>`") == 1
-    assert "autoclass:: KernelHerding\n" in reference.page("samplers", "<!-- names: herdfilter.samplers -->")
+    assert "autoclass:: KernelHerding\n" in reference.page(
+        "samplers", "<!-- names: herdfilter.samplers -->"
+    )
 
 
 def test_name_without_a_page_and_page_without_names_are_errors(reference, monkeypatch):
@@ -71,7 +84,9 @@ def test_name_without_a_page_and_page_without_names_are_errors(reference, monkey
     contents = reference.contents.__wrapped__  # not those at hand
     Newcomer.__module__ = "herdfilter.newly"
     monkeypatch.setattr(reference, "public_names", lambda: {"herdfilter.newly.Newcomer": Newcomer})
-    with pytest.raises(ValueError, match=r"herdfilter\.newly\.Newcomer .* is on no page of docs/reference"):
+    with pytest.raises(
+        ValueError, match=r"herdfilter\.newly\.Newcomer .* is on no page of docs/reference"
+    ):
         contents()
     monkeypatch.setattr(reference, "public_names", dict)
     with pytest.raises(ValueError, match=r"without public names: .*herdfilter\.samplers"):

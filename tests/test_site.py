@@ -40,8 +40,12 @@ def test_a_page_that_loads_from_another_host_is_named(check_site, tmp_path, kind
 
 
 def test_a_style_sheet_that_loads_from_another_host_is_named(check_site, tmp_path):
-    (tmp_path / "a.css").write_text('@import "https://cdn.example/a.css"; body { background: url(//cdn.example/x.png) }')
-    (tmp_path / "b.css").write_text("body { background: url(x.png); mask: url('data:image/svg+xml;x') }")
+    (tmp_path / "a.css").write_text(
+        '@import "https://cdn.example/a.css"; body { background: url(//cdn.example/x.png) }'
+    )
+    (tmp_path / "b.css").write_text(
+        "body { background: url(x.png); mask: url('data:image/svg+xml;x') }"
+    )
     assert [line.split(":")[0] for line in check_site.other_hosts(tmp_path)] == ["a.css", "a.css"]
 
 
@@ -50,8 +54,12 @@ def table(watched, tmp_path):
     text = ROWS.replace("<", "&lt;")
     page = f"<!DOCTYPE html><title>t</title><script src='sortable.js'></script><pre class='data-table'>{text}</pre>"
     (tmp_path / "page.html").write_text(page)
-    (tmp_path / "sortable.js").write_text((DOCS / "_static" / "sortable.js").read_text(encoding="utf-8"))
-    with watched({"viewport": {"width": 800, "height": 600}}, (tmp_path / "page.html").as_uri()) as (page, heard, _):
+    (tmp_path / "sortable.js").write_text(
+        (DOCS / "_static" / "sortable.js").read_text(encoding="utf-8")
+    )
+    with watched(
+        {"viewport": {"width": 800, "height": 600}}, (tmp_path / "page.html").as_uri()
+    ) as (page, heard, _):
         yield page
         assert heard == []
 
@@ -74,13 +82,23 @@ def test_headings_are_buttons_that_sort_by_click_and_by_key(table):
     table.add_style_tag(path=DOCS / "_static" / "page.css")
     seen = [json.loads(table.evaluate(arrow)).strip()]
     button.click()
-    assert (heading.get_attribute("aria-sort"), names(table)) == ("ascending", ["two", "ten", "nine"])
+    assert (heading.get_attribute("aria-sort"), names(table)) == (
+        "ascending",
+        ["two", "ten", "nine"],
+    )
     seen.append(json.loads(table.evaluate(arrow)).strip())
     button.press("Enter")
-    assert (heading.get_attribute("aria-sort"), names(table)) == ("descending", ["ten", "two", "nine"])
+    assert (heading.get_attribute("aria-sort"), names(table)) == (
+        "descending",
+        ["ten", "two", "nine"],
+    )
     seen.append(json.loads(table.evaluate(arrow)).strip())
     assert seen == ["\u2195", "\u2191", "\u2193"]
     button.press("ArrowLeft")
     table.keyboard.press("Space")
-    assert [one.get_attribute("aria-sort") for one in table.locator("th").all()] == ["ascending", "none", "none"]
+    assert [one.get_attribute("aria-sort") for one in table.locator("th").all()] == [
+        "ascending",
+        "none",
+        "none",
+    ]
     assert names(table) == ["nine", "ten", "two"]

@@ -41,10 +41,19 @@ def herding(change):
 
 def shifted(shift):
     """A herded sampler whose points are moved, in standard deviations of the mixture along each dimension."""
-    return herding(lambda p, mixture, n, rng: moved(p, p.x + np.sqrt(np.diag(mixture.covariance)) * shift(mixture, n, rng)))
+    return herding(
+        lambda p, mixture, n, rng: moved(
+            p, p.x + np.sqrt(np.diag(mixture.covariance)) * shift(mixture, n, rng)
+        )
+    )
 
 
-def changed(weights=lambda m: m.weights, means=lambda m: m.means, covariances=lambda m: m.covariances, draw=None):
+def changed(
+    weights=lambda m: m.weights,
+    means=lambda m: m.means,
+    covariances=lambda m: m.covariances,
+    draw=None,
+):
     """A sampler of another mixture, by herding or by what it is given."""
 
     def sample(mixture, n, take):
@@ -76,7 +85,12 @@ class Keeping:
         self.cache = {}
 
     def sample(self, mixture, n, rng=None):
-        key = (mixture.means.tobytes(), mixture.distinct_covariances.tobytes(), len(mixture), repr(n))
+        key = (
+            mixture.means.tobytes(),
+            mixture.distinct_covariances.tobytes(),
+            len(mixture),
+            repr(n),
+        )
         if key not in self.cache:
             self.cache[key] = herd(mixture, n)
         return self.cache[key]
@@ -99,7 +113,11 @@ def using_random_numbers(mixture, n, rng):
 
 def on_a_grid_about_the_mean(mixture, n, rng):
     points, unit = herd(mixture, n), 1e-3 * np.sqrt(np.trace(mixture.covariance))
-    return moved(points, mixture.mean + unit * np.round((points.x - mixture.mean) / unit)) if unit else points
+    return (
+        moved(points, mixture.mean + unit * np.round((points.x - mixture.mean) / unit))
+        if unit
+        else points
+    )
 
 
 def needing_a_density(mixture, n, rng):
@@ -120,33 +138,55 @@ BROKEN = {
     "form": [
         lambda mixture, n, rng: herd(mixture, n).x,
         lambda mixture, n, rng: herd(mixture, n + 1 if n > 1 else n),
-        herding(lambda p, mixture, n, rng: moved(p, np.where(np.arange(n)[:, None] == 7, np.inf, p.x))),
+        herding(
+            lambda p, mixture, n, rng: moved(p, np.where(np.arange(n)[:, None] == 7, np.inf, p.x))
+        ),
         herding(lambda p, mixture, n, rng: hf.Points.unchecked(p.x, np.ones(n))),
         of_negative_weights,
     ],
     "a single point": [lambda mixture, n, rng: herd(mixture, n) if n != 1 else {}["no such point"]],
     "seeds": [writing, Keeping().sample, using_random_numbers, Restless().sample],
-    "shared covariance": [herding(lambda p, mixture, n, rng: moved(p, p.x[::-1] if mixture.shared else p.x))],
-    "component of weight zero": [lambda m, n, rng: another(weights=lambda m: np.maximum(m.weights, 1.0 / n))(m, n, rng)],
-    "order of the components": [another(weights=lambda m: m.weights * (1 + 0.3 * (len(m) > 1) * (np.arange(len(m)) == 0)))],
+    "shared covariance": [
+        herding(lambda p, mixture, n, rng: moved(p, p.x[::-1] if mixture.shared else p.x))
+    ],
+    "component of weight zero": [
+        lambda m, n, rng: another(weights=lambda m: np.maximum(m.weights, 1.0 / n))(m, n, rng)
+    ],
+    "order of the components": [
+        another(weights=lambda m: m.weights * (1 + 0.3 * (len(m) > 1) * (np.arange(len(m)) == 0)))
+    ],
     "origin and unit": [rounding],
     "thin covariance": [needing_a_density],
     "singular covariances": [
         needing_a_density,
-        another(covariances=lambda m: m.covariances + 1e-2 * np.trace(m.covariance) / m.dim * np.eye(m.dim)),
+        another(
+            covariances=lambda m: (
+                m.covariances + 1e-2 * np.trace(m.covariance) / m.dim * np.eye(m.dim)
+            )
+        ),
     ],
     "a single place": [
-        herding(lambda p, mixture, n, rng: moved(p, p.x + (np.ptp(p.x) == 0) * np.linspace(-0.1, 0.1, n)[:, None]))
+        herding(
+            lambda p, mixture, n, rng: moved(
+                p, p.x + (np.ptp(p.x) == 0) * np.linspace(-0.1, 0.1, n)[:, None]
+            )
+        )
     ],
     "huge and tiny scales": [
-        herding(lambda p, mixture, n, rng: moved(p, p.x * (np.inf if mixture.covariance.max() > 1e15 else 1.0))),
+        herding(
+            lambda p, mixture, n, rng: moved(
+                p, p.x * (np.inf if mixture.covariance.max() > 1e15 else 1.0)
+            )
+        ),
         rounding,
     ],
     "far components": [ignoring_a_component],
     "energy distance": [halved],
     "moments": [
         shifted(lambda mixture, n, rng: np.linspace(0, 0.5 * (n > 1), n)[:, None]),
-        lambda m, n, rng: another(weights=lambda m: np.random.default_rng(0).multinomial(int(n), m.weights))(m, n, rng),
+        lambda m, n, rng: another(
+            weights=lambda m: np.random.default_rng(0).multinomial(int(n), m.weights)
+        )(m, n, rng),
     ],
 }
 OF_THE_PACKAGE = {"form", "seeds", "singular covariances", "moments"}
@@ -156,7 +196,9 @@ CASES = [(check, function) for check, functions in BROKEN.items() for function i
 @pytest.mark.parametrize(("check", "function"), CASES)
 def test_a_broken_sampler_fails(check, function):
     with pytest.raises(AssertionError, match=f"- {check}[:,]"):
-        (check_sampler if check in OF_THE_PACKAGE else check_everything)(Sampler(function), dims=(1, 2))
+        (check_sampler if check in OF_THE_PACKAGE else check_everything)(
+            Sampler(function), dims=(1, 2)
+        )
 
 
 # Samplers of another distribution
@@ -167,8 +209,12 @@ def reshaped(curve):
 
     def sample(mixture, n, take):
         points = take(mixture, n)
-        roots = np.linalg.cholesky(mixture.covariances + 1e-12 * np.trace(mixture.covariance) * np.eye(mixture.dim))
-        noise = np.linalg.solve(roots[:, None], (points.x - mixture.means[:, None])[..., None])[..., 0]
+        roots = np.linalg.cholesky(
+            mixture.covariances + 1e-12 * np.trace(mixture.covariance) * np.eye(mixture.dim)
+        )
+        noise = np.linalg.solve(roots[:, None], (points.x - mixture.means[:, None])[..., None])[
+            ..., 0
+        ]
         j = (noise**2).sum(axis=2).argmin(axis=0)
         x = mixture.means[j] + (roots[j] @ curve(noise[j, np.arange(n)])[..., None])[..., 0]
         return moved(points, x)
@@ -193,7 +239,8 @@ QUALITY = "- (moments|energy distance|far components)[:,]"
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"), [*((name, "herded") for name in WRONG), ("heavy tails", "random"), ("equal weights", "random")]
+    ("name", "kind"),
+    [*((name, "herded") for name in WRONG), ("heavy tails", "random"), ("equal weights", "random")],
 )
 def test_a_sampler_of_another_distribution_fails(name, kind):
     def sample(mixture, n, rng):
@@ -209,7 +256,8 @@ def test_what_is_right_passes():
 
 
 @pytest.mark.parametrize(
-    "function", [lambda mixture, n, rng: draw(mixture, n, 0), lambda mixture, n, rng: draw(mixture, n, None)]
+    "function",
+    [lambda mixture, n, rng: draw(mixture, n, 0), lambda mixture, n, rng: draw(mixture, n, None)],
 )
 def test_a_random_sampler_that_misuses_its_seed_fails(function):
     with pytest.raises(AssertionError, match="- seeds, d = 2"):
@@ -218,13 +266,21 @@ def test_a_random_sampler_that_misuses_its_seed_fails(function):
 
 def test_what_is_not_promised_is_not_checked():
     check_everything(Sampler(dependent_on_the_origin), affine=None, far_components=False, dims=(2,))
-    with pytest.raises(AssertionError, match=r"- origin and unit: d = 2, unit 1e-6: expected the same points"):
+    with pytest.raises(
+        AssertionError, match=r"- origin and unit: d = 2, unit 1e-6: expected the same points"
+    ):
         check_everything(Sampler(dependent_on_the_origin), dims=(2,))
     with pytest.raises(AssertionError, match="- any affine map"):
         check_everything(Sampler(on_a_grid_about_the_mean), affine="any", dims=(2,))
     with pytest.raises(AssertionError, match="expected no negative weight"):
         check_sampler(Sampler(of_negative_weights), dims=(2,))
-    check_everything(Sampler(of_negative_weights), signed_weights=True, moments=False, far_components=False, dims=(2,))
+    check_everything(
+        Sampler(of_negative_weights),
+        signed_weights=True,
+        moments=False,
+        far_components=False,
+        dims=(2,),
+    )
 
 
 def test_samplers_of_certain_sizes_are_asked_for_these_alone():

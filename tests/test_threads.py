@@ -10,7 +10,9 @@ from numpy.testing import assert_array_equal
 
 import herdfilter as hf
 
-WALK = hf.models.ConstantVelocity(0.01, 0.5, initial_mean=[0, 0], initial_covariance=np.diag([100.0, 1.0]))
+WALK = hf.models.ConstantVelocity(
+    0.01, 0.5, initial_mean=[0, 0], initial_covariance=np.diag([100.0, 1.0])
+)
 
 
 class Waits(threading.Thread):
@@ -21,7 +23,9 @@ class Waits(threading.Thread):
         self.inside, self.free = threading.Event(), threading.Event()
         model = hf.models.WithClutter(WALK, detection_probability=0.95, clutter_density=0.005)
         birth = hf.tracking.Birth(0.5, WALK.initial)
-        self.tracker = hf.tracking.LMBTracker(model, [birth], association="belief-propagation", filter=self.make)
+        self.tracker = hf.tracking.LMBTracker(
+            model, [birth], association="belief-propagation", filter=self.make
+        )
         self.tracker.predict()
 
     def make(self, model, n, rng):
@@ -57,7 +61,9 @@ def test_a_tracker_in_another_thread_holds_back_no_warning_of_this_one():
         pf.update([400.0])
         tracker.go_on()
     # all other threads' warnings are recorded, too, and those of what the garbage collector finds
-    assert [one.category for one in caught if one.category is hf.DegeneracyWarning] == [hf.DegeneracyWarning]
+    assert [one.category for one in caught if one.category is hf.DegeneracyWarning] == [
+        hf.DegeneracyWarning
+    ]
 
 
 def test_two_trackers_leave_warnings_as_they_were():

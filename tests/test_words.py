@@ -54,18 +54,28 @@ THEIRS = {
 def callables():
     """Name -> every public class and function, and the public methods of classes."""
     found = {}
-    places = [info.name for info in pkgutil.walk_packages(hf.__path__, "herdfilter.") if "._" not in info.name]
+    places = [
+        info.name
+        for info in pkgutil.walk_packages(hf.__path__, "herdfilter.")
+        if "._" not in info.name
+    ]
     for place in ("herdfilter", *places):
         try:
             module = importlib.import_module(place) if not place.endswith("__main__") else None
         except ImportError:  # an optional library
             continue
-        for one in filter(callable, (getattr(module, name) for name in getattr(module, "__all__", ()))):
+        for one in filter(
+            callable, (getattr(module, name) for name in getattr(module, "__all__", ()))
+        ):
             if not (getattr(one, "__module__", None) or "").startswith("herdfilter"):
                 continue
             found[one.__qualname__] = one
-            for name, method in inspect.getmembers(one, inspect.isroutine) if inspect.isclass(one) else ():
-                if not name.startswith("_") and (getattr(method, "__module__", None) or "").startswith("herdfilter"):
+            for name, method in (
+                inspect.getmembers(one, inspect.isroutine) if inspect.isclass(one) else ()
+            ):
+                if not name.startswith("_") and (
+                    getattr(method, "__module__", None) or ""
+                ).startswith("herdfilter"):
                     found[method.__qualname__] = method
     return found
 
@@ -84,9 +94,15 @@ def test_every_thing_has_one_word():
     assert len(CALLABLES) > 400
     wrong = []
     for name, one in CALLABLES.items():
-        allowed = THEIRS.get(name, "").split() + [word for word, names in NUMBERS.items() if name in names.split()]
+        allowed = THEIRS.get(name, "").split() + [
+            word for word, names in NUMBERS.items() if name in names.split()
+        ]
         for word, others in WORDS.items():
-            wrong += [f"{name}({p}): {word}" for p in parameters(one) if p in others.split() and p not in allowed]
+            wrong += [
+                f"{name}({p}): {word}"
+                for p in parameters(one)
+                if p in others.split() and p not in allowed
+            ]
     assert wrong == []
 
 
@@ -138,10 +154,16 @@ DOORS = {
     "UniformBox.sample": lambda rng: models.UniformBox([0.0, 0.0], [1.0, 2.0]).sample(3, rng),
     "sample_modes": lambda rng: models.sample_modes(JUMP, 40, rng),
     "simulate": lambda rng: hf.simulate(WALK, 3, rng)[1],
-    "simulate_scans": lambda rng: np.concatenate(tracking.simulate_scans(CLUTTER, [[[0.0, 1.0]], [[1.0, 1.0]]], rng)),
-    "backward_simulation": lambda rng: hf.backward_simulation(hf.ParticleFilter(WALK, 10, rng=0), RUN, 3, rng).means,
+    "simulate_scans": lambda rng: np.concatenate(
+        tracking.simulate_scans(CLUTTER, [[[0.0, 1.0]], [[1.0, 1.0]]], rng)
+    ),
+    "backward_simulation": lambda rng: (
+        hf.backward_simulation(hf.ParticleFilter(WALK, 10, rng=0), RUN, 3, rng).means
+    ),
     "RandomGibbs.cluster": lambda rng: COUNTING.cluster(RATIOS, rng)[0],
-    "posterior_cramer_rao_bound": lambda rng: study.posterior_cramer_rao_bound(models.UNGM(), 2, runs=5, rng=rng),
+    "posterior_cramer_rao_bound": lambda rng: study.posterior_cramer_rao_bound(
+        models.UNGM(), 2, runs=5, rng=rng
+    ),
     "MixtureSampler.sample": drawn,
 }
 """Every public call that draws random numbers and is not made by a filter itself."""
@@ -159,11 +181,19 @@ def test_a_number_is_as_good_as_a_generator(name):
     np.testing.assert_array_equal(numbers, call(np.random.default_rng(3)))
     assert not np.array_equal(numbers, other)
     assert np.shape(call(None)) is not None
-    with pytest.raises(ValueError, match=r"^rng: expected a numpy Generator, a seed or None, got 'abc'$"):
+    with pytest.raises(
+        ValueError, match=r"^rng: expected a numpy Generator, a seed or None, got 'abc'$"
+    ):
         call("abc")
 
 
 def test_every_call_that_takes_a_number_has_been_tried():
-    hints = {name: str(parameters(one)["rng"].annotation) for name, one in CALLABLES.items() if "rng" in parameters(one)}
+    hints = {
+        name: str(parameters(one)["rng"].annotation)
+        for name, one in CALLABLES.items()
+        if "rng" in parameters(one)
+    }
     open_to_numbers = {name for name, hint in hints.items() if re.search(r"\bint\b|Rng", hint)}
-    assert open_to_numbers - DETERMINISTIC - {"HerdedFilter"} == set(DOORS)  # that one needs the library particles
+    assert open_to_numbers - DETERMINISTIC - {"HerdedFilter"} == set(
+        DOORS
+    )  # that one needs the library particles

@@ -25,20 +25,28 @@ def filters(runs: int = 20) -> Figure:
     for ax, name in zip(figure.subplots(1, len(SCENARIOS)), SCENARIOS, strict=True):
         table = hf.compare(name, FILTERS, PARTICLES, runs=runs, workers=2, progress=True)
         for i, (who, rows) in enumerate(table.groupby("filter", sort=False)):
-            groups = [(n, group["reference_error"].dropna()) for n, group in rows.groupby("n_particles")]
+            groups = [
+                (n, group["reference_error"].dropna()) for n, group in rows.groupby("n_particles")
+            ]
             n = np.array([count for count, _ in groups]) * 1.03 ** (i - 1.5)
             middle = np.array([errors.median() for _, errors in groups])
             low, high = np.array([median_interval(errors.to_numpy()) for _, errors in groups]).T
-            ax.errorbar(n, middle, [middle - low, high - middle], label=who, elinewidth=1, **look[who].line)
+            ax.errorbar(
+                n, middle, [middle - low, high - middle], label=who, elinewidth=1, **look[who].line
+            )
         ax.set(xscale="log", yscale="log", xlabel="particles")
-        ax.set_title(load_scenario(name).title.replace("Univariate nonstationary growth model", "UNGM"))
+        ax.set_title(
+            load_scenario(name).title.replace("Univariate nonstationary growth model", "UNGM")
+        )
         ax.set_xticks(PARTICLES, [str(count) for count in PARTICLES])
         ax.minorticks_off()
         ax.set_yticks(*_round_ticks(ax.get_ylim()))
         ax.grid(axis="y", color=FAINT, linewidth=0.7)
         ax.set_axisbelow(True)
     figure.axes[0].set_ylabel("median RMS error\nto the reference posterior mean")
-    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(FILTERS))
+    figure.legend(
+        *figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(FILTERS)
+    )
     return figure
 
 

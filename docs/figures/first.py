@@ -28,7 +28,11 @@ def ten_runs() -> Figure:
         (right, "auto", found["herded"][None], "auto, every run"),
     ):
         ax.plot(
-            time, runs.T, color=look[name].color, linewidth=0.7 if len(runs) > 1 else 1.8, alpha=0.75 if len(runs) > 1 else 1
+            time,
+            runs.T,
+            color=look[name].color,
+            linewidth=0.7 if len(runs) > 1 else 1.8,
+            alpha=0.75 if len(runs) > 1 else 1,
         )
         ax.set_title(title, color=look[name].color, fontweight="bold", fontsize=11)
         text = f"root mean square {np.sqrt(np.mean(runs**2)):.2g}"

@@ -15,9 +15,13 @@ from .look import BLUE, BROWN, FAINT, INK, ORANGE, QUIET, counts, dots, shade
 PAPER, REPAIRED = BROWN, ORANGE
 
 
-def repaired(bandwidth: object, count: bool = False, component: bool = False) -> hf.ContinuousHerdedGibbs:
+def repaired(
+    bandwidth: object, count: bool = False, component: bool = False
+) -> hf.ContinuousHerdedGibbs:
     """Return herded Gibbs sampling with the smoothed target, and with the other repairs if told."""
-    return hf.ContinuousHerdedGibbs("smoothed", bandwidth, effective_count=count, component_herding=component)
+    return hf.ContinuousHerdedGibbs(
+        "smoothed", bandwidth, effective_count=count, component_herding=component
+    )
 
 
 def discrete(longest: int = 20_000, chains: int = 20) -> Figure:
@@ -28,7 +32,13 @@ def discrete(longest: int = 20_000, chains: int = 20) -> Figure:
     random = [_distances(_chain(table, longest, seed), table, sizes) for seed in range(chains)]
     figure = Figure(figsize=(9.6, 3.3))
     ax = figure.subplots()
-    ax.plot(sizes, np.median(random, axis=0), color=INK, linestyle="--", label="random Gibbs sampling, median")
+    ax.plot(
+        sizes,
+        np.median(random, axis=0),
+        color=INK,
+        linestyle="--",
+        label="random Gibbs sampling, median",
+    )
     ax.plot(sizes, herded, "s-", color=ORANGE, markersize=4, label="herded Gibbs sampling")
     ax.plot(sizes, herded[0] * sizes[0] / sizes, color=QUIET, linewidth=0.9, label="$1/n$")
     counts(ax, (10, 100, 1000, 10_000), "sweeps n")
@@ -67,9 +77,18 @@ def target(n: int = 1000, sigma_k: float = 0.2, at: float = 0.5) -> Figure:
     level = along / _integral(smooth, at) * sigma_k * np.sqrt(2 * np.pi)
     figure = Figure(figsize=(10.6, 3.3))
     axes = figure.subplots(1, 3, width_ratios=[1.25, 1, 1])
-    axes[0].plot(x, wanted.expectation(x), color=PAPER, linewidth=2, label="$p$ conditioned, then smoothed")
+    axes[0].plot(
+        x, wanted.expectation(x), color=PAPER, linewidth=2, label="$p$ conditioned, then smoothed"
+    )
     axes[0].plot(x, level, color=REPAIRED, linewidth=2, label="$p$ smoothed, then conditioned")
-    axes[0].plot(x, wanted.kernel_sum(x), ":", color=INK, linewidth=2, label="kernels at 40,000 draws from $p$")
+    axes[0].plot(
+        x,
+        wanted.kernel_sum(x),
+        ":",
+        color=INK,
+        linewidth=2,
+        label="kernels at 40,000 draws from $p$",
+    )
     axes[0].set(xlabel=f"$x_1$ on the slice $x_2$ = {at:g}", ylim=(0, 1.05), yticks=[0, 0.5, 1])
     axes[0].legend(loc="upper left", fontsize=9)
     for ax, sampler, name, colour in (
@@ -92,7 +111,12 @@ def _ridge(ax: Axes, x: np.ndarray, colour: str) -> None:
     there = np.abs(across) < 0.6
     angle = np.linspace(0, 2 * np.pi, 200)
     for radius in (1, 2):
-        ax.fill(2 * radius * np.cos(angle), np.sqrt(0.02) * radius * np.sin(angle), color="#888888", alpha=0.22)
+        ax.fill(
+            2 * radius * np.cos(angle),
+            np.sqrt(0.02) * radius * np.sin(angle),
+            color="#888888",
+            alpha=0.22,
+        )
     dots(ax, np.column_stack([along, across])[there], colour, 4)
     ax.set(xlim=(-5, 5), ylim=(-0.5, 0.5), xlabel="along it", yticks=[-0.4, -0.2, 0, 0.2, 0.4])
 
@@ -105,13 +129,17 @@ def count(n: int = 200, dims: tuple[int, ...] = (1, 2, 4, 8, 12, 16)) -> Figure:
     }
     figure = Figure(figsize=(10.2, 3.3))
     axes = figure.subplots(1, 3, width_ratios=[1, 1, 1.2])
-    circle = np.array([np.cos(np.linspace(0, 2 * np.pi, 200)), np.sin(np.linspace(0, 2 * np.pi, 200))])
+    circle = np.array(
+        [np.cos(np.linspace(0, 2 * np.pi, 200)), np.sin(np.linspace(0, 2 * np.pi, 200))]
+    )
     for ax, (name, (sampler, colour, style)) in zip(axes, samplers.items(), strict=False):
         found = {d: sampler.sample(_normal(d), n) for d in dims}
         for radius in (1, 2):
             ax.plot(*radius * circle, color=QUIET, linewidth=0.9)
         dots(ax, found[dims[-1]].x[:, :2], colour, 4)
-        ax.set(aspect="equal", xlim=(-3.6, 3.6), ylim=(-3.6, 3.6), xticks=[-2, 0, 2], yticks=[-2, 0, 2])
+        ax.set(
+            aspect="equal", xlim=(-3.6, 3.6), ylim=(-3.6, 3.6), xticks=[-2, 0, 2], yticks=[-2, 0, 2]
+        )
         ax.set_title(name, color=colour, fontweight="bold", fontsize=11)
         ax.set_xlabel(f"two of {dims[-1]} dimensions")
         wide = [np.trace(p.covariance) / d for d, p in found.items()]
@@ -180,4 +208,6 @@ def _ratio(sampler: hf.samplers.Sampler, mixture: hf.GaussianMixture, n: int) ->
     """Energy distance to the mixture, in coordinates in which its covariance is I, over that of random draws."""
     w = np.linalg.inv(np.linalg.cholesky(mixture.covariance))
     target = hf.GaussianMixture(mixture.weights, mixture.means @ w.T, w @ mixture.covariances @ w.T)
-    return hf.energy_distance(sampler.sample(target, n), target) / hf.expected_energy_distance(target, n)
+    return hf.energy_distance(sampler.sample(target, n), target) / hf.expected_energy_distance(
+        target, n
+    )

@@ -34,7 +34,13 @@ def equal() -> Figure:
     for i, name in enumerate(SHOWN):
         ratios = [over_bootstrap(problem).get(name) for problem in PROBLEMS]
         places = [place + 0.24 * (i - 1) for place, ratio in enumerate(ratios) if ratio]
-        bars(ax, [ratio for ratio in ratios if ratio], places, **look[name].line | {"linestyle": "none"}, label=name)
+        bars(
+            ax,
+            [ratio for ratio in ratios if ratio],
+            places,
+            **look[name].line | {"linestyle": "none"},
+            label=name,
+        )
     rows(ax, PROBLEMS)
     ratio_axis(ax, [0.03, 0.1, 0.3, 1, 2], f"error over {RANDOM_DRAWS}'s, n = {N}")
     legend(figure, ax)
@@ -45,7 +51,9 @@ def time() -> Figure:
     """Draw the least error within milliseconds per step over that of the best random filter, for cheap and dear models."""
     table, names = read("default_budget"), ["auto", "ranked", RANDOM_DRAWS]
     figure, look = Figure(figsize=(WIDTH, 3.4)), styles(names)
-    for ax, us, title in zip(figure.subplots(1, 2, sharey=True), (0, 2), ("cheap model", "dear model"), strict=True):
+    for ax, us, title in zip(
+        figure.subplots(1, 2, sharey=True), (0, 2), ("cheap model", "dear model"), strict=True
+    ):
         for i, name in enumerate(names):
             found = table[(table["us_per_particle"] == us) & (table["filter"] == name)]
             ms = found["budget"] * 1.05 ** (i - 1)
@@ -53,7 +61,12 @@ def time() -> Figure:
             span = [found["ratio"] - found["ratio_low"], found["ratio_high"] - found["ratio"]]
             ax.errorbar(ms, found["ratio"], span, elinewidth=1.2, label=name, **line)
             some = found["none"] > 0  # models on which no number of particles fits
-            hollow = {"linestyle": "none", "markerfacecolor": "white", "markeredgecolor": line["color"], "zorder": 5}
+            hollow = {
+                "linestyle": "none",
+                "markerfacecolor": "white",
+                "markeredgecolor": line["color"],
+                "zorder": 5,
+            }
             ax.plot(ms[some], found["ratio"][some], **line | hollow | {"markeredgewidth": 1.2})
         ax.set(xscale="log", yscale="log", ylim=(0.3, 5), xlabel="ms per step")
         ax.set_title(title, fontsize=10)
@@ -74,7 +87,12 @@ def exponent() -> Figure:
     look, figure = styles(names), Figure(figsize=(WIDTH, 5.0))
     above, below = figure.subplots(2, 1, height_ratios=[2.4, 1])
     lines = [
-        ("auto", growth[growth["filter"] == "auto"], f"auto, {growth['models'].max()} random models", {}),
+        (
+            "auto",
+            growth[growth["filter"] == "auto"],
+            f"auto, {growth['models'].max()} random models",
+            {},
+        ),
         ("sqmc", growth[growth["filter"] == "sqmc"], "sqmc, the same models", {}),
     ]
     for scenario, title, line in (
@@ -84,9 +102,18 @@ def exponent() -> Figure:
         found = study[(study["scenario"] == scenario) & (study["filter"] == "herded-quantile")]
         lines.append(("herded-quantile", found, f"herded-quantile, {title} (d = 1)", line))
     for i, (name, found, label, line) in enumerate(lines):
-        low, middle, high = (found[f"to_bootstrap{end}"].replace(np.inf, ENDLESS) for end in ("_low", "", "_high"))
+        low, middle, high = (
+            found[f"to_bootstrap{end}"].replace(np.inf, ENDLESS) for end in ("_low", "", "_high")
+        )
         n = found["n"] * 1.04 ** (i - 1.5)
-        above.errorbar(n, middle, [middle - low, high - middle], label=label, elinewidth=1.2, **look[name].line | line)
+        above.errorbar(
+            n,
+            middle,
+            [middle - low, high - middle],
+            label=label,
+            elinewidth=1.2,
+            **look[name].line | line,
+        )
     above.axhline(1, color=INK, linewidth=1, linestyle="--")
     above.set_ylim(0.008, 2)
     counts(above, [], "particles n")
@@ -115,7 +142,14 @@ def processors() -> Figure:
         own = KERNELS.get(name, name)
         line = styles([own])[own].line | {"linestyle": "none"}
         bars(ax, [share(row["close"], row["sets"])], [place], **line)
-        bars(ax, [share(row["same"], row["sets"])], [place + 0.25], color=QUIET, marker="|", markersize=8)
+        bars(
+            ax,
+            [share(row["same"], row["sets"])],
+            [place + 0.25],
+            color=QUIET,
+            marker="|",
+            markersize=8,
+        )
     rows(ax, [str(what).replace(", ", "\n") for what in table.index])
     ax.set(xlim=(-3, 103), xlabel="% the same to 1e-4 sd\n(grey: to the last bit)")
     grid(ax, "x")
@@ -135,12 +169,30 @@ def loss() -> Figure:
     ax = figure.subplots()
     bars(ax, found, range(len(found)), **styles([DEFAULT])[DEFAULT].line | {"linestyle": "none"})
     names = [
-        str(row["where"]).partition("]")[0][1:].replace(", ", ",\n").replace("robot that", "robot that\n") for row in found
+        str(row["where"])
+        .partition("]")[0][1:]
+        .replace(", ", ",\n")
+        .replace("robot that", "robot that\n")
+        for row in found
     ]
-    rows(ax, [f"{name}, n = {row['n']}" if row["n"] else name for name, row in zip(names, found, strict=True)])
+    rows(
+        ax,
+        [
+            f"{name}, n = {row['n']}" if row["n"] else name
+            for name, row in zip(names, found, strict=True)
+        ],
+    )
     for place, row in enumerate(found):
         over = str(row["over"]).replace("`", "")
-        ax.text(0.99, place - 0.22, f"over {over}", ha="right", va="bottom", transform=ax.get_yaxis_transform(), fontsize=8)
+        ax.text(
+            0.99,
+            place - 0.22,
+            f"over {over}",
+            ha="right",
+            va="bottom",
+            transform=ax.get_yaxis_transform(),
+            fontsize=8,
+        )
     ratio_axis(ax, [0.1, 0.3, 1, 3], f"error of {DEFAULT} over the other's")
     ax.set_xlim(0.08, 12)
     return figure
@@ -155,7 +207,9 @@ def points() -> Figure:
         rows = table.xs(key, level="sampler").loc[[2, 4, 8, 16]]
         d = rows.index * 1.05 ** (2 * i - 1)
         span = [0 * rows["median"], rows["worst"] - rows["median"]]
-        ax.errorbar(d, rows["median"], span, label=label.strip("`"), elinewidth=1.2, **look[name].line)
+        ax.errorbar(
+            d, rows["median"], span, label=label.strip("`"), elinewidth=1.2, **look[name].line
+        )
     ax.axhline(1, color=INK, linewidth=1, linestyle="--")
     ax.set_ylim(0.05, 1.6)
     counts(ax, [2, 4, 8, 16], "dimension d")
@@ -164,7 +218,9 @@ def points() -> Figure:
     return figure
 
 
-def bars(ax: Axes, found: Iterable[dict[str, float]], places: Iterable[float], **line: object) -> None:
+def bars(
+    ax: Axes, found: Iterable[dict[str, float]], places: Iterable[float], **line: object
+) -> None:
     """Draw values with their intervals at these heights."""
     table = pd.DataFrame(list(found)).replace(np.inf, ENDLESS)
     span = [table["ratio"] - table["ratio_low"], table["ratio_high"] - table["ratio"]]

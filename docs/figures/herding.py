@@ -49,7 +49,9 @@ def step() -> Figure:
     for s, place in enumerate(x[:SO_FAR]):
         axes[1].annotate(str(s + 1), place, (5, 4), textcoords="offset points", fontsize=9)
     axes[2].plot(*x[SO_FAR], "*", color="white", markersize=17, markeredgecolor=INK)
-    axes[2].annotate("6", x[SO_FAR], (8, 5), textcoords="offset points", color="white", fontweight="bold")
+    axes[2].annotate(
+        "6", x[SO_FAR], (8, 5), textcoords="offset points", color="white", fontweight="bold"
+    )
     return figure
 
 
@@ -64,8 +66,13 @@ def points() -> Figure:
         dots(ax, x[:before], INK, 4.2)
         dots(ax, x[before:n], BLUE, 5.2)
         ax.set_title(f"t = {n}", fontsize=11)
-        own, drawn = hf.energy_distance(hf.Points(x[:n]), MIXTURE), hf.expected_energy_distance(MIXTURE, n)
-        ax.set_xlabel(f"energy distance {own:.2g}, of random draws {drawn:.2g}", color=INK, fontsize=9)
+        own, drawn = (
+            hf.energy_distance(hf.Points(x[:n]), MIXTURE),
+            hf.expected_energy_distance(MIXTURE, n),
+        )
+        ax.set_xlabel(
+            f"energy distance {own:.2g}, of random draws {drawn:.2g}", color=INK, fontsize=9
+        )
         before = n
     return figure
 
@@ -75,7 +82,9 @@ def bandwidth(n: int = 100) -> Figure:
     right = hf.bandwidths.scale_rule(n, 2)
 
     def drawn(factor: float) -> tuple[np.ndarray, float]:
-        found = hf.KernelHerding(factor**2 * kernel_covariance("auto", MIXTURE, n)).sample(MIXTURE, n)
+        found = hf.KernelHerding(factor**2 * kernel_covariance("auto", MIXTURE, n)).sample(
+            MIXTURE, n
+        )
         return found.x, hf.energy_distance(found, MIXTURE) / hf.expected_energy_distance(MIXTURE, n)
 
     figure = Figure(figsize=(11.4, 3.15))
@@ -92,7 +101,9 @@ def bandwidth(n: int = 100) -> Figure:
         x, ratio = drawn(factor)
         shade(ax, MIXTURE)
         dots(ax, x, colour)
-        ax.set_title(f"{name}: h = {factor * right:.2g}", color=colour, fontweight="bold", fontsize=11)
+        ax.set_title(
+            f"{name}: h = {factor * right:.2g}", color=colour, fontweight="bold", fontsize=11
+        )
         last.plot(factor * right, ratio, "o", color=colour, markersize=8, zorder=3)
     counts(last, [0.02, 0.1, 0.5, 2], "width h, in standard deviations")
     last.set_title("energy distance over random", fontsize=10)
@@ -118,7 +129,11 @@ def line(n: int = 8) -> Figure:
     left.legend(loc="upper left")
     sizes = [5, 10, 20, 50, 100, 200]
     curves = {
-        "random draws, expected": (INK, "--", [hf.expected_energy_distance(mixture, m) for m in sizes]),
+        "random draws, expected": (
+            INK,
+            "--",
+            [hf.expected_energy_distance(mixture, m) for m in sizes],
+        ),
         "kernel herding": (BLUE, "o-", _distances(hf.KernelHerding(), mixture, sizes)),
         "quantiles": (GREEN, "s-", _distances(hf.QuantileSampling(), mixture, sizes)),
     }
@@ -130,5 +145,7 @@ def line(n: int = 8) -> Figure:
     return figure
 
 
-def _distances(sampler: hf.samplers.Sampler, mixture: hf.GaussianMixture, sizes: list[int]) -> list[float]:
+def _distances(
+    sampler: hf.samplers.Sampler, mixture: hf.GaussianMixture, sizes: list[int]
+) -> list[float]:
     return [hf.energy_distance(sampler.sample(mixture, n), mixture) for n in sizes]

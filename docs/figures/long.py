@@ -10,7 +10,9 @@ from herdfilter.plotting import styles
 
 from .look import FAINT
 
-LINES = {name: {"color": style.color} for name, style in styles(["bootstrap", "ranked", "auto"]).items()}
+LINES = {
+    name: {"color": style.color} for name, style in styles(["bootstrap", "ranked", "auto"]).items()
+}
 LINES["ranked, blind"] = {**LINES["ranked"], "linestyle": ":"}
 LEAST = 3e-3
 """Errors below are not drawn, in posterior standard deviations."""
@@ -31,5 +33,7 @@ def records(n: int = 100) -> Figure:
         ax.set_axisbelow(True)
     figure.axes[0].set_ylabel(f"largest error of the mean, sd\nn = {n}")
     figure.axes[0].set_yticks([0.01, 0.1, 1, 10, 100], ["0.01", "0.1", "1", "10", "100"])
-    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(LINES))
+    figure.legend(
+        *figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(LINES)
+    )
     return figure

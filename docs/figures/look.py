@@ -39,7 +39,13 @@ LOOK = {
 MIXTURE = hf.GaussianMixture(
     [0.3, 0.1, 0.2, 0.3, 0.1],
     [[6, 5], [7, 2], [1, 3], [7, 6], [2, 8]],
-    [[[5, 3], [3, 5]], [[1, 0.3], [0.3, 1]], [[4, 3], [3, 4]], [[2, 0.5], [0.5, 3]], [[1, 0], [0, 3]]],
+    [
+        [[5, 3], [3, 5]],
+        [[1, 0.3], [0.3, 1]],
+        [[4, 3], [3, 4]],
+        [[2, 0.5], [0.5, 3]],
+        [[1, 0], [0, 3]],
+    ],
 )
 X, Y = np.linspace(-5, 13, 300), np.linspace(-3.2, 13.2, 280)
 """Where the density of `MIXTURE` is drawn."""
@@ -56,12 +62,20 @@ def shade(ax: Axes, mixture: hf.GaussianMixture, x: np.ndarray = X, y: np.ndarra
     """Draw the density of a mixture in grey."""
     density = np.exp(mixture.log_density(plane(ax, x, y))).reshape(len(y), len(x))
     levels = density.max() * np.array([0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.9, 1.01])
-    ax.contourf(x, y, density, levels, colors=mpl.colormaps["Greys"](np.linspace(0.06, 0.42, len(levels) - 1)))
+    ax.contourf(
+        x,
+        y,
+        density,
+        levels,
+        colors=mpl.colormaps["Greys"](np.linspace(0.06, 0.42, len(levels) - 1)),
+    )
 
 
 def dots(ax: Axes, x: np.ndarray, colour: str, size: float = 4.6, marker: str = "o") -> None:
     """Draw points (n, 2)."""
-    ax.plot(*x.T, marker, color=colour, markersize=size, markeredgecolor="white", markeredgewidth=0.5)
+    ax.plot(
+        *x.T, marker, color=colour, markersize=size, markeredgecolor="white", markeredgewidth=0.5
+    )
 
 
 def counts(ax: Axes, n: Iterable[int], label: str = "points n") -> None:

@@ -33,7 +33,9 @@ class Sequence(NamedTuple):
 
 def sequence(x: np.ndarray) -> Sequence:
     """Measure every beginning of a sequence of points (n, 2)."""
-    return Sequence(x, [hf.energy_distance(hf.Points(x[:n]), MIXTURE) for n in range(1, len(x) + 1)])
+    return Sequence(
+        x, [hf.energy_distance(hf.Points(x[:n]), MIXTURE) for n in range(1, len(x) + 1)]
+    )
 
 
 def sequences(n: int = LONGEST) -> dict[str, Sequence]:
@@ -79,7 +81,16 @@ def motion(path: Path) -> None:
         (line,) = below.plot([], [], color=style.color, linewidth=1.4)
         (tip,) = below.plot([], [], style.marker, markersize=size + 1, **look)
         moving.append((shown[name], points, newest, label, line, tip))
-    number = below.text(0.985, 0.9, "", ha="right", va="top", transform=below.transAxes, fontweight="bold", color=INK)
+    number = below.text(
+        0.985,
+        0.9,
+        "",
+        ha="right",
+        va="top",
+        transform=below.transAxes,
+        fontweight="bold",
+        color=INK,
+    )
     artists = [number, *(artist for _, *some in moving for artist in some)]
     for artist in artists:
         artist.set_animated(True)
@@ -113,7 +124,9 @@ def _indexed(pictures: list[Image.Image]) -> list[Image.Image]:
         codes, places = np.unique(pixels @ np.array([65_536, 256, 1]), return_inverse=True)
         colours = np.column_stack([codes >> 16, codes >> 8 & 255, codes & 255])
         nearest = ((colours[:, None] - palette) ** 2).sum(axis=2).argmin(axis=1)
-        indexed = Image.fromarray(nearest[places].reshape(picture.height, picture.width).astype(np.uint8), "P")
+        indexed = Image.fromarray(
+            nearest[places].reshape(picture.height, picture.width).astype(np.uint8), "P"
+        )
         indexed.putpalette(palette.astype(np.uint8).tobytes())
         found.append(indexed)
     return found

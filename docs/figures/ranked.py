@@ -31,7 +31,14 @@ def order(n: int = 48) -> Figure:
     left, right = figure.subplots(1, 2, width_ratios=[1, 1.15])
     left.plot(*x[ranks].T, color=QUIET, linewidth=1)
     for here, colour in ((taken, GREEN), (~taken, "#b5b5b5")):
-        left.scatter(*x[here].T, s=12 + 2600 * weights[here], color=colour, edgecolor="white", zorder=3, linewidth=0.6)
+        left.scatter(
+            *x[here].T,
+            s=12 + 2600 * weights[here],
+            color=colour,
+            edgecolor="white",
+            zorder=3,
+            linewidth=0.6,
+        )
     left.set(xticks=[], yticks=[])
     left.spines[:].set_visible(False)
     left.set_title("in order along the Hilbert curve", fontsize=11)

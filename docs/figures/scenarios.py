@@ -20,10 +20,18 @@ OBSERVED = {  # what the first entries of an observation are
     "bearings": ["bearing from sensor 1 (rad)", "bearing from sensor 2 (rad)"],
     "bearings_only": ["bearing (rad)"],
     "coordinated_turn": ["range (m)", "bearing (rad)"],
-    "cross_bearings": ["bearing of beacon 1 (rad)", "bearing of beacon 2 (rad)", "bearing of beacon 3 (rad)"],
+    "cross_bearings": [
+        "bearing of beacon 1 (rad)",
+        "bearing of beacon 2 (rad)",
+        "bearing of beacon 3 (rad)",
+    ],
     "double_well": ["x with noise"],
     "epidemic": ["reported cases"],
-    "landmarks": ["range of landmark 1 (m)", "bearing of landmark 1 (rad)", "range of landmark 2 (m)"],
+    "landmarks": [
+        "range of landmark 1 (m)",
+        "bearing of landmark 1 (rad)",
+        "range of landmark 2 (m)",
+    ],
     "leverage": ["return 1", "return 2"],
     "linear_gaussian": ["position with noise"],
     "lorenz63": ["x with noise", "y with noise", "z with noise"],
@@ -45,7 +53,9 @@ def scenario(name: str) -> Figure:
     shown = load_scenario(name)
     if shown.model["type"] == "WithClutter" or "harbour" in (shown.data or {}).get("type", ""):
         return over_detections(shown)
-    who = next(known for known in ("augmented-kh", "mixture-chg", *shown.filters) if known in shown.filters)
+    who = next(
+        known for known in ("augmented-kh", "mixture-chg", *shown.filters) if known in shown.filters
+    )
     study = plan_study(shown, who, max(shown.particles), 1)
     model = study.build_model()
     recording = record(shown, model, study.data, study.recording_rng(0))
@@ -58,10 +68,22 @@ def scenario(name: str) -> Figure:
     ax = figure.add_subplot(grid[:, 0])
     in_plane = shown.view == "plane" and model.dim > 1
     truth = {"color": "#b0b0b0", "linewidth": 3, "label": "truth"}
-    estimate = {"color": styles([who])[who].color, "linewidth": 1.2, "label": f"{who}, {key[1]} particles"}
+    estimate = {
+        "color": styles([who])[who].color,
+        "linewidth": 1.2,
+        "label": f"{who}, {key[1]} particles",
+    }
     if in_plane:
         dims = list(shown.plane)
-        ax.set(**dict(zip(("xlabel", "ylabel"), (dimension_label(shown.labels, i) for i in dims), strict=True)))
+        ax.set(
+            **dict(
+                zip(
+                    ("xlabel", "ylabel"),
+                    (dimension_label(shown.labels, i) for i in dims),
+                    strict=True,
+                )
+            )
+        )
         plot_track(recording.truth, None, ax, dims, ends=True, **truth)
         plot_track(result.means, None, ax, dims, **estimate)
         places = model_sensors(model)

@@ -29,7 +29,11 @@ samplers = {
     "herded Gibbs": hf.ContinuousHerdedGibbs(),
 }
 points = {name: sampler.sample(mixture, 50, rng=0) for name, sampler in samplers.items()}
-looks = dict(zip(samplers, hf.plotting.styles(["bootstrap", "herded-kh", "herded-chg"]).values(), strict=True))
+looks = dict(
+    zip(
+        samplers, hf.plotting.styles(["bootstrap", "herded-kh", "herded-chg"]).values(), strict=True
+    )
+)
 
 fig, axes = plt.subplots(1, 3, figsize=(9.5, 3.4), sharex=True, sharey=True, layout="constrained")
 for ax, (name, drawn) in zip(axes, points.items(), strict=True):

@@ -57,7 +57,9 @@ fig, ax = plt.subplots(figsize=(8, 3.6), layout="constrained")
 ax.axvspan(time[45], time[60], color="0.92", label="camera covered")
 looks = hf.plotting.styles(["auto", "bootstrap"])
 red, grey = looks["auto"].color, looks["bootstrap"].color
-ax.fill_between(time, estimate - 2 * sd, estimate + 2 * sd, color=red, alpha=0.25, linewidth=0, label="two sd")
+ax.fill_between(
+    time, estimate - 2 * sd, estimate + 2 * sd, color=red, alpha=0.25, linewidth=0, label="two sd"
+)
 ax.plot(time, estimate, color=red, label="estimate")
 ax.plot(time, truth[:, 0], "k", linewidth=1, label="truth")
 ax.plot(time, measured[:, 0], ".", color="0.5", markersize=4, label="seen: sine of the angle")
@@ -70,7 +72,9 @@ fig.legend(loc="outside upper center", ncols=5, fontsize="small")
 # should find the posterior mean. Here a bootstrap filter with 20,000 particles provides it; all others have 100.
 # :meth:`run <herdfilter.ParticleFilter.run>` is the loop above in one call.
 
-filters = [hf.make_filter("bootstrap", pendulum, n_particles=100, rng=seed) for seed in range(1, 11)]
+filters = [
+    hf.make_filter("bootstrap", pendulum, n_particles=100, rng=seed) for seed in range(1, 11)
+]
 bootstrap = np.array([pf.run(measured, dt=dt).means[:, 0] for pf in filters])
 reference = hf.make_filter("bootstrap", pendulum, n_particles=20_000, rng=0).run(measured, dt=dt)
 posterior_sd = np.sqrt(reference.covariances[:, 0, 0])

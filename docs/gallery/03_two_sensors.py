@@ -62,7 +62,9 @@ red = hf.plotting.STYLES["auto"].color
 fig, axes = plt.subplots(1, 3, figsize=(9.5, 2.9), sharex=True, sharey=True, layout="constrained")
 for ax, (name, run) in zip(axes, runs.items(), strict=True):
     hf.plotting.plot_track(truth, ax=ax, color="black", linewidth=1, label="truth")
-    hf.plotting.plot_track(run.means, run.covariances, ax=ax, label="estimate", ends=True, color=red)
+    hf.plotting.plot_track(
+        run.means, run.covariances, ax=ax, label="estimate", ends=True, color=red
+    )
     ax.plot(0, 0, "^", color="black", label="radar")
     ax.plot(*lighthouse, "v", color="black", label="camera")
     ax.set(title=name, xlabel="east (m)", ylabel="north (m)", aspect="equal")

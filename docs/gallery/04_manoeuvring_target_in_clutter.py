@@ -50,11 +50,30 @@ fig, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained"
 distance, bearing = np.vstack(scans).T
 left.plot(distance * np.cos(bearing), distance * np.sin(bearing), ".", color="0.4", markersize=2)
 left.plot(0, 0, "^", color="black")
-left.set(title="what the radar (triangle) saw in 45 scans", xlabel="x (m)", ylabel="y (m)", aspect="equal")
+left.set(
+    title="what the radar (triangle) saw in 45 scans",
+    xlabel="x (m)",
+    ylabel="y (m)",
+    aspect="equal",
+)
 right.plot(distance * np.cos(bearing), distance * np.sin(bearing), ".", color="0.8", markersize=2)
 hf.plotting.plot_track(truth, ax=right, dims=(0, 2), color="black", linewidth=1, label="truth")
-hf.plotting.plot_track(results["auto"].means, ax=right, dims=(0, 2), color=looks["auto"].color, label="estimate", ends=True)
-right.set(title="auto with 100 particles", xlabel="x (m)", ylabel="", aspect="equal", xlim=(500, 6500), ylim=(500, 6500))
+hf.plotting.plot_track(
+    results["auto"].means,
+    ax=right,
+    dims=(0, 2),
+    color=looks["auto"].color,
+    label="estimate",
+    ends=True,
+)
+right.set(
+    title="auto with 100 particles",
+    xlabel="x (m)",
+    ylabel="",
+    aspect="equal",
+    xlim=(500, 6500),
+    ylim=(500, 6500),
+)
 right.legend()
 # sphinx_gallery_thumbnail_number = 0
 
@@ -68,7 +87,9 @@ above.fill_between(step, modes[1:], step="mid", color="0.9", label="the aircraft
 for name, result in results.items():
     above.plot(step, result.mode_probabilities[:, 1], color=looks[name].color, label=name)
     error = np.linalg.norm((result.means - truth)[:, [0, 2]], axis=1)
-    below.plot(step, error, color=looks[name].color, label=f"{name}: {np.sqrt(np.mean(error**2)):.1f} m")
+    below.plot(
+        step, error, color=looks[name].color, label=f"{name}: {np.sqrt(np.mean(error**2)):.1f} m"
+    )
 above.set(ylabel="probability of a turn", ylim=(0, 1))
 above.legend(fontsize="small")
 below.set(xlabel="step", ylabel="error of the position (m)", ylim=(0, None))

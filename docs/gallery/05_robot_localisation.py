@@ -19,7 +19,9 @@ from herdfilter.study.data.plaza import load_plaza
 
 import herdfilter as hf
 
-warnings.simplefilter("ignore", hf.DegeneracyWarning)  # in some steps of the bootstrap filter one particle is left
+warnings.simplefilter(
+    "ignore", hf.DegeneracyWarning
+)  # in some steps of the bootstrap filter one particle is left
 
 data = load_plaza(max_ranges=300)
 model = hf.models.RangeOnly(data.beacons)  # any place in the field and any heading, to begin with
@@ -44,7 +46,16 @@ fig, axes = plt.subplots(2, 4, figsize=(9.5, 5), sharex=True, sharey=True, layou
 for row, (name, run) in zip(axes, shown.items(), strict=True):
     for ax, k in zip(row, (0, 7, 65, 120), strict=True):
         x, y, heading = run.particles[k].T
-        ax.quiver(x, y, np.cos(heading), np.sin(heading), color=looks[name].color, scale=15, width=0.006, alpha=0.6)
+        ax.quiver(
+            x,
+            y,
+            np.cos(heading),
+            np.sin(heading),
+            color=looks[name].color,
+            scale=15,
+            width=0.006,
+            alpha=0.6,
+        )
         ax.plot(*data.truth[k, :2], "o", color="black", markerfacecolor="none", markersize=12)
         ax.plot(*data.beacons.T, "^", color="black", markersize=4)
         ax.set(title=f"{data.time[k]:.0f} s", aspect="equal")
@@ -65,7 +76,9 @@ looks["bootstrap, 3,000"] = looks["bootstrap"]
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.8), layout="constrained")
 hf.plotting.plot_track(data.truth, ax=right, color="black", linewidth=1, label="truth")
-hf.plotting.plot_track(shown["augmented-kh"].means, ax=right, color=looks["augmented-kh"].color, label="augmented-kh")
+hf.plotting.plot_track(
+    shown["augmented-kh"].means, ax=right, color=looks["augmented-kh"].color, label="augmented-kh"
+)
 right.plot(*data.beacons.T, "^", color="black", markersize=4, label="beacons")
 right.set(xlabel="x (m)", ylabel="y (m)", aspect="equal")
 right.legend(loc=(0.21, 0.4), fontsize="small")

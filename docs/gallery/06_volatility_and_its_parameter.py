@@ -47,7 +47,9 @@ bottom.legend(ncols=3)
 # Now suppose that ``rho`` is unknown. Every filter computes the log-likelihood of the returns, and
 # :func:`~herdfilter.maximise_likelihood` finds its maximum. The curvature there gives a standard error.
 
-found = hf.maximise_likelihood(lambda theta: quantile_filter(theta[0]), returns, 0.8, bounds=[(0.5, 0.99)], names=["rho"])
+found = hf.maximise_likelihood(
+    lambda theta: quantile_filter(theta[0]), returns, 0.8, bounds=[(0.5, 0.99)], names=["rho"]
+)
 print(found)
 
 # %%
@@ -80,7 +82,9 @@ ax.plot(close, log_likelihoods(bootstrap, close), ".-", color=grey, label="boots
 ax.plot(wide, log_likelihoods(quantile_filter, wide), "o-", color=green, label="quantiles")
 ax.plot(wide, log_likelihoods(grid, wide), "k--", label="exact")
 estimate, error = found.theta, found.standard_errors
-ax.errorbar(estimate, found.log_likelihood, xerr=error, fmt="s", color=green, capsize=4, label="maximum")
+ax.errorbar(
+    estimate, found.log_likelihood, xerr=error, fmt="s", color=green, capsize=4, label="maximum"
+)
 ax.axvline(0.9, color="0.5", linestyle=":", label="truth")
 ax.set(xlabel="rho", ylabel="log-likelihood")
 ax.legend()

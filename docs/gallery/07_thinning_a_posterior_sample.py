@@ -37,7 +37,9 @@ chosen = hf.thin(chain, 50)
 
 fig, axes = plt.subplots(1, 2, figsize=(9, 4), sharex=True, sharey=True, layout="constrained")
 chance, herding = hf.plotting.styles(["bootstrap", "herded-kh"]).values()
-for ax, kept, name, look in zip(axes, (every, chosen), ("every 100th", "hf.thin"), (chance, herding), strict=True):
+for ax, kept, name, look in zip(
+    axes, (every, chosen), ("every 100th", "hf.thin"), (chance, herding), strict=True
+):
     ax.plot(*chain.T, ".", color="0.8", markersize=2)
     ax.plot(*chain[kept].T, **look._replace(linestyle="").line)
     distance = hf.energy_distance(hf.Points(chain[kept]), hf.Points(chain))
@@ -65,8 +67,15 @@ fig, axes = plt.subplots(1, 4, figsize=(11, 3.2), sharey=True, layout="constrain
 for ax, (name, values) in zip(axes, functions.items(), strict=True):
     off = (values - values.mean()) / values.std()
     by_start = [off.reshape(m, -1).mean(axis=0) for m in sizes]  # a column for each start
-    ax.loglog(sizes, [np.sqrt(np.mean(error**2)) for error in by_start], label="every k-th", **chance.line)
-    ax.loglog(sizes, [abs(off[kept].mean()) for kept in members], label="hf.thin", **herding._replace(linestyle="").line)
+    ax.loglog(
+        sizes, [np.sqrt(np.mean(error**2)) for error in by_start], label="every k-th", **chance.line
+    )
+    ax.loglog(
+        sizes,
+        [abs(off[kept].mean()) for kept in members],
+        label="hf.thin",
+        **herding._replace(linestyle="").line,
+    )
     ax.set(title=name, xlabel="points kept")
 axes[0].set_ylabel("error")
 axes[0].legend(loc="lower left")

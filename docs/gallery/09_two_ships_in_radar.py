@@ -83,7 +83,10 @@ ax.legend()
 # The probability of existence shows the same. Below it is GOSPA, one number for the error of the whole picture:
 # distances, up to 20 m each, and a penalty for every missed boat and every track of neither boat.
 
-gospa = [hf.tracking.gospa(truth, means[:, :2], cutoff=20) for truth, means in zip(data.truth, result.means, strict=True)]
+gospa = [
+    hf.tracking.gospa(truth, means[:, :2], cutoff=20)
+    for truth, means in zip(data.truth, result.means, strict=True)
+]
 missed_or_false = [np.sqrt(at.missed + at.false) for at in gospa]
 table = result.to_dataframe()
 

@@ -12,8 +12,12 @@ import pandas as pd
 
 import herdfilter as hf
 
-target = hf.models.ConstantVelocity(0.05, 2.0, initial_mean=[0, 0, 0, 0], initial_covariance=np.diag([1e4, 1e4, 9.0, 9.0]))
-model = hf.models.WithClutter(target, detection_probability=0.8, clutter_density=1e-4, region=[[-150, 150], [-150, 150]])
+target = hf.models.ConstantVelocity(
+    0.05, 2.0, initial_mean=[0, 0, 0, 0], initial_covariance=np.diag([1e4, 1e4, 9.0, 9.0])
+)
+model = hf.models.WithClutter(
+    target, detection_probability=0.8, clutter_density=1e-4, region=[[-150, 150], [-150, 150]]
+)
 
 # %%
 # The truth has a row for each scan, and NaN where a target is absent. Scans hold detections and false alarms.
@@ -33,14 +37,19 @@ scans = hf.tracking.simulate_scans(model, truth, rng)
 # Recorded detections are often a table with a row for each. A scan without a detection has no row, so the times of all
 # scans are given beside it.
 
-table = pd.DataFrame([(k, *z) for k, scan in enumerate(scans, start=1) for z in scan], columns=["time", "east", "north"])
+table = pd.DataFrame(
+    [(k, *z) for k, scan in enumerate(scans, start=1) for z in scan],
+    columns=["time", "east", "north"],
+)
 readings = hf.tracking.scans_from_table(table, ["east", "north"], times=range(1, 41))
 
 
 def new_tracker():
     """Return a tracker that starts tracks at detections which belong to no track."""
     births = hf.tracking.BirthFromMeasurements(target.initial, expected=0.1)
-    return hf.tracking.LMBTracker(model, births, survival_probability=0.98, filter="ukf", confirm=(3, 5))
+    return hf.tracking.LMBTracker(
+        model, births, survival_probability=0.98, filter="ukf", confirm=(3, 5)
+    )
 
 
 result = new_tracker().run(readings)

@@ -27,7 +27,9 @@ def ground(x):
 def aircraft(noise, speed_error):
     """Return the model whose last two dimensions are linear."""
     whole = hf.models.from_functions(
-        f=lambda x: x + [0.05, 0, 0] + x[:, [1]] * [1, 0, 0],  # a second: 50 m and the error of the speed
+        f=lambda x: (
+            x + [0.05, 0, 0] + x[:, [1]] * [1, 0, 0]
+        ),  # a second: 50 m and the error of the speed
         h=lambda x: ground(x[:, :1]) + x[:, 2:],
         Q=np.diag([0.01, 0.001, 1.0]) ** 2,
         R=[[noise**2]],
@@ -64,9 +66,24 @@ x, _, error = pf.particles.T
 sd = np.sqrt(pf.covariance[2, 2] - np.cov(error, aweights=pf.weights, ddof=0))
 dark = 0.15 + 0.85 * pf.weights / pf.weights.max()
 fig, ax = plt.subplots(figsize=(6.5, 4), layout="constrained")
-ax.plot(*many.particles[::10, [0, 2]].T, ".", color="0.8", markersize=2, label="particle of the whole state")
-ax.vlines(x, error - 2 * sd, error + 2 * sd, color=looks["quantiles"].color, alpha=dark, label="position with its Gaussian")
-ax.set(xlabel="position (km)", ylabel="error of the barometer (m)", xlim=(-0.05, 1.2), ylim=(-20, 70))
+ax.plot(
+    *many.particles[::10, [0, 2]].T,
+    ".",
+    color="0.8",
+    markersize=2,
+    label="particle of the whole state",
+)
+ax.vlines(
+    x,
+    error - 2 * sd,
+    error + 2 * sd,
+    color=looks["quantiles"].color,
+    alpha=dark,
+    label="position with its Gaussian",
+)
+ax.set(
+    xlabel="position (km)", ylabel="error of the barometer (m)", xlim=(-0.05, 1.2), ylim=(-20, 70)
+)
 ax.legend()
 # sphinx_gallery_thumbnail_number = 0
 
@@ -89,7 +106,9 @@ def errors(model, n=50, flights=20):
     return found
 
 
-warnings.simplefilter("ignore", hf.DegeneracyWarning)  # the filters drawn by chance have steps with one particle left
+warnings.simplefilter(
+    "ignore", hf.DegeneracyWarning
+)  # the filters drawn by chance have steps with one particle left
 cases = {"as above": errors(model), "hard": errors(aircraft(noise=5.0, speed_error=0.03))}
 fig, axes = plt.subplots(1, 2, figsize=(8.5, 3), sharey=True, layout="constrained")
 for ax, (title, found) in zip(axes, cases.items(), strict=True):
@@ -100,7 +119,9 @@ for ax, (title, found) in zip(axes, cases.items(), strict=True):
             logs = np.log(found["quantiles"] / values)
             half = scipy.stats.t.ppf(0.975, len(logs) - 1) * scipy.stats.sem(logs)
             low, ratio, high = np.exp(logs.mean() + half * np.array([-1, 0, 1]))
-            print(f"{title}: quantiles over {name}: {ratio:.2f} (95 % interval {low:.2f} to {high:.2f})")
+            print(
+                f"{title}: quantiles over {name}: {ratio:.2f} (95 % interval {low:.2f} to {high:.2f})"
+            )
 
 # %%
 # Kalman filters gain most: see the lowest row. Herding gains as well, over the same draw by chance and over ``bootstrap``,

@@ -16,7 +16,9 @@ import scipy.stats
 import herdfilter as hf
 
 stations = np.array([[-1.0, -2.0], [1.0, 1.0]])
-model = hf.models.BearingsTracking(stations, bearing_sd=0.05, initial_covariance=np.diag([0.1, 0.1, 0.5, 0.5]))
+model = hf.models.BearingsTracking(
+    stations, bearing_sd=0.05, initial_covariance=np.diag([0.1, 0.1, 0.5, 0.5])
+)
 boats = [hf.simulate(model, steps=25, rng=k, dt=0.1) for k in range(40)]
 measured = [z for _, z in boats]
 
@@ -27,14 +29,21 @@ measured = [z for _, z in boats]
 
 def track(name, n=100):
     """Return the results of one filter for each boat."""
-    return hf.run_many(lambda k: hf.make_filter(name, model, n_particles=n, rng=k), measured, dt=0.1, progress=False)
+    return hf.run_many(
+        lambda k: hf.make_filter(name, model, n_particles=n, rng=k),
+        measured,
+        dt=0.1,
+        progress=False,
+    )
 
 
 results = track("auto")
 fig, ax = plt.subplots(figsize=(5.5, 5), layout="constrained")
 for k, ((truth, _), result) in enumerate(zip(boats, results, strict=True)):
     ax.plot(*truth[:, :2].T, color="black", linewidth=0.5, label="truth" if k == 0 else None)
-    hf.plotting.plot_track(result.means, None, ax, label="estimate" if k == 0 else None, color=f"C{k % 6}", linewidth=1)
+    hf.plotting.plot_track(
+        result.means, None, ax, label="estimate" if k == 0 else None, color=f"C{k % 6}", linewidth=1
+    )
 ax.plot(*stations.T, "^", color="black", markersize=10, label="station")
 ax.set(xlabel="east", ylabel="north", aspect="equal", xlim=(-3, 3), ylim=(-3, 3))
 ax.legend(fontsize="small")
@@ -50,7 +59,12 @@ reference = track("bootstrap", n=6000)
 def errors(results):
     """Return the distance of each track from the reference, in posterior standard deviations (40,)."""
     pairs = zip(results, reference, strict=True)
-    return np.array([np.sqrt(np.mean((a.means - b.means) ** 2 / np.einsum("tii->ti", b.covariances))) for a, b in pairs])
+    return np.array(
+        [
+            np.sqrt(np.mean((a.means - b.means) ** 2 / np.einsum("tii->ti", b.covariances)))
+            for a, b in pairs
+        ]
+    )
 
 
 def ratio(a, b):
@@ -60,7 +74,10 @@ def ratio(a, b):
     return "{:.2f} ({:.2f} to {:.2f})".format(*np.exp(logs.mean() + np.array([0, -half, half])))
 
 
-found = {name: errors(results if name == "auto" else track(name)) for name in ("auto", "auto-random", "bootstrap")}
+found = {
+    name: errors(results if name == "auto" else track(name))
+    for name in ("auto", "auto-random", "bootstrap")
+}
 for name in ("auto-random", "bootstrap"):
     print(f"auto over {name}: {ratio(found['auto'], found[name])}")
 
@@ -73,10 +90,15 @@ looks = hf.plotting.styles(found)
 fig, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
 for name, error in found.items():
     ax.semilogy(distance, error, **looks[name]._replace(linestyle="").line, label=name)
-ax.set(xlabel="largest distance of the boat", ylabel="distance from the reference\n(standard deviations)")
+ax.set(
+    xlabel="largest distance of the boat",
+    ylabel="distance from the reference\n(standard deviations)",
+)
 ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
 far = np.argsort(distance)[-10:]
-print(f"auto over auto-random, the ten boats farthest out: {ratio(found['auto'][far], found['auto-random'][far])}")
+print(
+    f"auto over auto-random, the ten boats farthest out: {ratio(found['auto'][far], found['auto-random'][far])}"
+)
 
 # %%
 # On most boats herding gains. On those far out it gains little, if anything: the posterior is long and bent, all filters

@@ -50,17 +50,31 @@ looks = hf.plotting.styles(filters)
 fig, (left, right) = plt.subplots(1, 2, figsize=(8.5, 4), sharey=True, layout="constrained")
 for row, (recording, other, vessel, kinds) in enumerate(tasks.values()):
     task = load_harbour(recording=recording, constants_from=other, vessel=vessel, sensors=kinds)
-    sensors = [task.constants[kind].sensor_at(place) for kind, place in zip(task.sensors, task.own_ship, strict=True)]
+    sensors = [
+        task.constants[kind].sensor_at(place)
+        for kind, place in zip(task.sensors, task.own_ship, strict=True)
+    ]
     readings = list(zip(np.cumsum(task.dt), sensors, task.scans, strict=True))
     boat = hf.models.ConstantVelocity(spectral_density=0.05, position_sd=3.0, **task.initial)
     (one, sd), (two, _) = (follow(boat, readings, "bootstrap", seed, n=3000) for seed in (1, 2))
     reference = (one + two) / 2
-    right.plot(rms((one - two) / sd) / 2, row, "|", color="black", markersize=18, label="what the reference may be off")
+    right.plot(
+        rms((one - two) / sd) / 2,
+        row,
+        "|",
+        color="black",
+        markersize=18,
+        label="what the reference may be off",
+    )
     for k, (kind, runs) in enumerate(filters.items()):
         height = [row + 0.12 * (k - 1.5)] * runs
         means = [follow(boat, readings, kind, seed)[0] for seed in range(runs)]
         style = looks[kind]._replace(linestyle="").line | {"label": kind}
-        left.plot([rms(np.linalg.norm(mean - task.truth[:, :2], axis=1)) for mean in means], height, **style)
+        left.plot(
+            [rms(np.linalg.norm(mean - task.truth[:, :2], axis=1)) for mean in means],
+            height,
+            **style,
+        )
         right.plot([rms((mean - reference) / sd) for mean in means], height, **style)
 left.set(
     xscale="log",
@@ -73,7 +87,11 @@ left.set(
 )
 right.set(xscale="log", xlabel="distance from the posterior mean\n(standard deviations)")
 left.minorticks_off()
-fig.legend(*[entries[:5] for entries in right.get_legend_handles_labels()], loc="outside upper center", ncols=5)
+fig.legend(
+    *[entries[:5] for entries in right.get_legend_handles_labels()],
+    loc="outside upper center",
+    ncols=5,
+)
 # sphinx_gallery_thumbnail_number = 0
 
 # %%

@@ -19,4 +19,10 @@ class DataTable(SphinxDirective):
         """Return the file as text, which is what a reader without scripts sees."""
         path = Path(self.env.relfn2path(self.arguments[0])[1])
         self.env.note_dependency(str(path))
-        return [nodes.raw("", f'<pre class="data-table">{escape(path.read_text(encoding="utf-8"))}</pre>\n', format="html")]
+        return [
+            nodes.raw(
+                "",
+                f'<pre class="data-table">{escape(path.read_text(encoding="utf-8"))}</pre>\n',
+                format="html",
+            )
+        ]

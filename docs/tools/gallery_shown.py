@@ -53,7 +53,11 @@ def blocks_pictures(block: Any, block_vars: dict[str, Any], gallery_conf: dict[s
 
 def in_a_box(pictures: str) -> str:
     """Return pictures in a box, which scrolls on a phone, so that letters stay as large as they are."""
-    return f"\n.. container:: pictures\n\n{indent(pictures, '    ')}\n\n" if pictures.strip() else pictures
+    return (
+        f"\n.. container:: pictures\n\n{indent(pictures, '    ')}\n\n"
+        if pictures.strip()
+        else pictures
+    )
 
 
 def thumbnail(ax: Axes, path: Path) -> None:
@@ -66,7 +70,11 @@ def thumbnail(ax: Axes, path: Path) -> None:
     if ax.get_aspect() != "auto":  # a map: its longer side fills the square
         low, high = np.transpose([ax.get_xlim(), ax.get_ylim()])
         middle, half = (low + high) / 2, abs(high - low).max() / 2
-        ax.set(aspect="auto", xlim=(middle[0] - half, middle[0] + half), ylim=(middle[1] - half, middle[1] + half))
+        ax.set(
+            aspect="auto",
+            xlim=(middle[0] - half, middle[0] + half),
+            ylim=(middle[1] - half, middle[1] + half),
+        )
     ax.set(title="", position=(0.05, 0.05, 0.9, 0.9))
     for frame in (ax.xaxis, ax.yaxis, *ax.spines.values()):
         frame.set_visible(False)
@@ -78,8 +86,12 @@ def thumbnail(ax: Axes, path: Path) -> None:
 def last_value(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:
     """Return what a block of code ends with, to be shown as in a notebook: a scraper of sphinx-gallery."""
     body = ast.parse(block.content).body
-    value = block_vars["example_globals"]["___"] if body and isinstance(body[-1], ast.Expr) else None
-    if isinstance(value, Figure) and value.canvas.manager is None:  # those of pyplot are found without this
+    value = (
+        block_vars["example_globals"]["___"] if body and isinstance(body[-1], ast.Expr) else None
+    )
+    if (
+        isinstance(value, Figure) and value.canvas.manager is None
+    ):  # those of pyplot are found without this
         image = next(block_vars["image_path_iterator"])
         value.savefig(image)
         return in_a_box(str(figure_rst([image], gallery_conf["src_dir"])))

@@ -7,7 +7,11 @@ from functools import partial
 from page_format import interval, markdown, number, read
 
 SWEEPS = (0, 300, 1000)
-LEFT_OUT = ("random Gibbs, counted", "herded Gibbs, counted", "herded Gibbs, published key, counted")
+LEFT_OUT = (
+    "random Gibbs, counted",
+    "herded Gibbs, counted",
+    "herded Gibbs, published key, counted",
+)
 """Methods that only the results file has."""
 
 TIMED = ("exact", "propagation", "auto")
@@ -24,7 +28,9 @@ def association(family: str, counts: tuple[int, ...]) -> str:
         found = [cells.loc[(name, n, count)] for count in counts]
         texts = [f"{interval(row, 'variation')}; {number(row['ms'])} ms" for row in found]
         rows.append([name, n or "", *texts])
-    return markdown(["method", "sweeps", *(f"{count} tracks" for count in counts)], rows, "association")
+    return markdown(
+        ["method", "sweeps", *(f"{count} tracks" for count in counts)], rows, "association"
+    )
 
 
 def ratios() -> str:
@@ -36,7 +42,9 @@ def ratios() -> str:
         [family, n, *(interval(cells.loc[(family, n, count)], "ratio") for count in tracks)]
         for family, n in dict.fromkeys(zip(table["family"], table["sweeps"], strict=True))
     ]
-    return markdown(["matrices", "sweeps", *(f"{count} tracks" for count in tracks)], rows, "association")
+    return markdown(
+        ["matrices", "sweeps", *(f"{count} tracks" for count in tracks)], rows, "association"
+    )
 
 
 def times() -> str:
@@ -68,16 +76,23 @@ def close() -> str:
         "family.str.startswith('close') and method != 'herded Gibbs, no pairs' and sweeps in (0, 300)"
     )
     table = table[
-        table["family"].str.contains("1e-03|1e-05|1e-08") & (table["method"] != "exact") & (table["method"] != "100 best")
+        table["family"].str.contains("1e-03|1e-05|1e-08")
+        & (table["method"] != "exact")
+        & (table["method"] != "100 best")
     ]
     counts = list(dict.fromkeys(table["tracks"]))
     cells = table.set_index(["family", "method", "tracks"])
     rows = []
     for family, name in dict.fromkeys(zip(table["family"], table["method"], strict=True)):
         found = [cells.loc[(family, name, count)] for count in counts]
-        texts = [f"{number(row['variation'])}, {number(row['worst'])}; {number(row['ms'])} ms" for row in found]
+        texts = [
+            f"{number(row['variation'])}, {number(row['worst'])}; {number(row['ms'])} ms"
+            for row in found
+        ]
         rows.append([family.removeprefix("close, clutter "), name, *texts])
-    return markdown(["clutter density", "method", *(f"{count} tracks" for count in counts)], rows, "association")
+    return markdown(
+        ["clutter density", "method", *(f"{count} tracks" for count in counts)], rows, "association"
+    )
 
 
 TABLES = {

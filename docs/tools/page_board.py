@@ -19,13 +19,21 @@ def board() -> str:
     """Write errors over those of bootstrap, with intervals."""
     heads = [f"{name}, n = {n}" for name in ("error", "equal time") for n in COUNTS]
     keys = [f"{name}_{n}" for name in ("error", "equal_time") for n in COUNTS]
-    body = [[f"`{row['filter']}`", row["models"], *(interval(row, key) for key in keys)] for _, row in rows().iterrows()]
+    body = [
+        [f"`{row['filter']}`", row["models"], *(interval(row, key) for key in keys)]
+        for _, row in rows().iterrows()
+    ]
     return markdown(["filter", "models", *heads], body, "board")
 
 
 def board_beside() -> str:
     """Write what else is in the rows, with 500 particles."""
-    shares = {"variance_right": "right variance", "lost": "lost", "beyond": "beyond", "uncertain": "uncertain"}
+    shares = {
+        "variance_right": "right variance",
+        "lost": "lost",
+        "beyond": "beyond",
+        "uncertain": "uncertain",
+    }
     body = [
         [
             f"`{row['filter']}`",
@@ -38,7 +46,11 @@ def board_beside() -> str:
         ]
         for _, row in rows().iterrows()
     ]
-    return markdown(["filter", "log-likelihood", "time", *shares.values(), "compared", "failures", "seed"], body, "board")
+    return markdown(
+        ["filter", "log-likelihood", "time", *shares.values(), "compared", "failures", "seed"],
+        body,
+        "board",
+    )
 
 
 TABLES = {"board": board, "board_beside": board_beside}

@@ -17,7 +17,11 @@ FEWEST, WORST, BEST = 3, 7, 4
 FIRST_CLAIMED = 1_000_000
 """Seed of a model, from which on there are claims."""
 BASES = ("bootstrap", "sqmc", "auto-random")
-ERRORS = [*(head for base in BASES for head in (f"to `{base}`", "raw")), "from 10 to 90 % of models", "above 1"]
+ERRORS = [
+    *(head for base in BASES for head in (f"to `{base}`", "raw")),
+    "from 10 to 90 % of models",
+    "above 1",
+]
 BESIDE = ["variance right", "log-likelihood", "lost"]
 SCALES = {"reference_error": "posterior", "rmse": "truth", "gospa": "truth (GOSPA)"}
 """Errors of named scenarios, and what they are to."""
@@ -51,7 +55,10 @@ def _errors(row: pd.Series) -> list[str]:
 
 def default_all() -> Table:
     """All that the page has of one number of particles, with all of them."""
-    rows = [[f"`{row['filter']}`", row["n"], *_errors(row), *_beside(row)] for _, row in over(read("default")).iterrows()]
+    rows = [
+        [f"`{row['filter']}`", row["n"], *_errors(row), *_beside(row)]
+        for _, row in over(read("default")).iterrows()
+    ]
     return ["filter", "n", *ERRORS, *BESIDE], rows
 
 
@@ -59,7 +66,10 @@ def _models(table: pd.DataFrame) -> str:
     first, worst = table.iloc[0], table.loc[table["uncertain_share"].idxmax()]
     text = f"n = {first['n']}; {first['models']} models, {first['compared']} of them compared; "
     text += f"{number(first['better'])} have a better reference than the first; "
-    return text + f"the reference is too uncertain at {worst['uncertain']} ({percent(worst['uncertain_share'])})."
+    return (
+        text
+        + f"the reference is too uncertain at {worst['uncertain']} ({percent(worst['uncertain_share'])})."
+    )
 
 
 def default_targets() -> str:
@@ -72,21 +82,44 @@ def default_targets() -> str:
     step = f"CPU time of a step over that of `bootstrap`, n = {_listed(times['n'])} ({times['models'].max()} models)"
     wanted: list[tuple[str, object, object, Callable[[float], str]]] = [
         (f"error over that of `bootstrap`, n = {n}", 0.25, equal["to_bootstrap"], number),
-        (f"error over that of the best random filter {ms}", [*BUDGETS.values()], budget["ratio"], number),
+        (
+            f"error over that of the best random filter {ms}",
+            [*BUDGETS.values()],
+            budget["ratio"],
+            number,
+        ),
         (f"{step}, geometric mean", [2.5, 2, 2][: len(times)], times["mean"], number),
         (f"{step}, worst", [5, 4, 4][: len(times)], times["largest"], number),
-        ("exponent of the error, median and slowest", [-0.6, -0.4], [exponent["exponent_50"], exponent["slowest"]], number),
+        (
+            "exponent of the error, median and slowest",
+            [-0.6, -0.4],
+            [exponent["exponent_50"], exponent["slowest"]],
+            number,
+        ),
         (f"models shown to be worse than with `bootstrap`, n = {n}", 0.01, again["share"], percent),
         ("largest ratio in new runs, any n", 1.3, again["worst"].fillna(0).max(), number),
         (f"models with a run lost that `bootstrap` keeps, n = {n}", 0, equal["lost"], percent),
-        (f"models with a wrong variance, n = {SHOWN}", 0.1, 1 - equal.loc[SHOWN, "variance_right"], percent),
+        (
+            f"models with a wrong variance, n = {SHOWN}",
+            0.1,
+            1 - equal.loc[SHOWN, "variance_right"],
+            percent,
+        ),
         *_asked_of_other_kinds(),
     ]
     models = read("default_models")["model"]
     heads = ["what", "at most", "found", "met"]
-    files = ("default", "default_exponent", "default_times", "default_budget", "default_other_kinds")
+    files = (
+        "default",
+        "default_exponent",
+        "default_times",
+        "default_budget",
+        "default_other_kinds",
+    )
     tuning = ", which are for tuning: a trial, and no claim" if models.min() < FIRST_CLAIMED else ""
-    return f"Seeds {models.min()} to {models.max()}{tuning}.\n\n" + markdown(heads, (_met(*w) for w in wanted), *files)
+    return f"Seeds {models.min()} to {models.max()}{tuning}.\n\n" + markdown(
+        heads, (_met(*w) for w in wanted), *files
+    )
 
 
 def _asked_of_other_kinds() -> list[tuple[str, object, object, Callable[[float], str]]]:
@@ -94,7 +127,12 @@ def _asked_of_other_kinds() -> list[tuple[str, object, object, Callable[[float],
     table = _own("default_other_kinds")
     table = table[table["n"] == table["n"].min()].set_index("kind")
     wanted: list[tuple[str, object, object, Callable[[float], str]]] = [
-        (f"error over that of `bootstrap`, n = {table['n'].iloc[0]}, {kind}", most, table.loc[kind, "to_bootstrap"], number)
+        (
+            f"error over that of `bootstrap`, n = {table['n'].iloc[0]}, {kind}",
+            most,
+            table.loc[kind, "to_bootstrap"],
+            number,
+        )
         for kind, most in LESS_KNOWN.items()
         if kind in table.index
     ]
@@ -158,14 +196,27 @@ def kinds() -> Table:
     """All kinds of model, the worst for the default first."""
     table = read("default_models")
     labels = table["kind"].str.split(", ")
-    of_kind = {kind: table[[kind in one for one in labels]] for kind in sorted(set(labels.explode()))}
+    of_kind = {
+        kind: table[[kind in one for one in labels]] for kind in sorted(set(labels.explode()))
+    }
     rows = {kind: models for kind, models in of_kind.items() if len(models) >= FEWEST}
     names = [name for name in ORDER[1:] if name in table]
     cells = [
-        [kind, len(rows[kind]), *(number(mean(rows[kind][name])) for name in (*names, "raw")), _above(rows[kind])]
+        [
+            kind,
+            len(rows[kind]),
+            *(number(mean(rows[kind][name])) for name in (*names, "raw")),
+            _above(rows[kind]),
+        ]
         for kind in sorted(rows, key=lambda kind: -mean(rows[kind][DEFAULT]))
     ]
-    return ["kind", "models", *(f"`{name}`" for name in names), "raw", f"`{DEFAULT}` above 1"], cells
+    return [
+        "kind",
+        "models",
+        *(f"`{name}`" for name in names),
+        "raw",
+        f"`{DEFAULT}` above 1",
+    ], cells
 
 
 def mean(ratios: pd.Series[float]) -> float:
@@ -181,15 +232,45 @@ def _above(table: pd.DataFrame) -> str:
 def default_other_kinds() -> str:
     """Errors, variances and lost targets on random models of other kinds."""
     table, rows = read("default_other_kinds"), []
-    table, names = table[table["n"] == SHOWN], [name for name in ORDER[1:] if name in set(table["filter"])]
+    table, names = (
+        table[table["n"] == SHOWN],
+        [name for name in ORDER[1:] if name in set(table["filter"])],
+    )
     for kind, cells in table.groupby("kind", sort=False):
         of = cells.set_index("filter")
-        own, ratios = of.loc[DEFAULT], of["to_bootstrap"].reindex([name for name in names if name != DEFAULT])
-        lost = [percent(of.loc["bootstrap", "diverged"]), percent(own["diverged"]), percent(own["lost"])]
+        own, ratios = (
+            of.loc[DEFAULT],
+            of["to_bootstrap"].reindex([name for name in names if name != DEFAULT]),
+        )
+        lost = [
+            percent(of.loc["bootstrap", "diverged"]),
+            percent(own["diverged"]),
+            percent(own["lost"]),
+        ]
         ours = [interval(own, "to_bootstrap"), number(own["raw_bootstrap"]), own["uncertain"]]
-        rows.append([kind, own["models"], *map(number, ratios), *ours, percent(own["variance_right"]), *lost])
-    heads = ["kind", "models", *(f"`{name}`" for name in names), "raw", "reference uncertain", "variance right"]
-    heads += ["runs lost by `bootstrap`", f"by `{DEFAULT}`", "models with one that `bootstrap` keeps"]
+        rows.append(
+            [
+                kind,
+                own["models"],
+                *map(number, ratios),
+                *ours,
+                percent(own["variance_right"]),
+                *lost,
+            ]
+        )
+    heads = [
+        "kind",
+        "models",
+        *(f"`{name}`" for name in names),
+        "raw",
+        "reference uncertain",
+        "variance right",
+    ]
+    heads += [
+        "runs lost by `bootstrap`",
+        f"by `{DEFAULT}`",
+        "models with one that `bootstrap` keeps",
+    ]
     return f"n = {SHOWN}.\n\n" + markdown(heads, rows, "default_other_kinds")
 
 
@@ -219,7 +300,9 @@ def default_growth() -> str:
     rows = []
     for name in [name for name in dict.fromkeys(table["filter"]) if name != "bootstrap"]:
         of_n = [cells.loc[(name, n)] for n in counts]
-        errors = [cell for c in of_n for cell in (interval(c, "to_bootstrap"), number(c["raw_bootstrap"]))]
+        errors = [
+            cell for c in of_n for cell in (interval(c, "to_bootstrap"), number(c["raw_bootstrap"]))
+        ]
         rows.append([f"`{name}`", *errors])
     heads = [head for n in counts for head in (f"error, n = {n:,}", "raw")]
     return markdown(["filter", *heads], rows, "default_growth")
@@ -232,7 +315,10 @@ def default_times() -> str:
     rows = [
         [
             f"`{name}`",
-            *(f"{number(cells.loc[(name, n), 'mean'])} ({number(cells.loc[(name, n), 'largest'])})" for n in counts),
+            *(
+                f"{number(cells.loc[(name, n), 'mean'])} ({number(cells.loc[(name, n), 'largest'])})"
+                for n in counts
+            ),
         ]
         for name in dict.fromkeys(table["filter"])
         if name != "bootstrap"
@@ -256,8 +342,15 @@ def default_budget() -> str:
                 for name, row in zip(names, found, strict=True)
             ]
             more = [number(own["raw"]), percent(own["above"]), own["none"], own["uncertain"]]
-            rows.append([f"{budget:g} ms", f"{cost:g} us" if cost else "", own["models"], *ratios, *more])
-    heads = [f"`{name}`" for name in names] + ["raw", f"`{DEFAULT}` above 1", "none fits", "reference uncertain"]
+            rows.append(
+                [f"{budget:g} ms", f"{cost:g} us" if cost else "", own["models"], *ratios, *more]
+            )
+    heads = [f"`{name}`" for name in names] + [
+        "raw",
+        f"`{DEFAULT}` above 1",
+        "none fits",
+        "reference uncertain",
+    ]
     return markdown(["budget", "dearer by", "models", *heads], rows, "default_budget")
 
 
@@ -290,7 +383,16 @@ def scenarios_all() -> Table:
         ]
         for _, row in read("default_scenarios").sort_values(["scenario", "n"]).iterrows()
     ]
-    heads = ["scenario", "n", "error to", "runs", "best other", "ratio", "lost", "lost by the other"]
+    heads = [
+        "scenario",
+        "n",
+        "error to",
+        "runs",
+        "best other",
+        "ratio",
+        "lost",
+        "lost by the other",
+    ]
     return [*heads, *(f"to `{other}`" for other in others)], rows
 
 

@@ -21,19 +21,28 @@ def by_model(table: pd.DataFrame, cell: Callable[[pd.DataFrame], str], *sources:
     """Write one cell for each filter with its n, down, and each model, across; only of n that all models have."""
     models = table.groupby("n")["model"].nunique()
     table = table[table["n"].isin(models.index[models == len(MODELS)])]
-    steps, rows = read("long_runs").query("n in @table.n").groupby("model")["steps"].min()[MODELS], []
+    steps, rows = (
+        read("long_runs").query("n in @table.n").groupby("model")["steps"].min()[MODELS],
+        [],
+    )
     for n in sorted(table["n"].unique()):
         for name in FILTERS:
             own = table[(table["filter"] == name) & (table["n"] == n)]
             shown = f"`{name}`" if ", " not in name else f"`{name.replace(', ', '`, ')}"
             rows.append([shown, n, *(cell(own[own["model"] == model]) for model in MODELS)])
-    heads = [model if count == STEPS else f"{model}, {count:,} steps" for model, count in steps.items()]
+    heads = [
+        model if count == STEPS else f"{model}, {count:,} steps" for model, count in steps.items()
+    ]
     return markdown(["filter", "n", *heads], rows, *sources)
 
 
 def count(*columns: str) -> str:
     """Write columns of the figures, whole numbers."""
-    return by_model(read("long_runs"), lambda rows: "; ".join(f"{rows[name].iloc[0]:,}" for name in columns), "long_runs")
+    return by_model(
+        read("long_runs"),
+        lambda rows: "; ".join(f"{rows[name].iloc[0]:,}" for name in columns),
+        "long_runs",
+    )
 
 
 def growth(column: str) -> str:

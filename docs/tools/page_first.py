@@ -13,7 +13,10 @@ def first_numbers() -> str:
     gain = read("default").query("filter == @DEFAULT and n == @SHOWN").iloc[0]
     cost = read("default_times").query("filter == @DEFAULT and n == @SHOWN").iloc[0]
     rows = [
-        [f"error of the estimate, on {gain['models']} random models", interval(gain, "to_bootstrap")],
+        [
+            f"error of the estimate, on {gain['models']} random models",
+            interval(gain, "to_bootstrap"),
+        ],
         [f"time of a step, on {cost['models']} of these models", number(cost["mean"])],
     ]
     return markdown(["", f"`{DEFAULT}` over `bootstrap` (ratio; {SHOWN} particles each)"], rows)

@@ -24,7 +24,12 @@ def read(name: str) -> pd.DataFrame:
 
 @cache
 def _read(path: Path) -> pd.DataFrame:
-    return pd.read_csv(path, **({"dtype": str, "keep_default_na": False} if path.stem in {"measured", "figures"} else {}))
+    return pd.read_csv(
+        path,
+        **(
+            {"dtype": str, "keep_default_na": False} if path.stem in {"measured", "figures"} else {}
+        ),
+    )
 
 
 def markdown(heads: Iterable[str], rows: Iterable[Iterable[object]], *sources: str) -> str:
@@ -52,7 +57,9 @@ def measured(*sources: str) -> str:
 def kept(table: str) -> str:
     """Return why figures were kept on purpose though the code has changed since; nothing if they were not."""
     log = read("figures").set_index("part")["kept"]
-    return next((log[name] for name, part in PARTS.items() if table in part.made and name in log), "")
+    return next(
+        (log[name] for name, part in PARTS.items() if table in part.made and name in log), ""
+    )
 
 
 def number(value: float, digits: int = 2) -> str:

@@ -27,10 +27,20 @@ Answers = dict[str, str]
 
 PROBLEMS: dict[str, tuple[str, set[str], set[str], int]] = {
     "a model you know little of": ("herding.md", set(), set(), 0),
-    "one mode, linear sensor": ("herding.md#where-it-loses", {"linear sensor"}, {"multimodal prior"}, 0),
+    "one mode, linear sensor": (
+        "herding.md#where-it-loses",
+        {"linear sensor"},
+        {"multimodal prior"},
+        0,
+    ),
     "a state of one dimension": ("one_dimension.md", set(), set(), 1),
     "several far modes": ("filters.md#fits", {"wells", "multimodal prior"}, set(), 0),
-    "counts, or heavy tails": ("model.md#noise-that-depends-on-the-state", {"counts", "heavy-tailed"}, set(), 0),
+    "counts, or heavy tails": (
+        "model.md#noise-that-depends-on-the-state",
+        {"counts", "heavy-tailed"},
+        set(),
+        0,
+    ),
     "only simulation possible": ("model.md#the-contract", {"only simulable"}, set(), 0),
 }
 """Problem -> its page; the random models that stand for it: kinds, kinds left out, and dimension."""
@@ -80,14 +90,25 @@ def budgets() -> str:
             table = within(ms, cost)
             cells = [on_one_line(table.loc[name], "ratio") for name in SHOWN]
             slow = table.loc[DEFAULT, "none"]
-            rows.append([f"{ms:g}", f"{cost:g}", f"`{quickest(ms, cost)}`", *cells, table.loc[DEFAULT, "models"], slow])
+            rows.append(
+                [
+                    f"{ms:g}",
+                    f"{cost:g}",
+                    f"`{quickest(ms, cost)}`",
+                    *cells,
+                    table.loc[DEFAULT, "models"],
+                    slow,
+                ]
+            )
     heads = ["ms", "us per particle", "take", *_code(SHOWN), "models", f"`{DEFAULT}` too slow on"]
     return markdown(heads, rows)
 
 
 def within(ms: float, us: float) -> pd.DataFrame:
     """Return the errors within milliseconds per step, if a particle costs so many microseconds more."""
-    return read("default_budget").query("budget == @ms and us_per_particle == @us").set_index("filter")
+    return (
+        read("default_budget").query("budget == @ms and us_per_particle == @us").set_index("filter")
+    )
 
 
 def quickest(ms: float, us: float) -> str:
@@ -107,19 +128,47 @@ def others() -> str:
     rows = [
         [page, "error in real radar, m", "`ukf`", n, *(number(error[name]) for name in names)],
         [page, "ms per step", "`ukf`", n, *(number(ms[name]) for name in names)],
-        ["[boats that come near](harbour.md#both-vessels)", f"boats lost of {len(lost)}", "[a tracker](tracking.md)", n]
+        [
+            "[boats that come near](harbour.md#both-vessels)",
+            f"boats lost of {len(lost)}",
+            "[a tracker](tracking.md)",
+            n,
+        ]
         + [number(lost[name].sum()) for name in names],
     ]
     for family, kind in (("linear", "linear"), ("nonlinear", "nonlinear")):
         error = jumps(family)
         cells = [number(error.get(name, np.nan)) for name in (DEFAULT, "imm", RANDOM_DRAWS)]
-        rows.append([f"[jumps between {kind} motions](manoeuvres.md)", "error, sd", f"`{error.idxmin()}`", 50, *cells])
+        rows.append(
+            [
+                f"[jumps between {kind} motions](manoeuvres.md)",
+                "error, sd",
+                f"`{error.idxmin()}`",
+                50,
+                *cells,
+            ]
+        )
     for in_gate, kind in ((1, "sparse"), (5, "dense")):
-        table = read("clutter").set_index("in_gate").loc[in_gate].query("n <= @N").set_index("filter")
+        table = (
+            read("clutter").set_index("in_gate").loc[in_gate].query("n <= @N").set_index("filter")
+        )
         cells = [on_one_line(table.loc[name], "lost") for name in names]
         what = f"tracks lost of {table['runs'].iloc[0]}"
-        rows.append([f"[{kind} clutter](clutter.md#what-it-is-worth)", what, f"`{in_clutter()}`", N, *cells])
-    return markdown(["your problem", "measured", "take", "n", f"`{DEFAULT}`", "`ukf`, in jumps `imm`", "`bootstrap`"], rows)
+        rows.append(
+            [f"[{kind} clutter](clutter.md#what-it-is-worth)", what, f"`{in_clutter()}`", N, *cells]
+        )
+    return markdown(
+        [
+            "your problem",
+            "measured",
+            "take",
+            "n",
+            f"`{DEFAULT}`",
+            "`ukf`, in jumps `imm`",
+            "`bootstrap`",
+        ],
+        rows,
+    )
 
 
 def jumps(family: str, n: int = 50) -> pd.Series:
@@ -137,10 +186,19 @@ def trackers(scenario: str = "meeting") -> str:
     """Write which tracker to take where targets meet."""
     table, best = read("trackers").query("scenario == @scenario").set_index("tracker"), tracker()
     rows = []
-    for name in dict.fromkeys((best, "lmb-herded-gibbs", "lmb-random-gibbs", "lmb-ukf", "JPDA (Stone Soup)")):
+    for name in dict.fromkeys(
+        (best, "lmb-herded-gibbs", "lmb-random-gibbs", "lmb-ukf", "JPDA (Stone Soup)")
+    ):
         row = table.loc[name]
         shown = f"`{name}`" if name.startswith("lmb-") else name
-        rows.append([shown, on_one_line(row, "gospa", 3), number(row["label_switches"]), number(row["ms_per_scan"])])
+        rows.append(
+            [
+                shown,
+                on_one_line(row, "gospa", 3),
+                number(row["label_switches"]),
+                number(row["ms_per_scan"]),
+            ]
+        )
     return markdown(["tracker", "GOSPA", "label switches", "ms per scan"], rows)
 
 
@@ -154,9 +212,13 @@ def tracker(scenario: str = "meeting") -> str:
 
 def filter_tree() -> str:
     """Write the questions that lead to a filter."""
-    unknown, simulated = (least(over_bootstrap(p)) for p in ("a model you know little of", "only simulation possible"))
+    unknown, simulated = (
+        least(over_bootstrap(p)) for p in ("a model you know little of", "only simulation possible")
+    )
     within_1 = dict.fromkeys(quickest(1.0, us) for us in (0.0, 2.0))
-    jumping = dict.fromkeys((in_clutter(), *(jumps(family).idxmin() for family in ("linear", "nonlinear"))))
+    jumping = dict.fromkeys(
+        (in_clutter(), *(jumps(family).idxmin() for family in ("linear", "nonlinear")))
+    )
     questions: dict[str, Answers] = {
         "[Several targets?](tracking.md)": {
             "yes": f"[`{tracker()}`](#where-targets-meet); for your own scans [`LMBTracker`](tracking.md)"
@@ -188,18 +250,23 @@ def sampler_tree() -> str:
             "densities": "[`ConditionalHerdedGibbs`](conditionals.md)",
             "set": "[herding on it](discrete.md#herding)",
         },
-        "[One dimension?](one_dimension.md)": {"yes": "[`QuantileSampling()`](one_dimension.md#how-they-are-found)"},
+        "[One dimension?](one_dimension.md)": {
+            "yes": "[`QuantileSampling()`](one_dimension.md#how-they-are-found)"
+        },
         "[One Gaussian?](kernels.md#optimal-gaussian-points)": {
             "yes": "[`LCDSampling()`](kernels.md#optimal-gaussian-points)"
         },
         "[A few Gaussians, again and again?](samplers.md#mapped-sampling)": {
             "yes": "[`MappedSampling(KernelHerding())`](samplers.md#mapped-sampling)"
         },
-        "[Points cost you nothing?](benchmarks.md#samplers)": {"yes": "[`RandomSampling()`](samplers.md), more of them"},
+        "[Points cost you nothing?](benchmarks.md#samplers)": {
+            "yes": "[`RandomSampling()`](samplers.md), more of them"
+        },
     }
     first, second = HERDED
     return tree(
-        questions, f"take [{first}](samplers.md#kernel-herding) or [{second}](samplers.md#continuous-herded-gibbs-sampling)"
+        questions,
+        f"take [{first}](samplers.md#kernel-herding) or [{second}](samplers.md#continuous-herded-gibbs-sampling)",
     )
 
 
@@ -225,9 +292,15 @@ def samplers() -> str:
     median = over_families(read("quality").query("n == @N"))["median"].droplevel("n").unstack("d")
     dims = [d for d in (2, 4, 8, 16) if d in median]
     rows: list[Row] = [
-        [name, *(number(median.loc[key, d]) for d in dims)] for name, key in zip(HERDED, ("kh", "chg"), strict=True)
+        [name, *(number(median.loc[key, d]) for d in dims)]
+        for name, key in zip(HERDED, ("kh", "chg"), strict=True)
     ]
-    rows.append(["random points that are as good", *(number(N / median.loc[["kh", "chg"], d].min()) for d in dims)])
+    rows.append(
+        [
+            "random points that are as good",
+            *(number(N / median.loc[["kh", "chg"], d].min()) for d in dims),
+        ]
+    )
     return markdown([f"n = {N}", *(f"d = {d}" for d in dims)], rows)
 
 
@@ -235,7 +308,11 @@ def special_samplers() -> str:
     """Write what samplers for one kind of mixture gain, each by its own measure."""
     far = read("far").query("distance == 1000 and d == 2").set_index("sampler")["farthest"]
     hostile = read("hostile").set_index("sampler")
-    peers = read("peers").query("target == 'N(0, I), d = 2' and n == 64").dropna(subset="energy_distance")
+    peers = (
+        read("peers")
+        .query("target == 'N(0, I), d = 2' and n == 64")
+        .dropna(subset="energy_distance")
+    )
     single = peers.groupby("method")["energy_distance"].min()
     us = read("speed_samplers").set_index(["sampler", "d"])["median"]
     kernel, one = "`KernelHerding()`", single["i.i.d. random"]
@@ -274,7 +351,9 @@ def special_samplers() -> str:
             number(us["CHG, auto bandwidth", 2]),
         ],
     ]
-    return markdown(["your mixture", "measured", "sampler", "its value", "beside", "its value"], rows)
+    return markdown(
+        ["your mixture", "measured", "sampler", "its value", "beside", "its value"], rows
+    )
 
 
 TABLES: dict[str, Callable[[], str]] = {

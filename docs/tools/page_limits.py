@@ -19,9 +19,23 @@ def counts() -> str:
     rows = []
     for _, row in pd.concat([few, many[many["n"] > few["n"].max()]]).iterrows():
         time = times.reindex([row["n"]]).iloc[0]
-        cells = [on_one_line(row, "to_bootstrap"), percent(row["variance_right"]), number(row["log_likelihood"])]
-        rows.append([f"{row['n']:,}", row["models"], *cells, number(time["mean"]), number(time["largest"])])
-    heads = ["n", "models", "error", "right variance", "log-likelihood", "time per step", "at worst"]
+        cells = [
+            on_one_line(row, "to_bootstrap"),
+            percent(row["variance_right"]),
+            number(row["log_likelihood"]),
+        ]
+        rows.append(
+            [f"{row['n']:,}", row["models"], *cells, number(time["mean"]), number(time["largest"])]
+        )
+    heads = [
+        "n",
+        "models",
+        "error",
+        "right variance",
+        "log-likelihood",
+        "time per step",
+        "at worst",
+    ]
     return markdown(heads, rows, "default", "default_growth", "default_times")
 
 
@@ -29,10 +43,25 @@ def losses() -> list[dict[str, object]]:
     """Return where the error of the default is not below that of another filter, or not by much: ratios with intervals."""
     named = read("default_scenarios").set_index(["scenario", "n"])
     simulable = geometric_mean("ratio", models_of("only simulation possible")[DEFAULT].to_numpy())
-    robot, budget = "[a robot that must find itself](herding.md#the-named-scenarios)", within(1.0, 0.0).loc[DEFAULT]
+    robot, budget = (
+        "[a robot that must find itself](herding.md#the-named-scenarios)",
+        within(1.0, 0.0).loc[DEFAULT],
+    )
     found: list[tuple[str, object, str, Mapping[str, float], str]] = [
-        ("[1 ms per step, cheap model](#with-equal-time)", "", "the best random one", budget, "ratio"),
-        ("[only simulation possible](model.md#the-contract)", N, f"`{RANDOM_DRAWS}`", simulable, "ratio"),
+        (
+            "[1 ms per step, cheap model](#with-equal-time)",
+            "",
+            "the best random one",
+            budget,
+            "ratio",
+        ),
+        (
+            "[only simulation possible](model.md#the-contract)",
+            N,
+            f"`{RANDOM_DRAWS}`",
+            simulable,
+            "ratio",
+        ),
         *(
             (
                 "[bearings only](herding.md#the-named-scenarios)",
@@ -46,14 +75,18 @@ def losses() -> list[dict[str, object]]:
         (robot, 300, "`mixture-kh`", named.loc[("plaza", 300)], "to_mixture-kh"),
     ]
     return [
-        {"where": where, "n": n, "over": over} | {f"ratio{end}": row[f"{name}{end}"] for end in ("", "_low", "_high")}
+        {"where": where, "n": n, "over": over}
+        | {f"ratio{end}": row[f"{name}{end}"] for end in ("", "_low", "_high")}
         for where, n, over, row, name in found
     ]
 
 
 def loss_ratios() -> str:
     """Write where the error of the default is not below that of another filter, or not by much."""
-    rows = [[row["where"], row["n"], row["over"], on_one_line(pd.Series(row), "ratio")] for row in losses()]
+    rows = [
+        [row["where"], row["n"], row["over"], on_one_line(pd.Series(row), "ratio")]
+        for row in losses()
+    ]
     return markdown(["where", "n", "other filter", f"`{DEFAULT}`'s error over its"], rows)
 
 
@@ -62,11 +95,20 @@ def loss_counts() -> str:
     equal, again = read("default").set_index(["filter", "n"]), read("default_again")
     clutter = read("clutter").set_index(["in_gate", "filter", "n"])
     boats = read("harbour").query("recording == 4 and vessel == 1").set_index("filter")
-    budget, robot = within(1.0, 0.0), read("default_scenarios").set_index(["scenario", "n"]).loc[("plaza", 300)]
+    budget, robot = (
+        within(1.0, 0.0),
+        read("default_scenarios").set_index(["scenario", "n"]).loc[("plaza", 300)],
+    )
     simulable = models_of("only simulation possible")[DEFAULT]
     models, random = equal.loc[(DEFAULT, N), "models"], f"`{RANDOM_DRAWS}`"
-    wrong = [round(models * (1 - equal.loc[(name, N), "variance_right"])) for name in (DEFAULT, RANDOM_DRAWS)]
-    named, sides = "herding.md#the-named-scenarios", "[two boats side by side](harbour.md#one-vessel)"
+    wrong = [
+        round(models * (1 - equal.loc[(name, N), "variance_right"]))
+        for name in (DEFAULT, RANDOM_DRAWS)
+    ]
+    named, sides = (
+        "herding.md#the-named-scenarios",
+        "[two boats side by side](harbour.md#one-vessel)",
+    )
     rows: list[list[object]] = [
         [
             "1 ms per step, cheap model",
@@ -76,12 +118,36 @@ def loss_counts() -> str:
             "`ranked`",
             budget.loc["ranked", "none"],
         ],
-        ["only simulation possible", "models with a larger error", N, len(simulable), (simulable > 1).sum(), "", ""],
+        [
+            "only simulation possible",
+            "models with a larger error",
+            N,
+            len(simulable),
+            (simulable > 1).sum(),
+            "",
+            "",
+        ],
         *(
-            ["[single models](herding.md#where-it-loses)", "shown to be worse", row.n, row.models, row.stay, "", ""]
+            [
+                "[single models](herding.md#where-it-loses)",
+                "shown to be worse",
+                row.n,
+                row.models,
+                row.stay,
+                "",
+                "",
+            ]
             for row in again.itertuples()
         ),
-        ["[the variance](herding.md#what-is-claimed)", "models off by a fifth", N, models, wrong[0], random, wrong[1]],
+        [
+            "[the variance](herding.md#what-is-claimed)",
+            "models off by a fifth",
+            N,
+            models,
+            wrong[0],
+            random,
+            wrong[1],
+        ],
         [
             f"[a robot that must find itself]({named})",
             "runs that do not",
@@ -121,7 +187,9 @@ def kernels() -> str:
         [
             "`{}`{}{}".format(*name.partition(", ")),
             *(group["sets"].max(), group["same"].min(), group["close"].min()),
-            f"{group['largest'].max():.1g}" if group["largest"].max() < 1e-3 else number(group["largest"].max()),
+            f"{group['largest'].max():.1g}"
+            if group["largest"].max() < 1e-3
+            else number(group["largest"].max()),
             percent(group["energy"].max()),
         ]
         for name, group in table.groupby("what", sort=False)

@@ -13,19 +13,56 @@ def modes(n: int = 50) -> str:
     for _, row in read("modes").query("n in (0, @n)").iterrows():
         cells = [number(row[name]) for name in ("error", "error_90", "modes", "log_likelihood")]
         cells += [percent(row["within"]), interval(row, "ratio"), number(row["ms"])]
-        name = f"`{row['filter']}`" if ", " not in row["filter"] else f"`{row['filter'].replace(', ', '`, ')}"
+        name = (
+            f"`{row['filter']}`"
+            if ", " not in row["filter"]
+            else f"`{row['filter'].replace(', ', '`, ')}"
+        )
         rows.append([row["family"], row["models"], name, row["n"] or "", *cells])
-    heads = ["modes", "models", "filter", "n", "mean, sd", "of 90 %", "probabilities", "log-likelihood"]
+    heads = [
+        "modes",
+        "models",
+        "filter",
+        "n",
+        "mean, sd",
+        "of 90 %",
+        "probabilities",
+        "log-likelihood",
+    ]
     return markdown([*heads, "within 1 %", "to random modes", "ms per step"], rows, "modes")
 
 
 def linear_parts(least: int = 100, most: int = 300) -> str:
     """Write errors of Rao-Blackwellised filters over those of plain ones."""
     rows = []
-    for _, row in read("linear_parts").query("n in (@least, @most) and filter != 'herded'").iterrows():
-        cells = [number(row["plain"]), number(row["error"]), interval(row, "ratio"), interval(row, "in_time")]
-        rows.append([f"`{row['scenario']}`", f"`{row['filter']}`", row["n"], *cells, number(row["ms"] / row["ms_plain"])])
-    heads = ["scenario", "proposal", "n", "plain, sd", "error, sd", "ratio", "in the same time", "time"]
+    for _, row in (
+        read("linear_parts").query("n in (@least, @most) and filter != 'herded'").iterrows()
+    ):
+        cells = [
+            number(row["plain"]),
+            number(row["error"]),
+            interval(row, "ratio"),
+            interval(row, "in_time"),
+        ]
+        rows.append(
+            [
+                f"`{row['scenario']}`",
+                f"`{row['filter']}`",
+                row["n"],
+                *cells,
+                number(row["ms"] / row["ms_plain"]),
+            ]
+        )
+    heads = [
+        "scenario",
+        "proposal",
+        "n",
+        "plain, sd",
+        "error, sd",
+        "ratio",
+        "in the same time",
+        "time",
+    ]
     return markdown(heads, rows, "linear_parts")
 
 

@@ -15,7 +15,9 @@ from typing import Any
 
 from page_format import markdown
 
-FEATURES = tomllib.loads((Path(__file__).parents[1] / "tables" / "features.toml").read_text(encoding="utf-8"))
+FEATURES = tomllib.loads(
+    (Path(__file__).parents[1] / "tables" / "features.toml").read_text(encoding="utf-8")
+)
 SUBJECTS = ("filters", "inference", "practice", "points")
 SOURCE = {".py", ".pyx", ".jl", ".R", ".m"}
 """Endings of the files in which a word is searched for."""
@@ -35,7 +37,10 @@ def features(subject: str) -> str:
     """Who can do what; below it the version of each column, its release, and the day on which it was seen."""
     peers = {name: FEATURES["peers"][name] for name in columns(subject)}
     headings = [peer.get("heading", peer["label"]) for peer in peers.values()]
-    cells = [[row["feature"], row["herdfilter"][0], *(row[name][0] for name in peers)] for row in FEATURES[subject]]
+    cells = [
+        [row["feature"], row["herdfilter"][0], *(row[name][0] for name in peers)]
+        for row in FEATURES[subject]
+    ]
     dates = [f"{peer['label']} {peer['version']} ({peer['seen']})" for peer in peers.values()]
     return f"{markdown(['feature', 'herdfilter', *headings], cells)}\n*As seen of {', '.join(dates)}.*\n"
 
@@ -43,13 +48,17 @@ def features(subject: str) -> str:
 def seen() -> str:
     """Version, release, day, language and licence of all peers."""
     keys = ("label", "version", "released", "seen", "language", "licence")
-    return markdown(["peer", *keys[1:]], [[peer[key] for key in keys] for peer in FEATURES["peers"].values()])
+    return markdown(
+        ["peer", *keys[1:]], [[peer[key] for key in keys] for peer in FEATURES["peers"].values()]
+    )
 
 
 def unfounded(peer: str, folder: Path) -> list[str]:
     """Return the cells of a peer's column that its source in a folder does not bear out."""
     paths = [
-        path for path in folder.rglob("*") if path.suffix in SOURCE and "test" not in path.as_posix()[len(str(folder)) :]
+        path
+        for path in folder.rglob("*")
+        if path.suffix in SOURCE and "test" not in path.as_posix()[len(str(folder)) :]
     ]
     source = "\n".join(path.read_text(encoding="utf-8", errors="replace").lower() for path in paths)
     wrong = []
@@ -57,14 +66,18 @@ def unfounded(peer: str, folder: Path) -> list[str]:
         ground = row[peer][1]
         file, colon, text = ground.partition(": ")
         if colon:
-            found = (folder / file).is_file() and text in (folder / file).read_text(encoding="utf-8", errors="replace")
+            found = (folder / file).is_file() and text in (folder / file).read_text(
+                encoding="utf-8", errors="replace"
+            )
         else:
             found = not re.search(ground, source)
         wrong += [] if found else [f"{row['feature']}: {ground}"]
     return wrong
 
 
-TABLES = {f"need_{subject}": partial(features, subject) for subject in SUBJECTS} | {"need_seen": seen}
+TABLES = {f"need_{subject}": partial(features, subject) for subject in SUBJECTS} | {
+    "need_seen": seen
+}
 
 if __name__ == "__main__":
     print("\n".join(unfounded(sys.argv[1], Path(sys.argv[2]))) or "all is as the table says")

@@ -21,7 +21,11 @@ def at_counts(scenario: str) -> str:
         return number(factor * cells.loc[(name, n), column]) if (name, n) in cells.index else ""
 
     rows = [
-        [f"`{name}`", *(cell(name, n, "error") for n in counts), *(cell(name, n, "ms_per_step", 1e3) for n in counts)]
+        [
+            f"`{name}`",
+            *(cell(name, n, "error") for n in counts),
+            *(cell(name, n, "ms_per_step", 1e3) for n in counts),
+        ]
         for name in dict.fromkeys(table["filter"])
     ]
     heads = [f"error, n = {n:,}" for n in counts] + [f"us, n = {n:,}" for n in counts]
@@ -53,7 +57,10 @@ def kalman() -> str:
     scenarios, cells = SCENARIOS, table.set_index(["filter", "scenario"])
     columns = {"error": 1.0, "log_likelihood_error": 1.0, "ms_per_step": 1e3}
     rows = [
-        [f"`{name}`", *(number(f * cells.loc[(name, s), c]) for c, f in columns.items() for s in scenarios)]
+        [
+            f"`{name}`",
+            *(number(f * cells.loc[(name, s), c]) for c, f in columns.items() for s in scenarios),
+        ]
         for name in dict.fromkeys(table["filter"])
     ]
     heads = [f"{what}, `{s}`" for what in ("error", "log-likelihood", "us") for s in scenarios]
@@ -69,24 +76,40 @@ def budget(scenario: str) -> str:
     for name in [name for name in dict.fromkeys(table["filter"]) if name in particles]:
         found = [cells.loc[(name, b)] for b in budgets]
         rows.append(
-            [f"`{name}`", *("< " * bool(c["to_spare"] and c["error"] > EXACT) + interval(c, "error") for c in found)]
+            [
+                f"`{name}`",
+                *(
+                    "< " * bool(c["to_spare"] and c["error"] > EXACT) + interval(c, "error")
+                    for c in found
+                ),
+            ]
         )
     return markdown(["filter", *(f"{b:g} ms" for b in budgets)], rows, "peers_budget")
 
 
 def ahead() -> str:
     """Best of ours and best of the others within each budget, and the fastest step of both at the largest count."""
-    table, times = _by_scenario(read("peers_budget")).dropna(subset="error"), _by_scenario(read("peers_filters"))
+    table, times = (
+        _by_scenario(read("peers_budget")).dropna(subset="error"),
+        _by_scenario(read("peers_filters")),
+    )
     rows = []
-    for (scenario, milliseconds), own in table.groupby(["scenario", "budget"], sort=True, observed=True):
-        pair = [_best(own[(own["library"] == "herdfilter") == mine], "error") for mine in (True, False)]
+    for (scenario, milliseconds), own in table.groupby(
+        ["scenario", "budget"], sort=True, observed=True
+    ):
+        pair = [
+            _best(own[(own["library"] == "herdfilter") == mine], "error") for mine in (True, False)
+        ]
         known = min(one["error"] for one in pair) > EXACT
         cells = [f"`{one['filter']}` {interval(one, 'error')}" for one in pair]
         ratio = number(pair[1]["error"] / pair[0]["error"]) if known else ""
         rows.append([f"`{scenario}`, {milliseconds:g} ms", *cells, ratio])
     most = times["n"].max()
     for scenario, own in times[times["n"] == most].groupby("scenario", observed=True):
-        pair = [_best(own[(own["library"] == "herdfilter") == mine], "ms_per_step") for mine in (True, False)]
+        pair = [
+            _best(own[(own["library"] == "herdfilter") == mine], "ms_per_step")
+            for mine in (True, False)
+        ]
         cells = [f"`{one['filter']}` {number(one['ms_per_step'])} ms" for one in pair]
         ratio = number(pair[1]["ms_per_step"] / pair[0]["ms_per_step"])
         rows.append([f"`{scenario}`, step at n = {most:,}", *cells, ratio])

@@ -51,7 +51,9 @@ def tables() -> dict[str, Callable[[], str]]:
     made: dict[str, Callable[[], str]] = {"published_papers": summary}
     for name, rows in read(SOURCE).groupby("paper", sort=False):
         author, year = re.match(r"\w+", name)[0].lower(), re.search(r"\d{4}", name)[0]
-        parts = [""] if len(rows) <= MOST_ROWS else dict.fromkeys(rows["place"].str.partition(",")[0])
+        parts = (
+            [""] if len(rows) <= MOST_ROWS else dict.fromkeys(rows["place"].str.partition(",")[0])
+        )
         for part in parts:
             example = f"_{part.split()[0].lower()}" if part else ""
             made[f"published_{author}_{year}{example}"] = partial(paper, name, part)

@@ -30,7 +30,15 @@ def random_models() -> str:
     return "\n".join(
         [
             markdown(["what", "probability"], rows),
-            markdown(["drift", "share", "dimensions", "standard deviation of the noise, in natural scales"], kinds),
+            markdown(
+                [
+                    "drift",
+                    "share",
+                    "dimensions",
+                    "standard deviation of the noise, in natural scales",
+                ],
+                kinds,
+            ),
         ]
     )
 
@@ -50,7 +58,10 @@ def random_localisation() -> str:
         ["sensors", _shares(localisation.SENSORS)],
         ["Gaussians of the prior", _shares(localisation.MODES)],
         *[[name, f"{share:g}"] for name, share in special.items()],
-        ["noise of a reading, in spreads under the prior", "{:g} to {:g}".format(*localisation.SHARPNESS)],
+        [
+            "noise of a reading, in spreads under the prior",
+            "{:g} to {:g}".format(*localisation.SHARPNESS),
+        ],
         ["departures of data (one of four)", ", ".join(model.DEPARTURES)],
     ]
     return markdown(["what", "probability or range"], rows)

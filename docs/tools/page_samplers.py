@@ -34,7 +34,9 @@ def quality() -> str:
     rows = []
     for d in best.index.unique("d"):
         cells = [best.loc[(d, n, s)] if (d, n, s) in best.index else None for n, s in heads]
-        rows.append([d, *("" if c is None else f"{c['median']:.3f} ({c['worst']:.2f})" for c in cells)])
+        rows.append(
+            [d, *("" if c is None else f"{c['median']:.3f} ({c['worst']:.2f})" for c in cells)]
+        )
     names = {"kh": "KH", "chg": "CHG"}
     return markdown(["d", *(f"{names[s]}, n = {n}" for n, s in heads)], rows, "quality")
 
@@ -42,14 +44,22 @@ def quality() -> str:
 def rivals(n: int = 20) -> str:
     """Highest median over families of all samplers with few points."""
     best = over_families(read("quality").query("n == @n"))["median"].droplevel("n").unstack("d")
-    rows = [[f"`{name}`", *(number(v, 3) for v in row)] for name, row in best.sort_values(best.columns[1]).iterrows()]
+    rows = [
+        [f"`{name}`", *(number(v, 3) for v in row)]
+        for name, row in best.sort_values(best.columns[1]).iterrows()
+    ]
     return markdown(["sampler", *(f"d = {d}" for d in best)], rows, "quality")
 
 
 def repairs(family: str = "5 components", n: int = 100) -> str:
     """Median energy distance of the samplers that differ by the repairs of herded Gibbs sampling."""
     table = read("quality").query("family == @family and n == @n")
-    cells = table.set_index(["sampler", "d"])["median"].unstack().reindex(list(REPAIRS)).dropna(axis="columns")
+    cells = (
+        table.set_index(["sampler", "d"])["median"]
+        .unstack()
+        .reindex(list(REPAIRS))
+        .dropna(axis="columns")
+    )
     rows = [[REPAIRS[name], *(number(v) for v in row)] for name, row in cells.iterrows()]
     return markdown(["sampler", *(f"d = {d}" for d in cells)], rows, "quality")
 
@@ -59,8 +69,13 @@ def rates() -> str:
     table = read("paper_fig3")
     cells = table.set_index(["sampler", "d", "sigma_k"])["E falls as t^-"]
     columns = dict.fromkeys(zip(table["d"], table["sigma_k"], strict=True))
-    heads = [f"d = {d}, {k} kernel" if k == "auto" else f"d = {d}, $\\sigma_k$ = {k}" for d, k in columns]
-    rows = [[name, *(number(-cells[name, *column]) for column in columns)] for name in table["sampler"].unique()]
+    heads = [
+        f"d = {d}, {k} kernel" if k == "auto" else f"d = {d}, $\\sigma_k$ = {k}" for d, k in columns
+    ]
+    rows = [
+        [name, *(number(-cells[name, *column]) for column in columns)]
+        for name in table["sampler"].unique()
+    ]
     return markdown(["sampler", *heads], rows, "paper_fig3")
 
 
@@ -69,7 +84,9 @@ def peers(n: int = 64) -> str:
     table = read("peers").query("n == @n")
     targets = list(dict.fromkeys(table["target"]))
     herding = table[table["kernel"] != "rule"].set_index(["method", "target"])["herding_error"]
-    energy = table[(table["kernel"] == "rule") | table["kernel"].isna()].set_index(["method", "target"])["energy_distance"]
+    energy = table[(table["kernel"] == "rule") | table["kernel"].isna()].set_index(
+        ["method", "target"]
+    )["energy_distance"]
     rows = []
     for name in dict.fromkeys(table["method"]):
         both = [(herding.get((name, t), np.nan), energy.get((name, t), np.nan)) for t in targets]
@@ -84,13 +101,17 @@ def thinning() -> str:
     base = table[table["method"] == "every k-th"].set_index(keys)["energy_distance"]
     table["ratio"] = table["energy_distance"] / table.set_index(keys).index.map(base)
     found = table[table["method"] != "every k-th"].groupby(["m", "method", "d"], sort=False)
-    best = found.agg(ratio=("ratio", "median"), worst=("ratio", "max"), seconds=("seconds", "median"))
+    best = found.agg(
+        ratio=("ratio", "median"), worst=("ratio", "max"), seconds=("seconds", "median")
+    )
     rows = []
     for m, method in dict.fromkeys((m, name) for m, name, _ in best.index):
         cells = best.xs((m, method), level=("m", "method"))
         ratios = [f"{number(r.ratio)} ({number(r.worst)})" for r in cells.itertuples()]
         low, high = (number(v) for v in (cells["seconds"].min(), cells["seconds"].max()))
-        rows.append([m, f"`hf.{method}`" if method == "thin" else method, *ratios, f"{low} to {high}"])
+        rows.append(
+            [m, f"`hf.{method}`" if method == "thin" else method, *ratios, f"{low} to {high}"]
+        )
     heads = [f"d = {d}" for d in best.index.unique("d")]
     return markdown(["m", "method", *heads, "seconds"], rows, "thinning")
 
@@ -105,17 +126,32 @@ def thinning_large() -> str:
             if of[c].notna().all()
         ]
         seconds = [number(of[c].median()) for c in ("seconds", "seconds_whole")]
-        rows.append([f"{n:,}", f"{m:,}", *cells, *[""] * (2 - len(cells)), *seconds, number(of["megabytes"].max())])
+        rows.append(
+            [
+                f"{n:,}",
+                f"{m:,}",
+                *cells,
+                *[""] * (2 - len(cells)),
+                *seconds,
+                number(of["megabytes"].max()),
+            ]
+        )
     heads = ["n", "m", "over random", "over all points", "seconds", "all points, seconds", "MB"]
     return markdown(heads, rows, "thinning_large")
 
 
-def far(samplers: tuple[str, ...] = ("kh", "chg", "kh-one-kernel", "sobol"), dims: tuple[int, ...] = (2, 8)) -> str:
+def far(
+    samplers: tuple[str, ...] = ("kh", "chg", "kh-one-kernel", "sobol"),
+    dims: tuple[int, ...] = (2, 8),
+) -> str:
     """Deviations of the farthest point from the nearer of two modes, by their distance."""
     table = read("far").query("sampler in @samplers and d in @dims")
-    wide = table.pivot_table(index=["sampler", "d"], columns="distance", values="farthest", sort=False)
+    wide = table.pivot_table(
+        index=["sampler", "d"], columns="distance", values="farthest", sort=False
+    )
     rows = [
-        [f"`{name}`", d, *(number(v, 2) for v in row)] for (name, d), row in zip(wide.index, wide.to_numpy(), strict=True)
+        [f"`{name}`", d, *(number(v, 2) for v in row)]
+        for (name, d), row in zip(wide.index, wide.to_numpy(), strict=True)
     ]
     return markdown(["sampler", "d", *(f"{distance:g}" for distance in wide)], rows, "far")
 
@@ -123,5 +159,8 @@ def far(samplers: tuple[str, ...] = ("kh", "chg", "kh-one-kernel", "sobol"), dim
 def hostile() -> str:
     """In how many random mixtures points are worse than independent draws."""
     table = read("hostile")
-    rows = [[f"`{r.sampler}`", r.mixtures, r.worse, number(r.median), number(r.worst)] for r in table.itertuples()]
+    rows = [
+        [f"`{r.sampler}`", r.mixtures, r.worse, number(r.median), number(r.worst)]
+        for r in table.itertuples()
+    ]
     return markdown(["sampler", "mixtures", "worse than draws", "median", "worst"], rows, "hostile")

@@ -38,7 +38,15 @@ def textbook() -> str:
     table = read(SOURCE).query("paper == @TEXTBOOK")
     table[["filter", "measure"]] = table["quantity"].str.extract(r"(.*): (.*)")
     rows = [
-        [place, name, *(text for row in cells.itertuples() for text in (number(row.theirs, 3), cell(row), row.verdict))]
+        [
+            place,
+            name,
+            *(
+                text
+                for row in cells.itertuples()
+                for text in (number(row.theirs, 3), cell(row), row.verdict)
+            ),
+        ]
         for (place, name), cells in table.groupby(["place", "filter"], sort=False)
     ]
     pair = ["theirs", "ours", "verdict"]
@@ -55,7 +63,15 @@ def dimensions() -> str:
         own = {row.filter: cell(row) for row in cells.itertuples()}
         exact = own.get("auto") or own["one Gaussian, guided"]
         theirs = number(cells["theirs"].iloc[0])
-        rows.append([place.removeprefix("d = "), theirs, own.get("fully adapted", ""), exact, own.get("bootstrap", "")])
+        rows.append(
+            [
+                place.removeprefix("d = "),
+                theirs,
+                own.get("fully adapted", ""),
+                exact,
+                own.get("bootstrap", ""),
+            ]
+        )
     heads = ["d", "theirs", "fully adapted", "one Gaussian", "bootstrap, log-likelihood"]
     return markdown(heads, rows, SOURCE)
 

@@ -24,8 +24,13 @@ def stonesoup() -> str:
     rows = []
     for name, text in TEXT.items():
         own = [cells.loc[name, model] for model in models]
-        errors = [number(row["error"]) if row["ratio"] == 1 else f"times {interval(row, 'ratio')}" for row in own]
-        written = [f"{error}; {number(row['to_truth'])}" for error, row in zip(errors, own, strict=True)]
+        errors = [
+            number(row["error"]) if row["ratio"] == 1 else f"times {interval(row, 'ratio')}"
+            for row in own
+        ]
+        written = [
+            f"{error}; {number(row['to_truth'])}" for error, row in zip(errors, own, strict=True)
+        ]
         rows.append([text, *written, number(own[0]["ms_per_step"])])
     return markdown(["filter", *models, "ms per step"], rows, "adapters")
 

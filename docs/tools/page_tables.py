@@ -29,7 +29,17 @@ import pandas as pd
 from page_catalogue import OWN, STUDIED, TITLES, catalogue_entries
 from page_format import RESULTS, interval, markdown, number, percent, read
 from page_random import random_localisation, random_models
-from page_samplers import far, hostile, peers, quality, rates, repairs, rivals, thinning, thinning_large
+from page_samplers import (
+    far,
+    hostile,
+    peers,
+    quality,
+    rates,
+    repairs,
+    rivals,
+    thinning,
+    thinning_large,
+)
 
 ROOT = Path(__file__).parents[2]
 YES_NO = {"True": "yes", "False": "no"}
@@ -38,11 +48,26 @@ FOUR = ("bootstrap", "herded-kh", "herded-chg", "auto")
 SHOWN = ("auto", "kalman-mixture-kh", "herded-kh", "sqmc")
 COUNTS = (20, 100, 500)
 """Filters and numbers of particles on the study's page; all others are in its data file."""
-COSTED = ("augmented-gauss-kh", "augmented-kh", "guided-augmented-gauss-kh", "herded-kh", "herded-chg", "kalman-mixture-kh")
+COSTED = (
+    "augmented-gauss-kh",
+    "augmented-kh",
+    "guided-augmented-gauss-kh",
+    "herded-kh",
+    "herded-chg",
+    "kalman-mixture-kh",
+)
 """Herded filters on the page whose cost is compared."""
 SIMILAR = ("herded-chg", "ekf", "ckf", "augmented-gauss-kh", "particles, SQMC, plain functions")
 """Filters beside the step of which another of the table takes about the same time."""
-WEIGHED = ("bootstrap", "sqmc", "guided", "mixture-random", "mixture-kh", "herded-kh", "augmented-kh")
+WEIGHED = (
+    "bootstrap",
+    "sqmc",
+    "guided",
+    "mixture-random",
+    "mixture-kh",
+    "herded-kh",
+    "augmented-kh",
+)
 WEIGHED += ("kalman-mixture-kh", "guided-augmented-gauss-kh")
 """Filters on the page whose evidence is compared; all others are in its data file."""
 
@@ -55,7 +80,9 @@ def demo() -> str:
 def excerpt(text: str, filters: Iterable[str] = FOUR) -> str:
     """Keep headings, the rows of the filters at the largest particle count, and what stands below the table."""
     names = "|".join(catalogue_entries())
-    lines = [(re.match(rf"\W*({names})\s+(\d+)\s", line), line.rstrip()) for line in text.splitlines()]
+    lines = [
+        (re.match(rf"\W*({names})\s+(\d+)\s", line), line.rstrip()) for line in text.splitlines()
+    ]
     largest = max(int(row[2]) for row, _ in lines if row)
     kept, before_row = [], False
     for row, line in reversed(lines):
@@ -82,9 +109,17 @@ def study() -> str:
 
 def study_own() -> str:
     """Ratios to the bootstrap filter of those that scenarios with modes, linear parts or many targets name."""
-    table = read("study").query("scenario in @OWN and filter not in ('bootstrap', 'lmb-bootstrap', 'auto-random-modes')")
+    table = read("study").query(
+        "scenario in @OWN and filter not in ('bootstrap', 'lmb-bootstrap', 'auto-random-modes')"
+    )
     rows = [
-        [OWN[row["scenario"]], f"`{row['filter']}`", interval(row, "to_bootstrap"), percent(row["diverged"]), row["ms"]]
+        [
+            OWN[row["scenario"]],
+            f"`{row['filter']}`",
+            interval(row, "to_bootstrap"),
+            percent(row["diverged"]),
+            row["ms"],
+        ]
         for _, row in table.assign(ms=table["ms"].map(number)).iterrows()
     ]
     return markdown(["scenario", "filter", "ratio", "lost", "ms per step"], rows, "study")
@@ -104,7 +139,10 @@ def wide(
     table = table[~table[row].isin(leave_out)]
     columns = list(dict.fromkeys(table[column]))
     cells = table.set_index([row, column])[value]
-    rows = [[name, *(number(cells.get((name, c), np.nan), digits) for c in columns)] for name in dict.fromkeys(table[row])]
+    rows = [
+        [name, *(number(cells.get((name, c), np.nan), digits) for c in columns)]
+        for name in dict.fromkeys(table[row])
+    ]
     return markdown([row, *((names or {}).get(c, f"{c}") for c in columns)], rows, source)
 
 
@@ -127,7 +165,9 @@ def plain(source: str, digits: int = 3) -> str:
         [number(v, digits) if isinstance(v, float) else YES_NO.get(str(v), v) for v in row]
         for row in table.to_numpy(dtype=object)
     ]
-    return markdown([name if "$" in name else name.replace("_", " ") for name in table], rows, source)
+    return markdown(
+        [name if "$" in name else name.replace("_", " ") for name in table], rows, source
+    )
 
 
 def evidence() -> str:
@@ -171,10 +211,16 @@ def randomised() -> str:
     for model, n in dict.fromkeys(key[:2] for key in table.index):
         own = [table.loc[(model, n, name)] for name in ("guided", "unguided", "sqmc")]
         ratios = [number(row[name]) for row in own for name in ("ratio", "ratio_at_equal_time")]
-        errors = [number(own[0][name]) for name in ("bootstrap_sd", "sd", "error_ranked", "error_auto")]
+        errors = [
+            number(own[0][name]) for name in ("bootstrap_sd", "sd", "error_ranked", "error_auto")
+        ]
         rows.append([model, n, *errors[:2], *ratios, *errors[2:]])
     heads = ["model", "n", "`bootstrap`, sd", "guided, sd"]
-    heads += [f"{name}, {kind}" for name in ("guided", "unguided", "`sqmc`") for kind in ("equal n", "equal time")]
+    heads += [
+        f"{name}, {kind}"
+        for name in ("guided", "unguided", "`sqmc`")
+        for kind in ("equal n", "equal time")
+    ]
     return markdown([*heads, "`ranked`, error", "`auto`, error"], rows, "randomised")
 
 
@@ -187,7 +233,11 @@ def unbiased() -> str:
         return f"{1000 * (row['mean'] - 1):.1f} ({1000 * row['standard_error']:.1f})"
 
     rows = [[model, *(cell(table.loc[(model, name)]) for name in names)] for model in models]
-    return markdown(["model", *(n if n == "guided" else f"`{n}`" if n in WEIGHED else n for n in names)], rows, "unbiased")
+    return markdown(
+        ["model", *(n if n == "guided" else f"`{n}`" if n in WEIGHED else n for n in names)],
+        rows,
+        "unbiased",
+    )
 
 
 def settling() -> str:
@@ -198,7 +248,13 @@ def settling() -> str:
     def cell(row: pd.Series) -> str:
         return f"{number(row['rms'])}; {number(row['median'])}; {number(row['mean'])} ({number(row['standard_error'])})"
 
-    rows = [[f"`{name}`" if name != "randomised" else name, *(cell(table.loc[(name, n)]) for n in counts)] for name in names]
+    rows = [
+        [
+            f"`{name}`" if name != "randomised" else name,
+            *(cell(table.loc[(name, n)]) for n in counts),
+        ]
+        for name in names
+    ]
     return markdown(["filter", *(f"n = {n:,}" for n in counts)], rows, "settling")
 
 
@@ -209,7 +265,11 @@ def chains() -> str:
         [row.filter, percent(row.accepted), *map(number, row[3:6]), *(f"{v:.3f}" for v in row[6:])]
         for row in table.itertuples()
     ]
-    return markdown(["likelihood", "accepted", "draws", "ms", "per second", "mean of phi", "sd of phi"], rows, "chains")
+    return markdown(
+        ["likelihood", "accepted", "draws", "ms", "per second", "mean of phi", "sd of phi"],
+        rows,
+        "chains",
+    )
 
 
 def smoothers() -> str:
@@ -220,7 +280,10 @@ def smoothers() -> str:
     rivals, rows = {m: cells.loc[("bootstrap", "trajectories", m), "median"] for m in models}, []
     for name, smoother in dict.fromkeys(zip(table["filter"], table["smoother"], strict=True)):
         own = {model: cells.loc[(name, smoother, model)] for model in models}
-        shares = [f"{interval(row, 'ratio')}; {number(row['median'] / rivals[m])}" for m, row in own.items()]
+        shares = [
+            f"{interval(row, 'ratio')}; {number(row['median'] / rivals[m])}"
+            for m, row in own.items()
+        ]
         cost = "" if smoother == "none" else number(own["ungm"]["ms"])
         rows.append([f"`{name}`", smoother, *shares, number(own["ungm"]["filter_ms"]), cost])
     heads = ["filter", "smoother", *(TITLES.get(m, m.replace("_", " ")) for m in models)]
@@ -237,11 +300,16 @@ def break_even() -> str:
         [
             f"`{name}`",
             *(number(times.get((name, s), np.nan)) for s in scenarios),
-            *("never" if np.isinf(c) else number(c) for c in (costs.get((name, s), np.nan) for s in scenarios)),
+            *(
+                "never" if np.isinf(c) else number(c)
+                for c in (costs.get((name, s), np.nan) for s in scenarios)
+            ),
         ]
         for name in names
     ]
-    heads = [f"ms, {TITLES[s]}" for s in scenarios] + [f"gains from, {TITLES[s]}" for s in scenarios]
+    heads = [f"ms, {TITLES[s]}" for s in scenarios] + [
+        f"gains from, {TITLES[s]}" for s in scenarios
+    ]
     return markdown(["filter", *heads], rows, "study", "break_even")
 
 
@@ -251,7 +319,10 @@ def paper(name: str) -> str:
     kept = table.loc[:, (table.nunique() > 1) | (table.iloc[0] != "not stated")]
     if name == "fig5":
         kept = kept[~kept["d"].isin((4, 6, 15, 25))]  # they are in its data file
-    rows = [[number(v, 3) if isinstance(v, float) else v for v in row] for row in kept.to_numpy(dtype=object)]
+    rows = [
+        [number(v, 3) if isinstance(v, float) else v for v in row]
+        for row in kept.to_numpy(dtype=object)
+    ]
     return markdown(kept, rows, f"paper_{name}")
 
 
@@ -267,7 +338,13 @@ def clutter() -> str:
         ]
         for row in read("clutter").itertuples()
     ]
-    heads = ["filter", "n", "false detections in the gate", "tracks lost", "median RMSE at the end (m)"]
+    heads = [
+        "filter",
+        "n",
+        "false detections in the gate",
+        "tracks lost",
+        "median RMSE at the end (m)",
+    ]
     return markdown(heads, rows, "clutter")
 
 
@@ -285,7 +362,9 @@ def hidden() -> str:
         ]
         for row in read("hidden").itertuples()
     ]
-    return markdown(["filter", "n", "P_D", "tracks lost", "median RMSE at the end (m)", "ratio"], rows, "hidden")
+    return markdown(
+        ["filter", "n", "P_D", "tracks lost", "median RMSE at the end (m)", "ratio"], rows, "hidden"
+    )
 
 
 def hard() -> str:
@@ -294,10 +373,14 @@ def hard() -> str:
     cells = table.set_index(["scene", "in_gate", "filter"])
     rows = []
     for scene, in_gate in dict.fromkeys(zip(table["scene"], table["in_gate"], strict=True)):
-        found = {name: cells.loc[(scene, in_gate, name)] for name in ("auto", "mkf", "bootstrap", "imm")}
+        found = {
+            name: cells.loc[(scene, in_gate, name)] for name in ("auto", "mkf", "bootstrap", "imm")
+        }
         auto = found["auto"]
         interval = (
-            f" ({number(auto['over_mkf_low'], 3)}, {number(auto['over_mkf_high'], 3)})" if auto["over_mkf"] != 1 else ""
+            f" ({number(auto['over_mkf_low'], 3)}, {number(auto['over_mkf_high'], 3)})"
+            if auto["over_mkf"] != 1
+            else ""
         )
         errors = [
             f"{number(auto['over_mkf'], 3)}{interval}",
@@ -325,7 +408,9 @@ def forecasts() -> str:
                 for h in horizons
             ),
         ]
-        for model, name, n in dict.fromkeys(zip(table["model"], table["filter"], table["n"], strict=True))
+        for model, name, n in dict.fromkeys(
+            zip(table["model"], table["filter"], table["n"], strict=True)
+        )
     ]
     heads = [f"{of}, {h} ahead" for of in ("state", "observation") for h in horizons]
     return markdown(["model", "filter", "n", *heads], rows, "forecasts")

@@ -14,7 +14,10 @@ def trackers(scenario: str) -> str:
     rows = [
         [f"`{row.tracker}`" if row.tracker.startswith("lmb-") else row.tracker, row.runs]
         + [interval(row, name, 3) for name in ("gospa", "ospa")]
-        + [number(value, 3) for value in (row.gospa_localisation, row.gospa_missed, row.gospa_false)]
+        + [
+            number(value, 3)
+            for value in (row.gospa_localisation, row.gospa_missed, row.gospa_false)
+        ]
         + [number(row.label_switches), number(row.ms_per_scan)]
         for row in (one for _, one in table.iterrows())
     ]
@@ -22,4 +25,6 @@ def trackers(scenario: str) -> str:
     return markdown(["tracker", "runs", "GOSPA", "OSPA", *parts], rows, "trackers")
 
 
-TABLES: dict[str, Callable[[], str]] = {f"trackers_{name}": partial(trackers, name) for name in ("crossing", "meeting")}
+TABLES: dict[str, Callable[[], str]] = {
+    f"trackers_{name}": partial(trackers, name) for name in ("crossing", "meeting")
+}

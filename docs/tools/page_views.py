@@ -27,7 +27,13 @@ def files() -> Table:
     log, took = read("measured"), read("figures").set_index("part")["minutes"]
     minutes = {table: took.get(name, "") for name, part in PARTS.items() for table in part.made}
     rows: list[list[object]] = [
-        [link(row.table), len(read(row.table)), row.date, minutes.get(row.table, ""), f"`{row.command}`"]
+        [
+            link(row.table),
+            len(read(row.table)),
+            row.date,
+            minutes.get(row.table, ""),
+            f"`{row.command}`",
+        ]
         for row in log.itertuples()
         if row.table != "demo"  # an excerpt of a table, in README.md
     ]

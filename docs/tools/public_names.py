@@ -23,7 +23,11 @@ def public_modules() -> list[str]:
     """Names of the modules that list what is public in them, from the package down; nothing is imported for it."""
     found = []
     places = {path: path.relative_to(PACKAGE.parent) for path in PACKAGE.rglob("*.py")}
-    places |= {path: Path("herdfilter/study/data", path.name) for path in SCENARIOS.glob("*.py") if path.stem != "__init__"}
+    places |= {
+        path: Path("herdfilter/study/data", path.name)
+        for path in SCENARIOS.glob("*.py")
+        if path.stem != "__init__"
+    }
     for path, place in places.items():
         parts = place.with_suffix("").parts
         parts = parts[:-1] if parts[-1] == "__init__" else parts

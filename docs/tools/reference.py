@@ -60,7 +60,8 @@ LEFT_OUT = {
     "herdfilter.models": CONTRACT,
     "herdfilter.models.sensors": {"functions"},
     "herdfilter.study.data.textbook": CONTRACT | {"sample"},
-    "herdfilter.models.with_clutter": CONTRACT | {"detection_log_likelihoods", "kind_in_errors", "log_factors"},
+    "herdfilter.models.with_clutter": CONTRACT
+    | {"detection_log_likelihoods", "kind_in_errors", "log_factors"},
     "herdfilter.samplers": {"draw", "draws"},
     "herdfilter.tracking": {"within"},
 }
@@ -76,7 +77,9 @@ KEPT = {
 
 def pages() -> list[Path]:
     """Files of the pages, in the order of the overview."""
-    names = re.search(r"^```{toctree}\n(?:.*\n)*?\n((?:reference/\w+\n)+)```", overview_text(), re.M)
+    names = re.search(
+        r"^```{toctree}\n(?:.*\n)*?\n((?:reference/\w+\n)+)```", overview_text(), re.M
+    )
     assert names, "api.md lists no pages of the reference"
     return [PAGES / f"{Path(name).name}.md" for name in names[1].split()]
 
@@ -104,13 +107,24 @@ def contents() -> dict[str, dict[str, list[str]]]:
     for path in pages():
         asked = MARKER.findall(path.read_text(encoding="utf-8"))
         found[path.stem] = {modules: [] for modules in asked}
-    places = [(place, page, modules) for page in found for modules in found[page] for place in modules.split()]
+    places = [
+        (place, page, modules)
+        for page in found
+        for modules in found[page]
+        for place in modules.split()
+    ]
     used = set()
     for full, thing in public_names().items():
         module = defined_in(full, thing)
-        best = max((place for place in places if fits(module, place[0])), key=lambda one: len(one[0]), default=None)
+        best = max(
+            (place for place in places if fits(module, place[0])),
+            key=lambda one: len(one[0]),
+            default=None,
+        )
         if best is None:
-            raise ValueError(f"{full} of {module} is on no page of docs/reference: add the module to one")
+            raise ValueError(
+                f"{full} of {module} is on no page of docs/reference: add the module to one"
+            )
         used.add(best)
         found[best[1]][best[2]].append(full)
     if unused := set(places) - used:
@@ -122,7 +136,9 @@ def left_out(found: type) -> set[str]:
     """Members of a class that the reference does not show; a Protocol is a contract, and shows all."""
     if getattr(found, "_is_protocol", False):
         return LEFT_OUT["herdfilter"]
-    names = set().union(*(names for place, names in LEFT_OUT.items() if fits(found.__module__, place)))
+    names = set().union(
+        *(names for place, names in LEFT_OUT.items() if fits(found.__module__, place))
+    )
     return names - KEPT.get(found.__name__, set())
 
 
@@ -135,16 +151,25 @@ def members(found: type) -> list[str]:
     public = {id(thing) for thing in public_names().values()}
     names: dict[str, None] = {}
     for owner in found.__mro__:
-        if not owner.__module__.startswith("herdfilter") or (owner is not found and id(owner) in public):
+        if not owner.__module__.startswith("herdfilter") or (
+            owner is not found and id(owner) in public
+        ):
             continue
         notes = ModuleAnalyzer.for_module(owner.__module__).find_attr_docs()
         for name, value in vars(owner).items():
-            method = isinstance(value, FunctionType | classmethod | staticmethod | property | functools.cached_property)
+            method = isinstance(
+                value,
+                FunctionType | classmethod | staticmethod | property | functools.cached_property,
+            )
             documented = method and inspect.getdoc(getattr(found, name, value))
             if documented or (owner.__name__, name) in notes or isinstance(value, enum.Enum):
                 names[name] = None
         names |= dict.fromkeys(name for holder, name in notes if holder == owner.__name__)
-    return [name for name in names if not name.startswith("_") and name not in described | left_out(found)]
+    return [
+        name
+        for name in names
+        if not name.startswith("_") and name not in described | left_out(found)
+    ]
 
 
 def attributes_section(docstring: str) -> set[str]:
@@ -167,7 +192,11 @@ def constant_text(full: str, found: Any) -> str:
 
 def first_line(full: str, found: Any) -> str:
     """Return the first line of a docstring, its names as links from wherever it is shown."""
-    line = (inspect.getdoc(found) or "").split("\n")[0] if is_shared(found) else constant_text(full, found)
+    line = (
+        (inspect.getdoc(found) or "").split("\n")[0]
+        if is_shared(found)
+        else constant_text(full, found)
+    )
 
     def linked(code: re.Match[str]) -> str:
         place = place_of(code[1], full.rpartition(".")[0])
@@ -222,5 +251,7 @@ def overview(text: str) -> str:
         title = re.search(r"^# (.*)$", path.read_text(encoding="utf-8"), re.M)
         assert title, path
         names = [full for found in contents()[path.stem].values() for full in found]
-        sections.append(f"## [{title[1]}](reference/{path.name})\n\n{block(table(names)) if names else ''}")
+        sections.append(
+            f"## [{title[1]}](reference/{path.name})\n\n{block(table(names)) if names else ''}"
+        )
     return text.replace("<!-- overview -->", "\n".join(sections))

@@ -30,7 +30,9 @@ def places() -> dict[str, str]:
     last = defaultdict(set)
     for full in public_names():
         last[full.rpartition(".")[2]].add(full)
-    return found | {name: full.pop() for name, full in last.items() if len(full) == 1 and name[0].isupper()}
+    return found | {
+        name: full.pop() for name, full in last.items() if len(full) == 1 and name[0].isupper()
+    }
 
 
 def place_of(code: str, module: str = "herdfilter") -> str | None:

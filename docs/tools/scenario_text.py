@@ -17,7 +17,9 @@ def paths() -> list[Path]:
 
 def markdown() -> str:
     """Describe every scenario that comes with the package."""
-    return "\n\n".join(_section(load_scenario(name), path) for name, path in scenario_files().items())
+    return "\n\n".join(
+        _section(load_scenario(name), path) for name, path in scenario_files().items()
+    )
 
 
 def _section(scenario: Scenario, path: Path) -> str:
@@ -38,7 +40,10 @@ def _section(scenario: Scenario, path: Path) -> str:
     lines = [f"## `{scenario.name}`: {scenario.title}", "", scenario.source, ""]
     image = Path("images") / f"scenario_{scenario.name}.png"
     if (Path(__file__).parents[1] / image).is_file():
-        lines += [f"![A run of {scenario.name}: truth, estimate and observations]({image.as_posix()})", ""]
+        lines += [
+            f"![A run of {scenario.name}: truth, estimate and observations]({image.as_posix()})",
+            "",
+        ]
     lines += [f"{name}\n: {fact}\n" for name, fact in facts.items()]
     lines += [f"The file, `{path.parent.name.removeprefix('_')}/{path.name}`:", "", "```toml"]
     text = path.read_text(encoding="utf-8").rstrip()
@@ -57,7 +62,9 @@ def _reference(scenario: Scenario) -> str:
         case {"type": "grid", "lower": lower, "upper": upper, "points": points}:
             return f"the exact posterior, on a grid of {points} points from {lower:g} to {upper:g}"
         case {"type": "large", "n": n}:
-            repeats, name = (scenario.reference.get(k, v) for k, v in (("repeats", 4), ("filter", "bootstrap")))
+            repeats, name = (
+                scenario.reference.get(k, v) for k, v in (("repeats", 4), ("filter", "bootstrap"))
+            )
             if not isinstance(name, str):
                 return f"the average of {repeats} filters with {n} particles, each with {_keywords(name)}"
             return f"the average of {repeats} {name} filters with {n} particles"

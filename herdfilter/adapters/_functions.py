@@ -38,7 +38,9 @@ class VectorisedFunction:
         arguments: Any,
     ) -> None:
         if vectorised not in (False, True, "columns"):
-            raise ValueError(f"vectorised: expected False, True or 'columns', got {short_repr(vectorised)}")
+            raise ValueError(
+                f"vectorised: expected False, True or 'columns', got {short_repr(vectorised)}"
+            )
         self.name = name
         self.function = function
         self.size = size
@@ -72,13 +74,17 @@ class VectorisedFunction:
             )
         return values
 
-    def _one_by_one(self, x: Array, arguments: tuple[Any, ...], by_name: Mapping[str, Any]) -> Array:
+    def _one_by_one(
+        self, x: Array, arguments: tuple[Any, ...], by_name: Mapping[str, Any]
+    ) -> Array:
         values = np.empty((len(x), self.size))
         # again a copy: the user's function may write to the state
         for row, state in zip(values, np.array(x), strict=True):
             value = np.ravel(self.function(state.reshape(self.shape), *arguments, **by_name))
             if value.shape != row.shape:
-                raise ValueError(f"{self.name}: expected {self.size} numbers for a state, got {len(value)}")
+                raise ValueError(
+                    f"{self.name}: expected {self.size} numbers for a state, got {len(value)}"
+                )
             row[:] = value
         return values
 
@@ -121,7 +127,9 @@ def repeat_matrix(matrix: Array, x: Array, *_: Any) -> Array:
     return np.broadcast_to(matrix, (len(x), *matrix.shape))
 
 
-def circular_entries(name: str, residual: Callable[[Any, Any], Any], base: Array) -> tuple[int, ...]:
+def circular_entries(
+    name: str, residual: Callable[[Any, Any], Any], base: Array
+) -> tuple[int, ...]:
     """Return the entries in which a function of two vectors (d,) wraps their difference at 2 pi; it is tried at `base` (d,).
 
     Each entry must be the plain difference or the one wrapped to within pi, and must not depend on other entries.

@@ -104,14 +104,24 @@ def from_filterpy(
     """
     kind = _kind_of_filter(kf, ignore)
     extended = kind == "ExtendedKalmanFilter"
-    arguments = {"hx": hx, "HJacobian": HJacobian, "residual": residual, "control": control, "time_unit": time_unit}
+    arguments = {
+        "hx": hx,
+        "HJacobian": HJacobian,
+        "residual": residual,
+        "control": control,
+        "time_unit": time_unit,
+    }
     arguments |= {"fx_args": fx_args or None, "hx_args": hx_args or None, "args": args or None}
     for name, value in arguments.items():
         takers = ("ExtendedKalmanFilter",) if name in ONLY_EXTENDED else POINT_FILTERS
         if value is not None and kind not in takers and not (extended and name == "hx_args"):
-            raise TypeError(f"{name}: expected None unless kf is {' or '.join(takers)}, got one for a {kind}")
+            raise TypeError(
+                f"{name}: expected None unless kf is {' or '.join(takers)}, got one for a {kind}"
+            )
     if extended and hx is None:
-        raise TypeError("hx: expected the function that ExtendedKalmanFilter.update is given as Hx, got None")
+        raise TypeError(
+            "hx: expected the function that ExtendedKalmanFilter.update is given as Hx, got None"
+        )
     # filterpy's states are vectors (d,) or columns (d, 1), ours vectors
     mean = as_array(f"{kind}.x", np.ravel(kf.x).copy(), (None,))
     d = len(mean)
@@ -152,11 +162,15 @@ def from_filterpy(
     else:
         shape = np.shape(kf.x) if extended else (d,)
         name = "hx" if extended else f"{kind}.hx"
-        vectorised_hx = functions.VectorisedFunction(name, hx or kf.hx, k, shape, vectorised, hx_args)
+        vectorised_hx = functions.VectorisedFunction(
+            name, hx or kf.hx, k, shape, vectorised, hx_args
+        )
         vectorised_hx.check(probes)
         observation = vectorised_hx
     if HJacobian is not None:
-        slopes = functions.VectorisedFunction("HJacobian", HJacobian, k * d, np.shape(kf.x), False, args)
+        slopes = functions.VectorisedFunction(
+            "HJacobian", HJacobian, k * d, np.shape(kf.x), False, args
+        )
         slopes.check(probes[:1])
         jacobians["observation_jacobian"] = partial(observation_slopes, slopes, k)
     z = observation(mean[None])[0]
@@ -175,21 +189,33 @@ def _kind_of_filter(kf: Any, ignore: Sequence[str]) -> str:
     """Return the name of the filter's class in filterpy; raise an error if it replaces methods of that class."""
     kind = next((name for name in FILTERS if isinstance(kf, getattr(kalman, name))), None)
     if kind is None:
-        raise TypeError(f"kf: expected a filter of filterpy.kalman ({', '.join(FILTERS)}), got {short_repr(kf)}")
+        raise TypeError(
+            f"kf: expected a filter of filterpy.kalman ({', '.join(FILTERS)}), got {short_repr(kf)}"
+        )
     methods = [name for name in vars(getattr(kalman, kind)) if name.startswith(STEP_METHODS)]
     ignored = [one_of("ignore", name, methods) for name in ignore]
     for name in methods:
         # a subclass may replace predict_x: PredictX calls it
-        if name not in ignored and (name in vars(kf) or (name != "predict_x" and _is_replaced(kf, name))):
-            instead = "give its function of the state as hx" if name == "update" else "write it as f of from_functions"
+        if name not in ignored and (
+            name in vars(kf) or (name != "predict_x" and _is_replaced(kf, name))
+        ):
+            instead = (
+                "give its function of the state as hx"
+                if name == "update"
+                else "write it as f of from_functions"
+            )
             raise TypeError(
                 f"{type(kf).__name__}.{name}: expected {kind}'s own, got another, which would be lost; {instead}, or "
                 f"convert with ignore=[{name!r}] if it changes no part of the model"
             )
     if kind == "KalmanFilter" and kf.alpha != 1:
-        raise ValueError(f"KalmanFilter.alpha: expected 1, got {kf.alpha}; a model has no fading memory")
+        raise ValueError(
+            f"KalmanFilter.alpha: expected 1, got {kf.alpha}; a model has no fading memory"
+        )
     if kind == "KalmanFilter" and np.any(kf.M):
-        raise ValueError("KalmanFilter.M: expected zeros, got others; transition and observation noise must be independent")
+        raise ValueError(
+            "KalmanFilter.M: expected zeros, got others; transition and observation noise must be independent"
+        )
     return kind
 
 
@@ -198,13 +224,20 @@ def _is_replaced(kf: Any, name: str) -> bool:
     return name in vars(kf) or not getattr(type(kf), name).__module__.startswith("filterpy.")
 
 
-def observation_slopes(function: functions.VectorisedFunction, k: int, x: Array, step: int) -> Array:
+def observation_slopes(
+    function: functions.VectorisedFunction, k: int, x: Array, step: int
+) -> Array:
     """Return the Jacobians of an observation of k entries at states (n, d), (n, k, d)."""
     return function(x).reshape(len(x), k, -1)
 
 
 def timed_transition(
-    fx: functions.VectorisedFunction, unit: float, control_name: str | None, x: Array, dt: float, control: Any
+    fx: functions.VectorisedFunction,
+    unit: float,
+    control_name: str | None,
+    x: Array,
+    dt: float,
+    control: Any,
 ) -> Array:
     """Return the transition ``fx(x, dt)`` of states (n, d)."""
     if control is None:
@@ -222,7 +255,9 @@ def linear_transition(F: Array, B: Array | None, x: Array, dt: float, control: A
     if control is None:
         return functions.multiply(F, x)
     if B is None:
-        raise ValueError(f"control: expected None, as the filter has no B, got {short_repr(control)}")
+        raise ValueError(
+            f"control: expected None, as the filter has no B, got {short_repr(control)}"
+        )
     return functions.multiply(F, x) + np.ravel(B @ np.ravel(control))
 
 

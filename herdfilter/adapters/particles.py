@@ -31,7 +31,9 @@ __all__ = ["HerdedFilter", "from_particles"]
 N_TRIALS = 5  # number of states at which dependence on the state is tried
 
 
-def from_particles(ssm: Any, circular: Sequence[int] = (), observation_circular: Sequence[int] = ()) -> ParticlesModel:
+def from_particles(
+    ssm: Any, circular: Sequence[int] = (), observation_circular: Sequence[int] = ()
+) -> ParticlesModel:
     """Convert a `StateSpaceModel` of the library `particles`; its parts decide which of our filters support it.
 
     =============================================  ===============================================================
@@ -80,7 +82,9 @@ def from_particles(ssm: Any, circular: Sequence[int] = (), observation_circular:
     [[-1.]]
     """
     if not isinstance(ssm, StateSpaceModel):
-        raise TypeError(f"ssm: expected an instance of particles' StateSpaceModel, got {short_repr(ssm)}")
+        raise TypeError(
+            f"ssm: expected an instance of particles' StateSpaceModel, got {short_repr(ssm)}"
+        )
     return ParticlesModel(ssm, circular, observation_circular)
 
 
@@ -207,7 +211,9 @@ class HerdedFilter(Bootstrap):
 class ParticlesModel:
     """A model that `from_particles` made; `herdfilter.models.contract` documents its functions."""
 
-    def __init__(self, ssm: Any, circular: Sequence[int] = (), observation_circular: Sequence[int] = ()) -> None:
+    def __init__(
+        self, ssm: Any, circular: Sequence[int] = (), observation_circular: Sequence[int] = ()
+    ) -> None:
         self.ssm = ssm
         self.circular = tuple(circular)
         self.observation_circular = tuple(observation_circular)
@@ -315,7 +321,11 @@ class ParticlesModel:
 
     def _covariance(self, dt: float, step: int) -> Array:
         if step == 1:
-            return np.zeros((self.dim, self.dim)) if self._start is None else self._start.covariances[0]
+            return (
+                np.zeros((self.dim, self.dim))
+                if self._start is None
+                else self._start.covariances[0]
+            )
         return np.asarray(self._gaussians(self._trials, step).covariances[0])
 
     def _gaussians(self, xp: Array, step: int) -> laws.Gaussians:
@@ -331,7 +341,9 @@ class ParticlesModel:
             return x
         return laws.map_noise(self._transition_law(x, step), noise)
 
-    def _drawn(self, x: Array, rng: np.random.Generator, dt: float, control: Any, step: int) -> Array:
+    def _drawn(
+        self, x: Array, rng: np.random.Generator, dt: float, control: Any, step: int
+    ) -> Array:
         with drawing_from(rng):
             return self.ours(self._transition_law(x, step).rvs(size=len(x)))
 
@@ -351,7 +363,9 @@ class ParticlesModel:
     def _observation_moments(self, x: Array, step: int) -> tuple[Array, Array]:
         moments = laws.law_moments(self._observation_law(x, step), len(x))
         if moments is None:
-            raise ValueError(f"PY: expected a law with mean and covariance, as at t = 0, got another at t = {step - 1}")
+            raise ValueError(
+                f"PY: expected a law with mean and covariance, as at t = 0, got another at t = {step - 1}"
+            )
         return moments
 
     def _observation_mean(self, x: Array, step: int) -> Array:
@@ -360,7 +374,9 @@ class ParticlesModel:
     def _noise(self, step: int) -> Array:
         covariances = self._observation_moments(self.ours(self._trials), step)[1]
         if len(covariances) > 1:
-            raise ValueError(f"PY: expected one covariance for all states, as at t = 0, got some at t = {step - 1}")
+            raise ValueError(
+                f"PY: expected one covariance for all states, as at t = 0, got some at t = {step - 1}"
+            )
         return np.asarray(covariances[0])
 
     def _noise_at(self, step: int, x: Array) -> Array:

@@ -74,7 +74,9 @@ def check_method(name: str, value: Any, names: Iterable[str] = ()) -> None:
     """Raise ValueError unless a value can solve clusters; the error lists the names of known methods."""
     if isinstance(value, type) or not hasattr(value, "cluster"):
         choices = f"one of {', '.join(names)}, or " if names else ""
-        raise ValueError(f"{name}: expected {choices}an instance such as Exact(), got {short_repr(value)}")
+        raise ValueError(
+            f"{name}: expected {choices}an instance such as Exact(), got {short_repr(value)}"
+        )
 
 
 def solve_clusters(method: ClusterMethod, ratios: Array, rng: Any) -> Association:
@@ -94,7 +96,9 @@ def solve_clusters(method: ClusterMethod, ratios: Array, rng: Any) -> Associatio
         tracks = np.flatnonzero(first == cluster)
         block = np.ix_(tracks, pairs[tracks].any(axis=0))
         competing = np.column_stack([alone[tracks], pairs[block]])
-        in_need = competing[competing[:, 0] == 0, 1:] > 0  # tracks that must have one of the shared measurements
+        in_need = (
+            competing[competing[:, 0] == 0, 1:] > 0
+        )  # tracks that must have one of the shared measurements
         if len(in_need):
             from scipy.optimize import linear_sum_assignment
 
@@ -118,7 +122,9 @@ def as_ratios(ratios: ArrayLike) -> Array:
         )
     if (matrix < 0).any():
         t, column = np.argwhere(matrix < 0)[0]
-        raise ValueError(f"ratios: expected no negative entry, got {matrix[t, column]:g} in row {t}, column {column}")
+        raise ValueError(
+            f"ratios: expected no negative entry, got {matrix[t, column]:g} in row {t}, column {column}"
+        )
     with np.errstate(over="ignore"):
         sums = matrix.sum(axis=1)
     wrong = ~((sums > 0) & np.isfinite(sums))

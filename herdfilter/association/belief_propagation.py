@@ -59,9 +59,13 @@ class BeliefPropagation(Method):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tolerance", as_positive("tolerance", self.tolerance))
-        object.__setattr__(self, "max_iterations", check_count("max_iterations", self.max_iterations))
+        object.__setattr__(
+            self, "max_iterations", check_count("max_iterations", self.max_iterations)
+        )
 
-    def cluster(self, ratios: Array, rng: np.random.Generator | int | None = None) -> tuple[Array, float]:
+    def cluster(
+        self, ratios: Array, rng: np.random.Generator | int | None = None
+    ) -> tuple[Array, float]:
         """Return the marginals of one cluster and its log evidence."""
         scale = ratios.max(axis=1, keepdims=True)
         missed, pairs = np.split(ratios / scale, [1], axis=1)
@@ -69,7 +73,13 @@ class BeliefPropagation(Method):
         track, measurement = gated = np.nonzero(pairs)
         wish, free, messages = np.zeros_like(pairs), np.ones_like(pairs), np.ones(len(track))
         wish[gated], change = _exchange(
-            track, measurement, pairs[gated], missed[:, 0], messages, self.tolerance, self.max_iterations
+            track,
+            measurement,
+            pairs[gated],
+            missed[:, 0],
+            messages,
+            self.tolerance,
+            self.max_iterations,
         )
         free[gated] = messages
         if self.warns and change > self.tolerance:
@@ -84,13 +94,23 @@ class BeliefPropagation(Method):
             sums = belief.sum(axis=1, keepdims=True)
             if (sums == 0).any():
                 raise no_assignment_error()
-            log_evidence = float(np.log(sums * scale).sum() + np.log1p(wish.sum(axis=0)).sum() - np.log1p(wish * free).sum())
+            log_evidence = float(
+                np.log(sums * scale).sum()
+                + np.log1p(wish.sum(axis=0)).sum()
+                - np.log1p(wish * free).sum()
+            )
         return belief / sums, log_evidence if np.isfinite(log_evidence) else np.nan
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _exchange(
-    track: Integers, measurement: Integers, ratio: Array, missed: Array, free: Array, tolerance: float, max_iterations: int
+    track: Integers,
+    measurement: Integers,
+    ratio: Array,
+    missed: Array,
+    free: Array,
+    tolerance: float,
+    max_iterations: int,
 ) -> tuple[Array, float]:
     """Return the messages to measurements, one for each pair, and the last change of those to tracks, which are in `free`.
 

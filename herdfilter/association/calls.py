@@ -10,7 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_generator, one_of
-from herdfilter.association.base import Association, ClusterMethod, as_ratios, check_method, solve_clusters
+from herdfilter.association.base import (
+    Association,
+    ClusterMethod,
+    as_ratios,
+    check_method,
+    solve_clusters,
+)
 from herdfilter.association.belief_propagation import BeliefPropagation
 from herdfilter.association.exact import Exact
 from herdfilter.association.gibbs import HerdedGibbs, RandomGibbs
@@ -28,7 +34,10 @@ METHODS: dict[str, Callable[[], ClusterMethod]] = {
 
 
 def ratios(
-    likelihoods: ArrayLike, detection_probability: ArrayLike, clutter_density: ArrayLike, existence: ArrayLike = 1.0
+    likelihoods: ArrayLike,
+    detection_probability: ArrayLike,
+    clutter_density: ArrayLike,
+    existence: ArrayLike = 1.0,
 ) -> Array:
     """Return the matrix of likelihood ratios from which association starts, (T, 1 + M).
 
@@ -59,9 +68,18 @@ def ratios(
         raise ValueError(f"likelihoods: expected no negative entry, got {g.min():g}")
     detected, r = (
         _for_each(name, values, len(g), lambda p: (p >= 0) & (p <= 1), "probabilities from 0 to 1")
-        for name, values in (("detection_probability", detection_probability), ("existence", existence))
+        for name, values in (
+            ("detection_probability", detection_probability),
+            ("existence", existence),
+        )
     )
-    clutter = _for_each("clutter_density", clutter_density, g.shape[1], lambda density: density > 0, "positive densities")
+    clutter = _for_each(
+        "clutter_density",
+        clutter_density,
+        g.shape[1],
+        lambda density: density > 0,
+        "positive densities",
+    )
     with np.errstate(over="ignore"):
         matrix = np.column_stack([1.0 - r * detected, (r * detected)[:, None] * (g / clutter)])
     if not np.isfinite(matrix).all():
@@ -72,7 +90,9 @@ def ratios(
     return matrix
 
 
-def _for_each(name: str, values: ArrayLike, n: int, fits: Callable[[Array], Any], expected: str) -> Array:
+def _for_each(
+    name: str, values: ArrayLike, n: int, fits: Callable[[Array], Any], expected: str
+) -> Array:
     """Return a number, or one for each of n, as an array (n,); ValueError unless all are finite and fit."""
     array = as_array(name, values, (n,) if np.ndim(values) else ())
     wrong = array[~fits(array)]
@@ -82,7 +102,9 @@ def _for_each(name: str, values: ArrayLike, n: int, fits: Callable[[Array], Any]
 
 
 def marginals(
-    ratios: ArrayLike, method: str | ClusterMethod = "exact", rng: np.random.Generator | int | None = None
+    ratios: ArrayLike,
+    method: str | ClusterMethod = "exact",
+    rng: np.random.Generator | int | None = None,
 ) -> Array:
     """Return the marginal probabilities that each measurement belongs to each track, (T, 1 + M); rows sum to 1.
 
@@ -119,7 +141,9 @@ def marginals(
 
 
 def associate(
-    ratios: ArrayLike, method: str | ClusterMethod = "exact", rng: np.random.Generator | int | None = None
+    ratios: ArrayLike,
+    method: str | ClusterMethod = "exact",
+    rng: np.random.Generator | int | None = None,
 ) -> Association:
     """Return the marginals of `marginals` together with the log evidence, as an `Association`.
 

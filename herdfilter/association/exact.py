@@ -9,7 +9,13 @@ from numpy.typing import NDArray
 
 from herdfilter._checks import Array, check_count
 from herdfilter._jit import njit
-from herdfilter.association.base import ClusterMethod, Integers, Method, check_method, no_assignment_error
+from herdfilter.association.base import (
+    ClusterMethod,
+    Integers,
+    Method,
+    check_method,
+    no_assignment_error,
+)
 
 
 @dataclass(frozen=True)
@@ -50,14 +56,18 @@ class Exact(Method):
         if self.otherwise is not None:
             check_method("otherwise", self.otherwise)
 
-    def cluster(self, ratios: Array, rng: np.random.Generator | int | None = None) -> tuple[Array, float]:
+    def cluster(
+        self, ratios: Array, rng: np.random.Generator | int | None = None
+    ) -> tuple[Array, float]:
         """Return the marginals of one cluster and its log evidence."""
         tracks, n = len(ratios), sum(ratios.shape) - 1
         linked = np.zeros((n, n), dtype=bool)
         linked[:tracks, tracks:] = ratios[:, 1:] > 0
         linked |= linked.T
         # If another method can take over, the search for an order ends sooner
-        order, ways = elimination_order(linked, np.inf if self.otherwise is None else float(self.max_ways))
+        order, ways = elimination_order(
+            linked, np.inf if self.otherwise is None else float(self.max_ways)
+        )
         if ways <= self.max_ways:
             with np.errstate(divide="ignore"):
                 found, log_sum = _eliminate(np.log(ratios), order)
@@ -144,7 +154,10 @@ def _eliminate(logs: Array, order: Integers) -> tuple[Array, float]:
     size = 2 * n + logs.size
     bit, row, column = np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.int64)
     log_weight = np.zeros(size)
-    slot, holder = np.zeros(n, np.int64), np.zeros(n, np.int64)  # slot: 1 + the place of the bit; -1 once it is eliminated
+    slot, holder = (
+        np.zeros(n, np.int64),
+        np.zeros(n, np.int64),
+    )  # slot: 1 + the place of the bit; -1 once it is eliminated
     n_open, k = 0, 0
     for i in range(n):
         v = order[i]
@@ -176,7 +189,9 @@ def _eliminate(logs: Array, order: Integers) -> tuple[Array, float]:
     for i in range(n - 1, -1, -1):
         for s in range(offset[i + 1] - offset[i]):
             most, count = -np.inf, 0
-            for k in range(first[i], first[i] + 1) if s & own[i] else range(first[i] + 1, first[i + 1]):
+            for k in (
+                range(first[i], first[i] + 1) if s & own[i] else range(first[i] + 1, first[i + 1])
+            ):
                 if not s & bit[k]:
                     after = (s | bit[k]) & ~own[i]
                     after ^= (highest[i] | own[i]) if after & highest[i] else 0
@@ -197,7 +212,9 @@ def _eliminate(logs: Array, order: Integers) -> tuple[Array, float]:
             p, here = probability[offset[i] + s], to_come[offset[i] + s]
             if p == 0.0:
                 continue
-            for k in range(first[i], first[i] + 1) if s & own[i] else range(first[i] + 1, first[i + 1]):
+            for k in (
+                range(first[i], first[i] + 1) if s & own[i] else range(first[i] + 1, first[i + 1])
+            ):
                 if not s & bit[k]:
                     after = (s | bit[k]) & ~own[i]
                     after ^= (highest[i] | own[i]) if after & highest[i] else 0

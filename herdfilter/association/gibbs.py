@@ -89,23 +89,33 @@ class HerdedGibbs(Method):
         if not isinstance(self.neglect, str | int | float) or self.neglect not in ("auto", 0):
             object.__setattr__(self, "neglect", as_positive("neglect", self.neglect))
 
-    def cluster(self, ratios: Array, rng: np.random.Generator | int | None = None) -> tuple[Array, float]:
+    def cluster(
+        self, ratios: Array, rng: np.random.Generator | int | None = None
+    ) -> tuple[Array, float]:
         """Return the marginals of one cluster, and the log evidence if the estimate is "joint"."""
         rows = gibbs_rows(ratios)
-        codes = np.random.default_rng(0).integers(2**64, size=rows.shape, dtype=np.uint64)  # any that differ
+        codes = np.random.default_rng(0).integers(
+            2**64, size=rows.shape, dtype=np.uint64
+        )  # any that differ
         counts_for = rows > (3 / sqrt(self.sweeps) if self.neglect == "auto" else self.neglect)
         patience = PATIENCE if self.key == "set" else 0
         steps = np.zeros(len(rows))
-        if self.first_visit == "irrational":  # square roots of primes are independent over the rational numbers
+        if (
+            self.first_visit == "irrational"
+        ):  # square roots of primes are independent over the rational numbers
             primes = (n for n in count(2) if all(n % divisor for divisor in range(2, 1 + isqrt(n))))
             steps = np.sqrt(list(islice(primes, len(rows)))) % 1
         moves = gibbs_moves(rows, self.pairs)
         draws = int(np.count_nonzero(moves >= 0))
         most = min(self.sweeps * draws, MOST_BYTES // (8 * rows.shape[1] + 72))
-        size = 2 ** int(2 * most).bit_length()  # at least half of the slots stay free: 36 to 72 bytes a vector
+        size = (
+            2 ** int(2 * most).bit_length()
+        )  # at least half of the slots stay free: 36 to 72 bytes a vector
         table = np.zeros(size, np.uint64), np.zeros(size, np.int64), np.zeros(size, np.uint16)
         herding = codes, counts_for, patience, steps, table, np.zeros((draws + most, rows.shape[1]))
-        return run_sweeps(self.estimate, ratios, rows, moves, [np.empty((self.sweeps, 0))], *herding)
+        return run_sweeps(
+            self.estimate, ratios, rows, moves, [np.empty((self.sweeps, 0))], *herding
+        )
 
 
 @dataclass(frozen=True)
@@ -140,16 +150,28 @@ class RandomGibbs(Method):
     def __post_init__(self) -> None:
         check_sweeps(self)
 
-    def cluster(self, ratios: Array, rng: np.random.Generator | int | None = None) -> tuple[Array, float]:
+    def cluster(
+        self, ratios: Array, rng: np.random.Generator | int | None = None
+    ) -> tuple[Array, float]:
         """Return the marginals of one cluster, and the log evidence if the estimate is "joint"."""
         rows = gibbs_rows(ratios)
         moves = gibbs_moves(rows, self.pairs)
         generator = as_generator(rng)
         draws = int(np.count_nonzero(moves >= 0))
         part = 1 + MOST_BYTES // (32 * draws)
-        uniforms = (generator.random((min(part, self.sweeps - n), draws)) for n in range(0, self.sweeps, part))
+        uniforms = (
+            generator.random((min(part, self.sweeps - n), draws))
+            for n in range(0, self.sweeps, part)
+        )
         table = np.zeros(1, np.uint64), np.zeros(1, np.int64), np.zeros(1, np.uint16)
-        unused = np.zeros(rows.shape, np.uint64), rows > 0, 0, np.zeros(len(rows)), table, np.zeros((1, rows.shape[1]))
+        unused = (
+            np.zeros(rows.shape, np.uint64),
+            rows > 0,
+            0,
+            np.zeros(len(rows)),
+            table,
+            np.zeros((1, rows.shape[1])),
+        )
         return run_sweeps(self.estimate, ratios, rows, moves, uniforms, *unused)
 
 
@@ -194,12 +216,19 @@ def gibbs_moves(rows: Array, pairs: bool) -> Integers:
         from scipy.sparse.csgraph import minimum_spanning_tree
 
         joint = minimum_spanning_tree(-overlap).toarray() < 0
-        np.put_along_axis(joint, np.argsort(-overlap, axis=1, kind="stable")[:, :closest], True, axis=1)
+        np.put_along_axis(
+            joint, np.argsort(-overlap, axis=1, kind="stable")[:, :closest], True, axis=1
+        )
     return np.concatenate([alone, np.argwhere(np.triu((joint | joint.T) & (overlap > 0)))])
 
 
 def run_sweeps(
-    estimate: Estimate, ratios: Array, rows: Array, moves: Integers, uniforms: Iterable[Array], *herding: Any
+    estimate: Estimate,
+    ratios: Array,
+    rows: Array,
+    moves: Integers,
+    uniforms: Iterable[Array],
+    *herding: Any,
 ) -> tuple[Array, float]:
     """Sweep in parts; return the marginals by one of the `ESTIMATES`, and the log evidence or NaN."""
     tracks, columns = ratios.shape
@@ -218,7 +247,9 @@ def run_sweeps(
 
 
 @njit(cache=True, nogil=True)
-def sweep_tracks(ratios, moves, uniforms, codes, counts_for, patience, steps, table, weights, state, sums, states):
+def sweep_tracks(
+    ratios, moves, uniforms, codes, counts_for, patience, steps, table, weights, state, sums, states
+):
     """Sweep over the moves; add to the sums of conditionals and of states, and write the state after each sweep.
 
     A move (t, s) draws t from its conditional given the others but s, then s given all others; a move (t, -1) draws t
@@ -230,7 +261,9 @@ def sweep_tracks(ratios, moves, uniforms, codes, counts_for, patience, steps, ta
     the table share one vector for each draw of a sweep.
     """
     tracks, columns = ratios.shape
-    keys, places, visits = table  # a hash table with open addresses: rows of the weights, 0 for a free slot
+    keys, places, visits = (
+        table  # a hash table with open addresses: rows of the weights, 0 for a free slot
+    )
     mask = np.uint64(len(keys) - 1)
     met = np.count_nonzero(moves >= 0) - 1  # the first vectors belong to the draws of a sweep
     at = np.zeros(tracks)  # of the additive sequences
@@ -248,7 +281,11 @@ def sweep_tracks(ratios, moves, uniforms, codes, counts_for, patience, steps, ta
             for t, s in ((first, second), (second, -1)):
                 if t < 0:
                     continue
-                total, top, rest = 1.0, 0, 0.0  # of row s: free entries, the largest, and the sum of all but that
+                total, top, rest = (
+                    1.0,
+                    0,
+                    0.0,
+                )  # of row s: free entries, the largest, and the sum of all but that
                 if s >= 0:
                     total = ratios[s, 0]
                     for j in range(1, columns):
@@ -259,7 +296,9 @@ def sweep_tracks(ratios, moves, uniforms, codes, counts_for, patience, steps, ta
                 norm = 0.0
                 for j in range(columns):
                     p[j] = ratios[t, j] if free[j] else 0.0
-                    if s >= 0 and j > 0:  # p(t has j) is proportional to row t times what is left of row s
+                    if (
+                        s >= 0 and j > 0
+                    ):  # p(t has j) is proportional to row t times what is left of row s
                         p[j] *= (rest if j == top else total - ratios[s, j]) / total
                     norm += p[j]
                 for j in range(columns):
@@ -273,7 +312,11 @@ def sweep_tracks(ratios, moves, uniforms, codes, counts_for, patience, steps, ta
                 else:
                     key = codes[t, 0]
                     if second >= 0:
-                        key = codes[first, 0] - codes[second, 0] if s >= 0 else codes[first, 0] + codes[second, 0]
+                        key = (
+                            codes[first, 0] - codes[second, 0]
+                            if s >= 0
+                            else codes[first, 0] + codes[second, 0]
+                        )
                     whole = ~key
                     for r in range(tracks):
                         if r != t and r != s and state[r] > 0:

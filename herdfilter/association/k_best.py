@@ -38,17 +38,23 @@ class KBest(Method):
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", check_count("k", self.k))
 
-    def cluster(self, ratios: Array, rng: np.random.Generator | int | None = None) -> tuple[Array, float]:
+    def cluster(
+        self, ratios: Array, rng: np.random.Generator | int | None = None
+    ) -> tuple[Array, float]:
         """Return the marginals of one cluster and its log evidence."""
         assignments, log_weights = k_best_assignments(ratios, self.k)
         return weighted_marginals(assignments, log_weights, ratios.shape)
 
 
-def weighted_marginals(assignments: Integers, log_weights: Array, shape: tuple[int, ...]) -> tuple[Array, float]:
+def weighted_marginals(
+    assignments: Integers, log_weights: Array, shape: tuple[int, ...]
+) -> tuple[Array, float]:
     """Return the marginals of distinct assignments, shape (k, T), and the log of their total weight."""
     weights = np.exp(log_weights - log_weights.max())
     total = weights.sum()
-    marginals = np.array([np.bincount(columns, weights, shape[1]) / total for columns in assignments.T])
+    marginals = np.array(
+        [np.bincount(columns, weights, shape[1]) / total for columns in assignments.T]
+    )
     return marginals, float(np.log(total) + log_weights.max())
 
 
@@ -86,7 +92,9 @@ def k_best_assignments(ratios: ArrayLike, k: int) -> tuple[Integers, Array]:
     k = check_count("k", k)
     tracks = len(matrix)
     n = matrix.shape[1] - 1
-    costs = np.full((tracks, n + tracks), np.inf)  # every track has a column of its own for no measurement
+    costs = np.full(
+        (tracks, n + tracks), np.inf
+    )  # every track has a column of its own for no measurement
     with np.errstate(divide="ignore"):
         costs[:, :n] = -np.log(matrix[:, 1:])
         costs[np.arange(tracks), n + np.arange(tracks)] = -np.log(matrix[:, 0])
@@ -97,7 +105,9 @@ def k_best_assignments(ratios: ArrayLike, k: int) -> tuple[Integers, Array]:
         raise no_assignment_error()
     # Sets of assignments by the cost of their best one: tracks before `fixed` keep their columns, the track `fixed` has none
     # of the forbidden columns, later tracks are free. The running number keeps the heap from comparing arrays.
-    heap: list[tuple[float, int, Integers, int, list[int]]] = [(costs[rows, best].sum(), 0, best, 0, [])]
+    heap: list[tuple[float, int, Integers, int, list[int]]] = [
+        (costs[rows, best].sum(), 0, best, 0, [])
+    ]
     order = count(1)
     ranked: list[Integers] = []
     log_weights: list[float] = []

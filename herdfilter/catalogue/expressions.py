@@ -22,7 +22,16 @@ from typing import Any
 
 from herdfilter._checks import one_of, short_repr, shortened
 
-FOLDERS = ("samplers", "fitting", "filters", "models", "kernels", "discrepancy", "association", "tracking")
+FOLDERS = (
+    "samplers",
+    "fitting",
+    "filters",
+    "models",
+    "kernels",
+    "discrepancy",
+    "association",
+    "tracking",
+)
 """Folders of the package whose public names a file may use; nothing in them reads or writes files."""
 
 Part = Callable[..., Any]
@@ -39,7 +48,9 @@ def prefix_errors(part: str, *converted: type[BaseException]) -> Iterator[None]:
     try:
         yield
     except (FileNotFoundError, TypeError, ValueError) as error:
-        kind = next(kind for kind in (FileNotFoundError, TypeError, ValueError) if isinstance(error, kind))
+        kind = next(
+            kind for kind in (FileNotFoundError, TypeError, ValueError) if isinstance(error, kind)
+        )
         raise kind(f"{part}{error}") from error
     except converted as error:
         raise ValueError(f"{part}{type(error).__name__}: {error}") from error
@@ -76,11 +87,15 @@ def _build_node(node: ast.expr, modules: Mapping[str, ModuleType]) -> Any:
             return -number
         case ast.List(items) | ast.Tuple(items):
             return [_build_node(item, modules) for item in items]
-        case ast.Call(ast.Name() | ast.Attribute() as name, args, keywords) if all(k.arg for k in keywords):
+        case ast.Call(ast.Name() | ast.Attribute() as name, args, keywords) if all(
+            k.arg for k in keywords
+        ):
             part = find_part(ast.unparse(name), modules)
             options = {str(k.arg): _build_node(k.value, modules) for k in keywords}
             return part(*(_build_node(arg, modules) for arg in args), **options)
-    raise ValueError(f"expected calls, numbers, strings and lists, got {short_repr(ast.unparse(node))}")
+    raise ValueError(
+        f"expected calls, numbers, strings and lists, got {short_repr(ast.unparse(node))}"
+    )
 
 
 class Imports:
@@ -98,7 +113,10 @@ class Imports:
     def modules(self) -> dict[str, ModuleType]:
         """Import all modules, name in expressions -> module; a Python file goes by its name without ``.py``."""
         with prefix_errors("imports: "):
-            return {name.removesuffix(".py").rpartition("/")[2]: self._module(name) for name in self.names}
+            return {
+                name.removesuffix(".py").rpartition("/")[2]: self._module(name)
+                for name in self.names
+            }
 
     def _module(self, name: str) -> ModuleType:
         path = self._folder / f"{name.removesuffix('.py')}.py"
@@ -117,7 +135,9 @@ class Imports:
             return find_part(f"{module or 'models'}.{part}", self.modules())
         path = self._folder / module
         if module not in self.names and not path.resolve().is_relative_to(self._folder.resolve()):
-            raise ValueError(f"{module} is not beside the scenario; if you trust it, add imports = [{module!r}]")
+            raise ValueError(
+                f"{module} is not beside the scenario; if you trust it, add imports = [{module!r}]"
+            )
         return find_part(f"file.{part}", {"file": import_file(path)})
 
 
@@ -160,7 +180,11 @@ def _public_parts(module: ModuleType) -> dict[str, Part]:
         for name, value in vars(module).items()
         if callable(value)
         and not name.startswith("_")
-        and (f"{getattr(value, '__module__', '')}.".startswith(home) if listed is None else name in listed)
+        and (
+            f"{getattr(value, '__module__', '')}.".startswith(home)
+            if listed is None
+            else name in listed
+        )
     }
 
 
@@ -196,7 +220,11 @@ def check_keywords(
     # A function that accepts any keyword must check them itself.
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return
-    named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name not in added]
+    named = [
+        p
+        for p in parameters
+        if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name not in added
+    ]
     for key in keywords:
         one_of(f"{where}: key", key, [p.name for p in named])
     missing = [p.name for p in named if p.default is p.empty and p.name not in keywords]

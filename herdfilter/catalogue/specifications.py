@@ -13,7 +13,13 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import check_label, one_of, short_repr
-from herdfilter.catalogue.expressions import Imports, check_keywords, evaluate, find_part, prefix_errors
+from herdfilter.catalogue.expressions import (
+    Imports,
+    check_keywords,
+    evaluate,
+    find_part,
+    prefix_errors,
+)
 
 FilterFactory = Callable[..., Any]
 """``(model, n_particles, rng)`` -> an object with ``run(observations, dt=..., controls=...)``.
@@ -88,7 +94,9 @@ class FilterSpec:
         """
         built = self.built()
         if not self.tracker and not {*TRACKER_ARGUMENTS}.isdisjoint(options):
-            raise ValueError(f"{self.filter} tracks one target, and there are many: take a tracker, such as LMBTracker")
+            raise ValueError(
+                f"{self.filter} tracks one target, and there are many: take a tracker, such as LMBTracker"
+            )
         if self.tracker and "birth" not in options:
             raise ValueError(
                 f"birth: expected where targets may appear, such as [hf.tracking.Birth(0.1, initial)], got none; "
@@ -97,7 +105,9 @@ class FilterSpec:
         arguments = {"n_particles": n_particles, "rng": rng, **self._values(), **options}
         # Every study passes these; they are dropped where the class has no such argument.
         optional = {"n_particles", "rng", *TRACKER_ARGUMENTS}.difference(parameter_names(built))
-        return built(model, **{key: value for key, value in arguments.items() if key not in optional})
+        return built(
+            model, **{key: value for key, value in arguments.items() if key not in optional}
+        )
 
     def built(self) -> Callable[..., Any]:
         """Return the class of the filter."""
@@ -107,7 +117,9 @@ class FilterSpec:
         """Return the options with expressions evaluated; filter and association of a tracker may be names."""
         values = dict(self.options)
         for key, value in values.items():
-            if isinstance(value, str) and not (self.tracker and key in ("filter", "association") and "(" not in value):
+            if isinstance(value, str) and not (
+                self.tracker and key in ("filter", "association") and "(" not in value
+            ):
                 with prefix_errors(f"{key}: "):
                     values[key] = evaluate(value, self.imports)
         return values
@@ -137,7 +149,9 @@ def catalogue() -> dict[str, dict[str, Any]]:
     >>> "auto" in hf.catalogue.catalogue()
     True
     """
-    return tomllib.loads((files("herdfilter.catalogue") / "filters.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(
+        (files("herdfilter.catalogue") / "filters.toml").read_text(encoding="utf-8")
+    )
 
 
 @cache
@@ -147,7 +161,9 @@ def catalogue_spec(name: str) -> FilterSpec:
 
 
 def resolve_filters(
-    filters: Filters, own: Mapping[str, Mapping[str, Any]] | None = None, imports: Imports | None = None
+    filters: Filters,
+    own: Mapping[str, Mapping[str, Any]] | None = None,
+    imports: Imports | None = None,
 ) -> dict[str, FilterFactory]:
     """Turn the `filters` argument of `compare` into factories by name, in the order given.
 
@@ -172,10 +188,16 @@ def resolve_filters(
     entries = {**catalogue(), **(own or {})}
     if not isinstance(filters, Mapping):
         # Anything that is no list is treated as a name, and reported below.
-        names = [filters] if isinstance(filters, str) or not isinstance(filters, Iterable) else list(filters)
+        names = (
+            [filters]
+            if isinstance(filters, str) or not isinstance(filters, Iterable)
+            else list(filters)
+        )
         for name in names:
             if not isinstance(name, str):
-                raise ValueError(f"filters: expected names, or a mapping from names to filters, got {short_repr(name)}")
+                raise ValueError(
+                    f"filters: expected names, or a mapping from names to filters, got {short_repr(name)}"
+                )
         filters = {name: name for name in names}
     if not filters:
         raise ValueError("filters: expected at least one, got none")
@@ -183,7 +205,9 @@ def resolve_filters(
     for name, entry in filters.items():
         check_label("filters: name", name)
         table = entries[one_of("filter", entry, entries)] if isinstance(entry, str) else entry
-        factory = FilterSpec.from_table(name, table, imports) if isinstance(table, Mapping) else table
+        factory = (
+            FilterSpec.from_table(name, table, imports) if isinstance(table, Mapping) else table
+        )
         if not callable(factory):
             expected = "a catalogue name, a mapping of keywords or a function"
             raise ValueError(f"filter {name}: expected {expected}, got {short_repr(table)}")

@@ -25,10 +25,16 @@ The shell completes commands, scenarios and filters after this line:
 
 
 @click.group(
-    cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}, epilog=_COMPLETION
+    cls=Group,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=_COMPLETION,
 )
 @click.version_option(__version__, package_name="herdfilter")
-@click.option("--log", type=click.Choice(["debug", "info", "warning"]), help="Log what happens, on the error output.")
+@click.option(
+    "--log",
+    type=click.Choice(["debug", "info", "warning"]),
+    help="Log what happens, on the error output.",
+)
 def main(log: str | None) -> None:
     """Particle filters with herded (deterministic) particles, compared with random ones."""
     if log is not None:
@@ -40,7 +46,12 @@ def main(log: str | None) -> None:
 @click.command(short_help="Draw the five figures of the paper.")
 @click.argument("figures", nargs=-1, metavar="[fig1 .. fig5 | all]")
 @click.option(
-    "--out", type=PathName(), metavar="DIR", default=Path("results/paper"), show_default=True, help="Folder for all files."
+    "--out",
+    type=PathName(),
+    metavar="DIR",
+    default=Path("results/paper"),
+    show_default=True,
+    help="Folder for all files.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Root of all random numbers.")
 @click.option("--quick", is_flag=True, help="Fewer points, mixtures and dimensions.")
@@ -64,7 +75,9 @@ def paper(figures: tuple[str, ...], out: Path, seed: int, quick: bool, quiet: bo
             result = reproduce(name, seed, quick)
         paths = result.save(out)
         if not quiet:
-            cells = result.table.map(lambda cell: digits(cell) if isinstance(cell, float) else str(cell))
+            cells = result.table.map(
+                lambda cell: digits(cell) if isinstance(cell, float) else str(cell)
+            )
             table = in_blocks(list(map(str, cells)), cells.to_numpy().tolist(), width=None)
             click.echo("\n".join(["", result.title, "", *table, ""]))
             click.echo(f"Wrote {', '.join(path.name for path in paths)} into {out}")

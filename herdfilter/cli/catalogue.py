@@ -35,7 +35,13 @@ def scenarios(name: str | None) -> None:
     for key in files:
         scenario = load_scenario(key)
         # Recorded data decide the number of steps, and the models of a family each have their own.
-        steps = "data" if scenario.data is not None else "vary" if scenario.models else str(scenario.steps)
+        steps = (
+            "data"
+            if scenario.data is not None
+            else "vary"
+            if scenario.models
+            else str(scenario.steps)
+        )
         reference = "none" if scenario.reference is None else str(scenario.reference["type"])
         rows.append([key, _dimension(scenario), steps, reference, scenario.title])
     echo("\n".join(with_text(["name", "dim", "steps", "reference", "what it is"], rows)))
@@ -69,7 +75,11 @@ def filters(name: str | None) -> None:
         echo("\nherdfilter filters NAME tells how it is composed.")
         return
     parts = {"filter": "ParticleFilter", **entries[one_of("filter", name, entries)]}
-    echo("\n".join(with_text(None, [("name", name), *((key, str(value)) for key, value in parts.items())])))
+    echo(
+        "\n".join(
+            with_text(None, [("name", name), *((key, str(value)) for key, value in parts.items())])
+        )
+    )
 
 
 @click.group(short_help="Fetch the real data sets.")
@@ -89,9 +99,18 @@ def list_files() -> None:
 @data.command("fetch")
 @click.argument("data_set", metavar="NAME")
 @click.option(
-    "--to", type=PathName(), metavar="DIR", help="Folder to put them into. [default: HERDFILTER_DATA, or the cache]"
+    "--to",
+    type=PathName(),
+    metavar="DIR",
+    help="Folder to put them into. [default: HERDFILTER_DATA, or the cache]",
 )
-@click.option("--data", "source", type=PathName(), metavar="DIR", help="Folder to copy them from, without a network.")
+@click.option(
+    "--data",
+    "source",
+    type=PathName(),
+    metavar="DIR",
+    help="Folder to copy them from, without a network.",
+)
 def fetch_data(data_set: str, to: Path | None, source: Path | None) -> None:
     """Download the files of the data set NAME and check them; intact files that are there already are kept."""
     from herdfilter.filters.progress import live_line

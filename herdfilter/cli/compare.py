@@ -7,7 +7,13 @@ from pathlib import Path
 import click
 
 from herdfilter.cli.findings import Findings, output_options
-from herdfilter.cli.terminal import InputError, PathName, complete_filters, complete_scenario, finishing
+from herdfilter.cli.terminal import (
+    InputError,
+    PathName,
+    complete_filters,
+    complete_scenario,
+    finishing,
+)
 
 
 @click.command("compare", short_help="Compare filters on a scenario.")
@@ -18,9 +24,23 @@ from herdfilter.cli.terminal import InputError, PathName, complete_filters, comp
     metavar="NAMES",
     help="Names, separated by commas. [default: the scenario's]",
 )
-@click.option("--particles", metavar="COUNTS", help="Particle counts, such as 50,100. [default: the scenario's]")
-@click.option("--runs", type=int, metavar="N", help="Runs; for a family, of each model. [default: the scenario's]")
-@click.option("--models", type=int, metavar="M", help="Models of a family, such as `random`. [default: the scenario's]")
+@click.option(
+    "--particles",
+    metavar="COUNTS",
+    help="Particle counts, such as 50,100. [default: the scenario's]",
+)
+@click.option(
+    "--runs",
+    type=int,
+    metavar="N",
+    help="Runs; for a family, of each model. [default: the scenario's]",
+)
+@click.option(
+    "--models",
+    type=int,
+    metavar="M",
+    help="Models of a family, such as `random`. [default: the scenario's]",
+)
 @click.option(
     "--first-model",
     type=int,
@@ -28,19 +48,34 @@ from herdfilter.cli.terminal import InputError, PathName, complete_filters, comp
     help="Seed of the first model: to 9,999 to tune, from 1,000,000 to claim. [default: the scenario's]",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Root of all random numbers.")
-@click.option("--workers", type=int, metavar="W", help="Processes. [default: one per processor core]")
-@click.option("--data", metavar="DIR", help="Folder of the real data, for scenarios that need them.")
+@click.option(
+    "--workers", type=int, metavar="W", help="Processes. [default: one per processor core]"
+)
+@click.option(
+    "--data", metavar="DIR", help="Folder of the real data, for scenarios that need them."
+)
 @click.option(
     "--out",
     type=PathName(),
     metavar="DIR",
     help="Folder for report, tables, figures; study.sqlite stores every run.",
 )
-@click.option("--resume", is_flag=True, help="Continue the comparison in --out, with more --runs or --models if you like.")
 @click.option(
-    "--run-timeout", type=float, metavar="SECONDS", help="A run whose filter takes longer has failed. [default: no limit]"
+    "--resume",
+    is_flag=True,
+    help="Continue the comparison in --out, with more --runs or --models if you like.",
 )
-@click.option("--scheduler", metavar="WHERE", help="local, dask (here) or a cluster, tcp://host:8786. [default: local]")
+@click.option(
+    "--run-timeout",
+    type=float,
+    metavar="SECONDS",
+    help="A run whose filter takes longer has failed. [default: no limit]",
+)
+@click.option(
+    "--scheduler",
+    metavar="WHERE",
+    help="local, dask (here) or a cluster, tcp://host:8786. [default: local]",
+)
 @output_options
 def compare_command(
     scenario: str,
@@ -83,11 +118,15 @@ def compare_command(
         raise InputError(f"workers: the cluster at {scheduler} has its own; leave out --workers")
     workers = joblib.cpu_count() if workers is None else check_count("workers", workers)
     # A comma too many is no mistake.
-    names = None if filters is None else [name.strip() for name in filters.split(",") if name.strip()]
+    names = (
+        None if filters is None else [name.strip() for name in filters.split(",") if name.strip()]
+    )
     try:
         counts = None if particles is None else [int(count) for count in particles.split(",")]
     except ValueError:
-        raise InputError(f"particles: expected integers separated by commas, got {particles!r}") from None
+        raise InputError(
+            f"particles: expected integers separated by commas, got {particles!r}"
+        ) from None
     with live_line(f"preparing {scenario}", visible=not quiet):
         study = plan_study(scenario, names, counts, runs, seed, data, models, first_model)
     store = None if out is None else out / FILE_NAME

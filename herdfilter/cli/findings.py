@@ -21,10 +21,16 @@ TABLE_FILE = "table.txt"
 
 def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that control how much is printed."""
-    command = click.option("-v", "--verbose", is_flag=True, help="Add the settings of the study, and all failures.")(command)
-    command = click.option("-q", "--quiet", is_flag=True, help="Only the verdict, and errors.")(command)
+    command = click.option(
+        "-v", "--verbose", is_flag=True, help="Add the settings of the study, and all failures."
+    )(command)
+    command = click.option("-q", "--quiet", is_flag=True, help="Only the verdict, and errors.")(
+        command
+    )
     return click.option(
-        "--wide", is_flag=True, help="All columns side by side; otherwise the most important ones in 80 characters."
+        "--wide",
+        is_flag=True,
+        help="All columns side by side; otherwise the most important ones in 80 characters.",
     )(command)
 
 
@@ -61,7 +67,8 @@ class Findings:
         entries += [(name, built(described.get(name))) for name in self.result.study.filters]
         failed = self.result.runs[self.result.runs["error"] != ""]
         entries += [
-            (f"{row['filter']}, run {row['run']}, n = {row['n_particles']}", row["error"]) for _, row in failed.iterrows()
+            (f"{row['filter']}, run {row['run']}, n = {row['n_particles']}", row["error"])
+            for _, row in failed.iterrows()
         ]
         return with_text(None, entries)
 
@@ -90,8 +97,14 @@ class Findings:
                 report = write_report(result, out, plans)
                 paths = figures()
         except OSError as error:
-            hint = f"; the runs are kept in {out / existing[0]}, `herdfilter show` reads them" if existing else ""
-            raise InputError(f"out: cannot write into {out} ({error.strerror or error}){hint}") from None
+            hint = (
+                f"; the runs are kept in {out / existing[0]}, `herdfilter show` reads them"
+                if existing
+                else ""
+            )
+            raise InputError(
+                f"out: cannot write into {out} ({error.strerror or error}){hint}"
+            ) from None
         if not self.quiet:
             names = [*existing, TABLE_FILE, *tables]
             names += dict.fromkeys(f"{path.stem}.png/.svg" for path in paths)
@@ -100,7 +113,9 @@ class Findings:
 
 @click.command(short_help="Show the findings of a comparison again.")
 @click.argument("file", type=PathName())
-@click.option("--out", type=PathName(), metavar="DIR", help="Folder for report, tables and figures.")
+@click.option(
+    "--out", type=PathName(), metavar="DIR", help="Folder for report, tables and figures."
+)
 @output_options
 def show(file: Path, out: Path | None, wide: bool, quiet: bool, verbose: bool) -> None:
     """Show the findings of `compare --out` again, without running anything: the table, and with --out all files.
@@ -111,7 +126,11 @@ def show(file: Path, out: Path | None, wide: bool, quiet: bool, verbose: bool) -
     from herdfilter.filters.progress import live_line
     from herdfilter.study.store import open_for_reading
 
-    with live_line(f"reading {file}", visible=not quiet), open_for_reading(file) as store, output_folder(out):
+    with (
+        live_line(f"reading {file}", visible=not quiet),
+        open_for_reading(file) as store,
+        output_folder(out),
+    ):
         result = store.result()
     findings = Findings(result, wide, quiet, verbose)
     findings.print_all()
@@ -137,10 +156,15 @@ def export(file: Path, csv: Path | None, parquet: Path | None) -> None:
             # Pandas would report this only after the table is read.
             import pyarrow  # noqa: F401
         except ImportError as error:
-            raise InputError(f"parquet: needs the package pyarrow ({error}); install herdfilter[parquet]") from None
+            raise InputError(
+                f"parquet: needs the package pyarrow ({error}); install herdfilter[parquet]"
+            ) from None
     with open_for_reading(file) as store:
         table = store.table()
-    writers = (csv, partial(table.to_csv, index=False)), (parquet, partial(table.to_parquet, index=False))
+    writers = (
+        (csv, partial(table.to_csv, index=False)),
+        (parquet, partial(table.to_parquet, index=False)),
+    )
     for path, write in writers:
         if path is not None:
             try:

@@ -40,7 +40,9 @@ class Group(click.Group):
             # click reports these itself.
             raise
         except SystemExit as error:
-            raise InputError(f"the model or a filter ended the program (SystemExit: {error})") from None
+            raise InputError(
+                f"the model or a filter ended the program (SystemExit: {error})"
+            ) from None
         except click.ClickException as error:  # click would print the usage, too
             raise InputError(error.format_message()) from None
         except Exception as error:
@@ -74,7 +76,9 @@ def complete_filters(ctx: Any, param: Any, incomplete: str) -> list[str]:
     from herdfilter.catalogue.specifications import catalogue
 
     before, comma, last = incomplete.rpartition(",")
-    names = [name for name in catalogue() if name.startswith(last) and name not in before.split(",")]
+    names = [
+        name for name in catalogue() if name.startswith(last) and name not in before.split(",")
+    ]
     return [f"{before}{comma}{name}" for name in names]
 
 
@@ -143,12 +147,19 @@ def finishing(folder: Path | None, store: str) -> Iterator[None]:
     except KeyboardInterrupt as stop:
         if path is not None:
             with suppress(OSError):  # after SIGHUP the terminal may be gone
-                click.echo(f"Interrupted; finished runs are in {path}. To continue, add --resume to the command.", err=True)
+                click.echo(
+                    f"Interrupted; finished runs are in {path}. To continue, add --resume to the command.",
+                    err=True,
+                )
         if isinstance(stop, Stopped):
             raise click.exceptions.Exit(128 + stop.number) from None
         raise
     except ConnectionError as error:
-        hint = "" if path is None else f"; finished runs are in {path}; to continue, add --resume to the command"
+        hint = (
+            ""
+            if path is None
+            else f"; finished runs are in {path}; to continue, add --resume to the command"
+        )
         raise InputError(f"{error}{hint}") from None
 
 
@@ -174,7 +185,9 @@ def with_text(heads: Sequence[str] | None, rows: Sequence[Sequence[str]]) -> lis
     start = sum(widths) + len(COLUMN_GAP) * len(widths)
     lines = []
     for row in rows:
-        columns = COLUMN_GAP.join(cell.ljust(size) for cell, size in zip(row[:-1], widths, strict=True))
+        columns = COLUMN_GAP.join(
+            cell.ljust(size) for cell, size in zip(row[:-1], widths, strict=True)
+        )
         text = wrap(row[-1], LINE_WIDTH - start, break_long_words=heads is not None) or [""]
         lines.append(f"{columns}{COLUMN_GAP}{text[0]}".rstrip())
         lines += [" " * start + line for line in text[1:]]

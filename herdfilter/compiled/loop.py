@@ -26,7 +26,13 @@ from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals import AutomaticProposal, BootstrapProposal, RankedProposal
 from herdfilter.filters.proposals.balanced import SETS, balanced_noise
 from herdfilter.filters.resampling import SystematicResampling
-from herdfilter.filters.results import FilterResult, Outcome, StepRecord, warn_if_partial, warn_of_loss
+from herdfilter.filters.results import (
+    FilterResult,
+    Outcome,
+    StepRecord,
+    warn_if_partial,
+    warn_of_loss,
+)
 from herdfilter.filters.series import run as run_in_steps
 from herdfilter.filters.state import ALONE, Particles
 from herdfilter.models import contract
@@ -56,7 +62,11 @@ def proposal_name(online: Any) -> str | None:
         return "bootstrap"
     if type(proposal) is RankedProposal and proposal.sampler is None and not proposal.randomised:
         return "ranked"
-    if type(proposal) is AutomaticProposal and proposal.sampler is None and online.n_particles > 2 * model.dim + 2:
+    if (
+        type(proposal) is AutomaticProposal
+        and proposal.sampler is None
+        and online.n_particles > 2 * model.dim + 2
+    ):
         return "line" if model.dim == 1 else "auto"  # points span state and noise
     return None
 
@@ -93,7 +103,11 @@ def run(online: Any, steps: Sequence[Step], keep_particles: bool) -> FilterResul
             rows = proposals.Table(*(column[start : start + len(part)] for column in table))
             segment = _segment(online, name, part, sensor)
             while (first := len(outcomes) - start) < len(part):
-                looped = [] if segment is None else segment.run(online, first, rows, 1 + MOST_PARTICLES // n)
+                looped = (
+                    []
+                    if segment is None
+                    else segment.run(online, first, rows, 1 + MOST_PARTICLES // n)
+                )
                 outcomes += looped or [_take_step(online, part[first], first, rows)]
                 online._clock = part[len(outcomes) - start - 1].clock
     except (Exception, KeyboardInterrupt) as error:
@@ -125,9 +139,13 @@ def _take_step(online: Any, step: Step, t: int, rows: Any) -> Outcome:
     return record.outcome
 
 
-def _result(online: Any, steps: Sequence[Step], table: Any, outcomes: list[Outcome]) -> FilterResult:
+def _result(
+    online: Any, steps: Sequence[Step], table: Any, outcomes: list[Outcome]
+) -> FilterResult:
     """Return the result of the steps that have outcomes, which are the first ones if an error ended the run."""
-    columns: dict[str, Any] = {name: column[: len(outcomes)] for name, column in table._asdict().items()}
+    columns: dict[str, Any] = {
+        name: column[: len(outcomes)] for name, column in table._asdict().items()
+    }
     if not len(table.particles):
         columns |= {"particles": None, "weights": None}
     if not len(table.particles) or (columns["ancestors"] < 0).any():
@@ -135,7 +153,9 @@ def _result(online: Any, steps: Sequence[Step], table: Any, outcomes: list[Outco
     columns["times"] = as_objects([step.time for step in steps[: len(outcomes)]])
     positions = contract.position_dims(online.model)
     circular = contract.circular_dims(online.model)
-    return FilterResult(**columns, outcomes=tuple(outcomes), circular=circular, position_dims=positions)
+    return FilterResult(
+        **columns, outcomes=tuple(outcomes), circular=circular, position_dims=positions
+    )
 
 
 def _segment(online: Any, name: str, steps: list[Step], sensor: Sensor | None) -> Segment | None:
@@ -152,7 +172,11 @@ def _segment(online: Any, name: str, steps: list[Step], sensor: Sensor | None) -
             observe = model.h if model.likelihood is None else model.likelihood
             return None if observe is None else Segment(online, name, steps, observe, model)
         unsupported = sensor.log_likelihood, sensor.detection_probability, sensor.clutter_density
-        plain = isinstance(sensor.mean, CompiledFunction) and not callable(sensor.covariance) and unsupported == (None,) * 3
+        plain = (
+            isinstance(sensor.mean, CompiledFunction)
+            and not callable(sensor.covariance)
+            and unsupported == (None,) * 3
+        )
         return Segment(online, name, steps, sensor.mean, sensed(model, sensor)) if plain else None  # type: ignore[arg-type]
     except Exception as error:  # the filter raises it again, at the step where it belongs
         _log.info("steps are taken one by one, as the compiled loop raises %r", error)
@@ -162,20 +186,34 @@ def _segment(online: Any, name: str, steps: list[Step], sensor: Sensor | None) -
 class Segment:
     """Steps that are observed by the same function, as arrays for the compiled loop."""
 
-    def __init__(self, online: Any, name: str, steps: list[Step], observe: CompiledFunction, observed_model: Any) -> None:
+    def __init__(
+        self,
+        online: Any,
+        name: str,
+        steps: list[Step],
+        observe: CompiledFunction,
+        observed_model: Any,
+    ) -> None:
         model: CompiledModel = online.model
         n = online.n_particles
         d = model.dim
         derived = observe is not model.likelihood
         dts = np.array([step.dt for step in steps])
         indices = online.step + np.cumsum(dts > 0)
-        z, self.kinds = _observations(steps, indices, observe.size if derived else None, observed_model)
+        z, self.kinds = _observations(
+            steps, indices, observe.size if derived else None, observed_model
+        )
         self.readings = [step.z for step in steps]
         self.kinds[indices == 0] = BY_ITSELF  # an observation of the initial state
         # One factor of the transition noise serves all steps if Q is constant, or depends on equal time steps alone.
-        constant = not callable(model.Q.value) or (model.Q.names == ("dt",) and (dts == dts[0]).all())
+        constant = not callable(model.Q.value) or (
+            model.Q.names == ("dt",) and (dts == dts[0]).all()
+        )
         times = zip(dts.tolist(), indices.tolist(), strict=True)
-        factors = [Transition(model, dt, None, t).noise.factor for dt, t in ([next(times)] if constant else times)]
+        factors = [
+            Transition(model, dt, None, t).noise.factor
+            for dt, t in ([next(times)] if constant else times)
+        ]
         if derived:
             k = z.shape[1]
             observe(online.particles)  # the first call checks a sensor's function
@@ -183,7 +221,9 @@ class Segment:
             angles = Measurement(observed_model).circular(k)
         else:
             k = 1  # the log-likelihood
-            noises = ObservationNoises(np.zeros(len(z), np.int64), np.zeros((1, k, k)), np.zeros(1), np.zeros((1, k, k)))
+            noises = ObservationNoises(
+                np.zeros(len(z), np.int64), np.zeros((1, k, k)), np.zeros(1), np.zeros((1, k, k))
+            )
             angles = ()
         self.series = proposals.Series(
             parameters=model.f.parameters,
@@ -222,16 +262,23 @@ class Segment:
         # copies: the loop overwrites them, and the last one is only workspace for the next states
         arrays = particles.x, particles.log_weights, particles.weights, particles.x
         ancestors = np.full(n, -1) if particles.ancestors is None else particles.ancestors.copy()
-        state = proposals.Particles(*(np.array(array, dtype=np.float64, order="C") for array in arrays), ancestors)
+        state = proposals.Particles(
+            *(np.array(array, dtype=np.float64, order="C") for array in arrays), ancestors
+        )
         before = online.rng.bit_generator.state
-        end, spoilt = self.loop(tuple(self.series), self.propose, self.tools, online.rng, state, span, rows)
+        end, spoilt = self.loop(
+            tuple(self.series), self.propose, self.tools, online.rng, state, span, rows
+        )
         if spoilt:
             # the unfinished step has drawn random numbers: run again, up to that step only
             online.rng.bit_generator.state = before
             return self.run(online, first, rows, end - first)
         if end == first:
             return []
-        outcomes = [Outcome.UPDATED if kind == USED else Outcome.MISSING for kind in self.kinds[first:end].tolist()]
+        outcomes = [
+            Outcome.UPDATED if kind == USED else Outcome.MISSING
+            for kind in self.kinds[first:end].tolist()
+        ]
         # x and next_x swap roles at every step of time
         swapped = np.count_nonzero(self.series.dts[first:end]) % 2
         ancestors = None if ancestors.min() < 0 else ancestors
@@ -245,7 +292,9 @@ class Segment:
         online.log_likelihood += float(rows.log_likelihoods[first:end].sum())
         figures = float(rows.ess[t]), online._resampled, float(rows.log_likelihoods[t])
         distinct = float(rows.distinct_ancestors[t])
-        online.record = StepRecord(online.step, rows.means[t], rows.covariances[t], *figures, outcomes[-1], None, distinct)
+        online.record = StepRecord(
+            online.step, rows.means[t], rows.covariances[t], *figures, outcomes[-1], None, distinct
+        )
         # known of the last step only
         collapsed = online._particles.counts(online._circular)[2]
         for row, outcome in enumerate(outcomes, first):
@@ -256,7 +305,9 @@ class Segment:
         return outcomes
 
 
-def _observations(steps: list[Step], indices: Array, size: int | None, model: Any) -> tuple[Array, Array]:
+def _observations(
+    steps: list[Step], indices: Array, size: int | None, model: Any
+) -> tuple[Array, Array]:
     """Return observations (T, k), NaN where there is none, and the kind of each, (T,); k is `size` unless that is None."""
     readings: list[Any] = [step.z for step in steps]
     k = next((np.size(z) for z in readings if z is not None), 1) if size is None else size

@@ -29,7 +29,13 @@ from herdfilter.filters.proposals.gaussianity import (
     kernel_width,
 )
 from herdfilter.filters.proposals.guided import WIDENING
-from herdfilter.filters.proposals.lookahead import SPARE_POINTS, NoiseUpdate, _draw, _share, new_update
+from herdfilter.filters.proposals.lookahead import (
+    SPARE_POINTS,
+    NoiseUpdate,
+    _draw,
+    _share,
+    new_update,
+)
 from herdfilter.filters.proposals.ranked import _share_weights
 from herdfilter.filters.resampling.base import _inverse
 from herdfilter.filters.state import NO_WEIGHT
@@ -130,7 +136,9 @@ Gaussian, GAUSSIAN = named(
     width=float64,  # of kernels about the particles
     ancestor=ANCESTORS,  # the Gaussian itself
 )
-UPDATE = _tuple_type((_counts, _rows, _sets, _sets, _row, _row, _sets, _rows, _sets, _rows), NoiseUpdate)
+UPDATE = _tuple_type(
+    (_counts, _rows, _sets, _sets, _row, _row, _sets, _rows, _sets, _rows), NoiseUpdate
+)
 _order = _pointer(_counts(_rows, _row, _flags))
 _look = _pointer(GROUP((boolean, _rows, UPDATE))(SERIES, _order, int64, int64, ANCESTORS))
 _carry = _pointer(float64(SERIES, int64, ANCESTORS, _counts, _rows, _row, PARTICLES))
@@ -164,7 +172,9 @@ def run(series_fields, propose, tools, rng, particles, span, table):
     ess = 1.0 / dot(weights, weights)
     while t < span.last and series.kinds[t] != BY_ITSELF:
         # x and next_x swap roles at every step: nothing is copied
-        successors = Particles(particles.next_x, log_weights, weights, particles.x, particles.ancestors)
+        successors = Particles(
+            particles.next_x, log_weights, weights, particles.x, particles.ancestors
+        )
         if series.dts[t] > 0:
             resampled = ess < span.least_ess
             increment = propose(series, tools, rng, t, resampled, particles)
@@ -173,13 +183,17 @@ def run(series_fields, propose, tools, rng, particles, span, table):
             increment = weigh(series, t, successors)
         x = particles.x
         ess = 1.0 / dot(weights, weights)
-        spoilt = increment != increment or not moments(series, x, weights, table.means[t], table.covariances[t])
+        spoilt = increment != increment or not moments(
+            series, x, weights, table.means[t], table.covariances[t]
+        )
         if spoilt:
             break
         table.ess[t] = ess
         table.log_likelihoods[t] = increment
         table.resampled[t] = resampled
-        table.distinct_ancestors[t] = _count_distinct(particles.ancestors, weights, series.workspace[0])
+        table.distinct_ancestors[t] = _count_distinct(
+            particles.ancestors, weights, series.workspace[0]
+        )
         if len(table.particles):
             for i in range(len(x)):
                 table.weights[t, i] = weights[i]
@@ -298,7 +312,9 @@ def _on_line(series, tools, rng, t, uneven, particles):
         for i in range(n):
             centres[first + i, 0] = means[i, 0]
             deviations[first + i] = deviation
-            probabilities[first + i] = UNGUIDED_SHARE * before[i] if guided else (1.0 - share) * before[i] + share / n
+            probabilities[first + i] = (
+                UNGUIDED_SHARE * before[i] if guided else (1.0 - share) * before[i] + share / n
+            )
             targets[first + i] = before[i]
         if guided:
             ancestors = Ancestors(x, means, before, means, proposal.narrow)
@@ -322,10 +338,14 @@ def _on_line(series, tools, rng, t, uneven, particles):
             mean = centres[order[i], 0]
             ordered[0, i] = mean
             # narrower components, which rounding cannot resolve, would have no quantiles
-            ordered[1, i] = max(deviations[order[i]], max(RESOLUTION * abs(mean), SMALLEST_DEVIATION))
+            ordered[1, i] = max(
+                deviations[order[i]], max(RESOLUTION * abs(mean), SMALLEST_DEVIATION)
+            )
             ordered[2, i] = probabilities[order[i]]
             ordered[3, i] = targets[order[i]]
-        quantiles(ordered[0], ordered[1], ordered[2], ordered[3], proposal.levels, points, log_weights)
+        quantiles(
+            ordered[0], ordered[1], ordered[2], ordered[3], proposal.levels, points, log_weights
+        )
         for i in range(n):
             no_ancestors[i] = -1
             next_x[i, 0] = points[i]
@@ -389,9 +409,14 @@ def from_gaussian(series, proposal, t, particles):
         if plain and close:
             noise = np.zeros(standard_noise.shape)
             _draw(update, ancestor_indices, standard_noise, noise, log_ratio)
-            accepted = n * (1.0 / _share(update, noise[:n_probes], log_ratio[:n_probes].copy()) - 1.0) <= 1.0
+            accepted = (
+                n * (1.0 / _share(update, noise[:n_probes], log_ratio[:n_probes].copy()) - 1.0)
+                <= 1.0
+            )
     if plain and accepted:
-        log_evidence = proposal.carry(series, t, ancestor, ancestor_indices, noise, log_ratio, particles)
+        log_evidence = proposal.carry(
+            series, t, ancestor, ancestor_indices, noise, log_ratio, particles
+        )
         lost = n * dot(weights, weights) - 1.0  # n / ESS - 1
         if not observed:
             lost = _nonlinear_share(unwrapped(next_x, weights, series.circular), standard_noise)
@@ -437,13 +462,17 @@ def follow(series, proposal, t, ancestors, guided, blind, particles):
         log_ratio = np.zeros(n)
         ancestor_indices = np.zeros(n, np.int64)
         if not blind:
-            plain, centres, update = proposal.look(series, proposal.order, t, SPARE_POINTS, ancestors)
+            plain, centres, update = proposal.look(
+                series, proposal.order, t, SPARE_POINTS, ancestors
+            )
             if not plain:
                 return np.nan
             # Ancestors are chosen by the weights after the update, mixed with a share of those before it, so that the
             # importance weights stay bounded.
             probabilities = np.zeros(len(before))
-            _share_weights(before, update.log_densities, proposal.shares[1], probabilities, ancestor_ratio)
+            _share_weights(
+                before, update.log_densities, proposal.shares[1], probabilities, ancestor_ratio
+            )
         order = proposal.order(centres, probabilities, series.circular)
         _inverse(probabilities[order], proposal.levels, ancestor_indices)
         ancestor_indices = order[ancestor_indices]
@@ -452,13 +481,17 @@ def follow(series, proposal, t, ancestors, guided, blind, particles):
             _draw(update, ancestor_indices, balanced, noise, log_ratio)
         for i in range(n):
             log_ratio[i] += ancestor_ratio[ancestor_indices[i]]
-        log_evidence = proposal.carry(series, t, ancestors, ancestor_indices, noise, log_ratio, successors)
+        log_evidence = proposal.carry(
+            series, t, ancestors, ancestor_indices, noise, log_ratio, successors
+        )
         if trial == 0:
             if not (guided and 1.0 / dot(weights, weights) < np.sqrt(n)):  # NaN, too
                 return log_evidence
             first_evidence = log_evidence
             blind = not blind
-            successors = Particles(particles.x, np.zeros(n), np.zeros(n), np.zeros((n, d)), np.zeros(n, np.int64))
+            successors = Particles(
+                particles.x, np.zeros(n), np.zeros(n), np.zeros((n, d)), np.zeros(n, np.int64)
+            )
     # The guided way is taken, unless the evidence of the blind one is over n times as large.
     gain = log_evidence - first_evidence
     if gain != gain or (gain <= np.log(n) if blind else gain < -np.log(n)):
@@ -570,13 +603,17 @@ def _successors(series, t, ancestors, ancestor_indices, noise, workspace, next_x
 @njit(**PLAIN)
 def advance(series, t, x, means):
     """Fill in the transition means of states on the way to step t."""
-    series.f(x, series.z[t], series.dts[t], series.controls[t], series.steps[t], series.parameters, means)
+    series.f(
+        x, series.z[t], series.dts[t], series.controls[t], series.steps[t], series.parameters, means
+    )
 
 
 @njit(**PLAIN)
 def observe(series, t, x, values):
     """Fill in the mean observations, or log-likelihoods, of states at step t."""
-    series.observe(x, series.z[t], 0.0, series.controls[t], series.steps[t], series.observed_parameters, values)
+    series.observe(
+        x, series.z[t], 0.0, series.controls[t], series.steps[t], series.observed_parameters, values
+    )
 
 
 @njit(**QUICK)
@@ -756,10 +793,14 @@ PROPOSALS: dict[str, tuple[Any, ...]] = {
 def engine(name: str) -> tuple[Any, ...]:
     """Return the compiled loop, the function of a proposal, the compiled `SHARED`, and what else the proposal calls."""
     function, *callees = PROPOSALS[name]
-    tools = GROUP((GROUP(TOOLS.types), *(POINTERS[callee] for callee in callees)) if callees else ())
+    tools = GROUP(
+        (GROUP(TOOLS.types), *(POINTERS[callee] for callee in callees)) if callees else ()
+    )
     rng: Any = typeof(np.random.default_rng())  # type: ignore[no-untyped-call]
     propose = float64(SERIES, tools, rng, int64, boolean, PARTICLES)
-    loop = GROUP((int64, boolean))(GROUP(SERIES.types), _pointer(propose), tools, rng, PARTICLES, SPAN, TABLE)
+    loop = GROUP((int64, boolean))(
+        GROUP(SERIES.types), _pointer(propose), tools, rng, PARTICLES, SPAN, TABLE
+    )
     shared = [compiled(tool, POINTERS[tool].signature) for tool in SHARED if callees]
     called = [compiled(callee, POINTERS[callee].signature) for callee in callees]
     return compiled(run, loop), compiled(function, propose), shared, called

@@ -18,7 +18,9 @@ NODE_STEP = 0.45
 LOWEST_NODE = -9.0
 HIGHEST_NODE = 24.0
 NEGLIGIBLE_PHI = 1e-12
-NODE_SPAN = 4.0  # one set of nodes serves norms whose E|Z|^2 differ by up to a factor exp(NODE_SPAN)
+NODE_SPAN = (
+    4.0  # one set of nodes serves norms whose E|Z|^2 differ by up to a factor exp(NODE_SPAN)
+)
 NODES_AT_ONCE = 2**16  # numbers held at once: fits in the cache
 
 
@@ -47,7 +49,11 @@ def energy_distance(points: Points, mixture: GaussianMixture | Points) -> float:
         rows, cross = max(1, PAIRS_AT_ONCE // len(mixture)), 0.0
         for start in range(0, len(points), rows):
             part = slice(start, start + rows)
-            cross += float(points.weights[part] @ scipy.spatial.distance.cdist(points.x[part], mixture.x) @ mixture.weights)
+            cross += float(
+                points.weights[part]
+                @ scipy.spatial.distance.cdist(points.x[part], mixture.x)
+                @ mixture.weights
+            )
         return float(max(2 * cross - (_mean_distance(points) + _mean_distance(mixture)), 0.0))
     x, means, cov = points.x, mixture.means, mixture.distinct_covariances
     if mixture.shared:  # in the principal axes of the one covariance
@@ -88,7 +94,9 @@ def _component_distance(weights: Array, means: Array, covariances: Array) -> flo
         first, second = np.triu_indices(min(rows, count - start), start, count)
         first += start
         cov = 2 * covariances if len(covariances) == 1 else covariances[first] + covariances[second]
-        twice = np.where(first == second, 1.0, 2.0)  # pairs of different components count in either order
+        twice = np.where(
+            first == second, 1.0, 2.0
+        )  # pairs of different components count in either order
         norms = expected_norms(means[first] - means[second], cov)
         total += float((twice * weights[first] * weights[second]) @ norms)
     return total
@@ -102,8 +110,14 @@ def _mean_distance(points: Points) -> float:
     for start in range(0, len(x), rows):
         stop = start + rows
         if stop < len(x):
-            total += 2 * float(w[start:stop] @ scipy.spatial.distance.cdist(x[start:stop], x[stop:]) @ w[stop:])
-        total += float(w[start:stop] @ scipy.spatial.distance.cdist(x[start:stop], x[start:stop]) @ w[start:stop])
+            total += 2 * float(
+                w[start:stop] @ scipy.spatial.distance.cdist(x[start:stop], x[stop:]) @ w[stop:]
+            )
+        total += float(
+            w[start:stop]
+            @ scipy.spatial.distance.cdist(x[start:stop], x[start:stop])
+            @ w[start:stop]
+        )
     return total
 
 
@@ -114,13 +128,19 @@ def expected_norms(means: Array, covariances: Array) -> Array:
     """
     if means.shape[1] == 1:
         mean, sd = means[:, 0], np.sqrt(covariances[:, 0, 0])
-        z = np.clip(np.divide(mean, sd, out=np.zeros(len(mean)), where=sd > 0), -40.0, 40.0)  # beyond, nothing changes
-        spread: Array = np.sqrt(2 / np.pi) * sd * np.exp(-0.5 * z * z)  # the folded normal distribution
+        z = np.clip(
+            np.divide(mean, sd, out=np.zeros(len(mean)), where=sd > 0), -40.0, 40.0
+        )  # beyond, nothing changes
+        spread: Array = (
+            np.sqrt(2 / np.pi) * sd * np.exp(-0.5 * z * z)
+        )  # the folded normal distribution
         return spread + np.where(sd > 0, mean * scipy.special.erf(z / np.sqrt(2)), np.abs(mean))
     if (covariances * (1 - np.eye(means.shape[1]))).any():
         values, vectors = np.linalg.eigh(covariances)
         values = np.maximum(values, 0.0)
-        squared = (means @ vectors[0] if len(vectors) == 1 else (means[:, None, :] @ vectors)[:, 0, :]) ** 2
+        squared = (
+            means @ vectors[0] if len(vectors) == 1 else (means[:, None, :] @ vectors)[:, 0, :]
+        ) ** 2
     else:
         values, squared = np.diagonal(covariances, axis1=1, axis2=2), means**2
     moment = squared.sum(1) + values.sum(1)
@@ -185,7 +205,9 @@ def _own_values(squared: Array, values: Array, moment: Array) -> Array:
     return _completed(total, u[0], node, squared, values, np.ones(len(squared))) * np.sqrt(moment)
 
 
-def _completed(total: Array, first: float, last: float, squared: Array, values: Array, moment: Array) -> Array:
+def _completed(
+    total: Array, first: float, last: float, squared: Array, values: Array, moment: Array
+) -> Array:
     """Add the two tails beyond the nodes between `first` and `last` to their sum."""
     fourth: Array = moment**2 + 2 * (values**2).sum(-1) + 4 * (values * squared).sum(-1)  # E|Z|^4
 

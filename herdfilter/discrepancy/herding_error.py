@@ -16,7 +16,10 @@ SQUARES_AT_ONCE = 2**22
 
 
 def herding_error(
-    points: Points, mixture: GaussianMixture, sigma_k: float | ArrayLike, kernel: Kernel | None = None
+    points: Points,
+    mixture: GaussianMixture,
+    sigma_k: float | ArrayLike,
+    kernel: Kernel | None = None,
 ) -> float:
     r"""Return the herding error E_t, the maximum mean discrepancy between points and mixture under a kernel.
 

@@ -13,16 +13,31 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import ROUNDING, Array, as_array, as_definite, as_particles, as_points, one_of
+from herdfilter._checks import (
+    ROUNDING,
+    Array,
+    as_array,
+    as_definite,
+    as_particles,
+    as_points,
+    one_of,
+)
 from herdfilter._jit import njit
 from herdfilter.kernels import Gaussian, Kernel, as_kernel, expected_kernel
 from herdfilter.mixture import GaussianMixture, as_mixture
 
 JITTER = 1e-10  # added to the diagonal of the Gram matrix, whose diagonal is 1, for signed weights
-DEPENDENT_DISTANCE = 1e-11  # squared, relative, from the span of the free points: a nearer point is not added
+DEPENDENT_DISTANCE = (
+    1e-11  # squared, relative, from the span of the free points: a nearer point is not added
+)
 
 # Options of functions that only compiled code calls
-SOLVER: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+SOLVER: dict[str, Any] = {
+    "nogil": True,
+    "error_model": "numpy",
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
 
 
 def optimal_weights(
@@ -81,7 +96,9 @@ def optimal_weights(
         return simplex_weights(gram, z)
     gram[np.diag_indices(n)] += JITTER
     best, unit = np.linalg.solve(gram, np.stack([z, np.ones(n)], axis=1)).T
-    return np.asarray(best if constraint == "none" else best + unit * ((1.0 - best.sum()) / unit.sum()))
+    return np.asarray(
+        best if constraint == "none" else best + unit * ((1.0 - best.sum()) / unit.sum())
+    )
 
 
 def simplex_weights(gram: ArrayLike, z: ArrayLike) -> Array:
@@ -107,9 +124,13 @@ def simplex_weights(gram: ArrayLike, z: ArrayLike) -> Array:
     # A kernel that falls from 0, such as -r, is raised: a constant changes nothing if weights sum to 1.
     shift = 1.0 - gram.min() if gram[0, 0] <= 0.0 else 0.0
     shifted = np.ascontiguousarray(gram + shift)
-    correct_weights(shifted, np.ascontiguousarray(z), weights, n, np.empty(n, np.int64), 0, np.empty((n, n)))
+    correct_weights(
+        shifted, np.ascontiguousarray(z), weights, n, np.empty(n, np.int64), 0, np.empty((n, n))
+    )
     if not 0 < (total := float(weights.sum())) < np.inf:
-        raise ValueError(f"z: expected numbers about as large as those of gram, got {np.abs(z).max():g}")
+        raise ValueError(
+            f"z: expected numbers about as large as those of gram, got {np.abs(z).max():g}"
+        )
     return weights / total
 
 
@@ -150,7 +171,9 @@ def correct_weights(gram, z, w, count, free, size, factor):
             if w[entering] > 0.0:
                 blocked[:] = False
             else:
-                blocked[entering] = True  # it gains less than rounding: the next try waits until another enters
+                blocked[entering] = (
+                    True  # it gains less than rounding: the next try waits until another enters
+                )
         entering = -1
         most = 0.0
         for i in range(count):

@@ -12,10 +12,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import Array, as_any, as_array, as_list, as_numbers, as_weights, check_count, check_flags, short_repr
+from herdfilter._checks import (
+    Array,
+    as_any,
+    as_array,
+    as_list,
+    as_numbers,
+    as_weights,
+    check_count,
+    check_flags,
+    short_repr,
+)
 from herdfilter.discrete.herding import TIED_SCORES
 
-CHECKED_REVISITS = 16  # for each variable: a check that its conditional depends on nothing but its neighbours
+CHECKED_REVISITS = (
+    16  # for each variable: a check that its conditional depends on nothing but its neighbours
+)
 States = NDArray[np.int64]
 DiscreteConditional = Callable[[int, States], ArrayLike]
 PROBABILITY_ERROR = 1e-6  # of the sum of a conditional distribution
@@ -106,7 +118,9 @@ class HerdedGibbs:
     def __post_init__(self) -> None:
         check_flags(strict=self.strict, remember=self.remember)
         if not callable(self.conditional):
-            raise ValueError(f"conditional: expected a function of (i, x), got {short_repr(self.conditional)}")
+            raise ValueError(
+                f"conditional: expected a function of (i, x), got {short_repr(self.conditional)}"
+            )
         sizes = np.atleast_1d(as_any("cardinalities", self.cardinalities))
         if sizes.ndim != 1 or sizes.size == 0 or sizes.dtype.kind not in "iu" or (sizes < 1).any():
             raise ValueError(
@@ -169,9 +183,13 @@ class HerdedGibbs:
         state = as_array("start", np.zeros(d) if start is None else start, (d,))
         for i, (value, k) in enumerate(zip(state, self.cardinalities, strict=True)):
             if value != int(value) or not 0 <= value < k:
-                raise ValueError(f"start: expected variable {i} to be an integer from 0 to {k - 1}, got {value}")
+                raise ValueError(
+                    f"start: expected variable {i} to be an integer from 0 to {k - 1}, got {value}"
+                )
         x = state.astype(np.int64)
-        most = sum(min(count, sweeps) for count in sizes)  # a variable meets at most as many configurations as sweeps
+        most = sum(
+            min(count, sweeps) for count in sizes
+        )  # a variable meets at most as many configurations as sweeps
         if d > self.max_vectors or (self.strict and most > self.max_vectors):
             raise ValueError(
                 f"max_vectors: expected room for the weight vectors of {sweeps:,} sweeps, at least {d:,} and up to {most:,} "
@@ -193,7 +211,12 @@ class HerdedGibbs:
                 if entry is None:
                     if vectors == self.max_vectors:
                         n_bytes = sum(map(sys.getsizeof, dictionaries))
-                        n_bytes += sum(sys.getsizeof(part) for one in dictionaries for pair in one.items() for part in pair)
+                        n_bytes += sum(
+                            sys.getsizeof(part)
+                            for one in dictionaries
+                            for pair in one.items()
+                            for part in pair
+                        )
                         raise DictionaryFullError(vectors, n_bytes, states[: max(t, 0)].copy())
                     entry = np.zeros((2, self.cardinalities[i]))
                     entry[0] = self._probabilities(i, x)
@@ -237,9 +260,13 @@ class HerdedGibbs:
             raise ValueError(f"{where}: expected {values} numbers, got {short_repr(came)}")
         total: float = p.sum()
         if not (p >= 0).all():
-            raise ValueError(f"{where}: expected non-negative numbers, got {short_repr(p.tolist())}")
+            raise ValueError(
+                f"{where}: expected non-negative numbers, got {short_repr(p.tolist())}"
+            )
         if not abs(total - 1.0) <= PROBABILITY_ERROR:
-            raise ValueError(f"{where}: expected a sum of 1, got {total:.9g} from {short_repr(p.tolist())}")
+            raise ValueError(
+                f"{where}: expected a sum of 1, got {total:.9g} from {short_repr(p.tolist())}"
+            )
         return p / total
 
 
@@ -260,7 +287,11 @@ def as_neighbours(neighbours: Sequence[Sequence[int]], d: int) -> tuple[tuple[in
         index = as_any("neighbours", around)
         if index.size == 0:
             index = index.astype(np.int64)
-        allowed = index.ndim == 1 and index.dtype.kind in "iu" and not ((index < 0) | (index >= d) | (index == i)).any()
+        allowed = (
+            index.ndim == 1
+            and index.dtype.kind in "iu"
+            and not ((index < 0) | (index >= d) | (index == i)).any()
+        )
         if not allowed or len(set(index.tolist())) != len(index):
             raise ValueError(
                 f"neighbours: expected distinct variables from 0 to {d - 1} other than {i} for variable {i}, "

@@ -8,7 +8,9 @@ from numpy.typing import ArrayLike, NDArray
 from herdfilter._checks import Array, as_array, as_weights, check_count
 from herdfilter._jit import njit
 
-SEPARATING_MARGIN = 1e-9  # relative, far above rounding, by which weights must separate moments from features
+SEPARATING_MARGIN = (
+    1e-9  # relative, far above rounding, by which weights must separate moments from features
+)
 TIED_SCORES = 1e-9  # relative to one step of the weights: scores that differ by less are equal, the first is taken
 
 
@@ -52,7 +54,9 @@ def herding(moments: ArrayLike, n: int, features: ArrayLike | None = None) -> ND
         return herded_labels(as_weights("moments", moments), n)
     phi = as_array("features", features, (None, None))
     if phi.size == 0:
-        raise ValueError(f"features: expected at least one state and one feature, got shape {phi.shape}")
+        raise ValueError(
+            f"features: expected at least one state and one feature, got shape {phi.shape}"
+        )
     target = as_array("moments", moments, (phi.shape[1],))
     states = np.empty(n, np.int64)
     found, direction = herded_states(np.ascontiguousarray(phi), target, states, SEPARATING_MARGIN)

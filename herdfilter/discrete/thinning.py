@@ -8,14 +8,29 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import LARGEST, Array, as_array, as_dims, as_numbers, as_particles, as_weights, check_count
+from herdfilter._checks import (
+    LARGEST,
+    Array,
+    as_array,
+    as_dims,
+    as_numbers,
+    as_particles,
+    as_weights,
+    check_count,
+)
 from herdfilter._covariances import regularised
 from herdfilter.angles import unwrap_angles
 
-CANDIDATES = 2**14  # from which a sample of more than twice as many is thinned: one in each of about as many cells
+CANDIDATES = (
+    2**14
+)  # from which a sample of more than twice as many is thinned: one in each of about as many cells
 LEAST_CHOICE = 8  # candidates per member; more members than this leaves are chosen block by block
-EXACT_MEANS = 256  # candidates whose mean distance to a larger sample is computed from all of its points
-POINTS_AT_ONCE = 256  # points whose distances to as many others are taken at once: they stay in the cache
+EXACT_MEANS = (
+    256  # candidates whose mean distance to a larger sample is computed from all of its points
+)
+POINTS_AT_ONCE = (
+    256  # points whose distances to as many others are taken at once: they stay in the cache
+)
 DISTANCES_KEPT = 2**24  # distances between members and all points that are kept at once
 EXCHANGE_SWEEPS = 50  # of exchange over all members, at most
 WORTHWHILE_FALL = 0.01  # relative fall of the energy distance for which there is another sweep
@@ -25,7 +40,9 @@ SCATTER_ROUNDS = 50  # of its iteration
 SETTLED_SCATTER = 0.01  # relative change of the scatter that no longer matters
 
 
-def thin(x: ArrayLike, m: int, weights: ArrayLike | None = None, circular: Sequence[int] = ()) -> NDArray[np.int64]:
+def thin(
+    x: ArrayLike, m: int, weights: ArrayLike | None = None, circular: Sequence[int] = ()
+) -> NDArray[np.int64]:
     """Choose m members of a sample that represent it best, all with the same weight; return their indices.
 
     The members have least energy distance to the whole sample (Szekely and Rizzo 2013). They are chosen one by one, each the
@@ -64,7 +81,9 @@ def thin(x: ArrayLike, m: int, weights: ArrayLike | None = None, circular: Seque
     """
     sample = as_numbers("x", x, (None, None))
     if sample.ndim == 3:
-        raise ValueError(f"x: expected shape (n, d), got {sample.shape}; x.reshape(-1, {sample.shape[2]}) joins chains")
+        raise ValueError(
+            f"x: expected shape (n, d), got {sample.shape}; x.reshape(-1, {sample.shape[2]}) joins chains"
+        )
     points = as_particles("x", sample[:, None] if sample.ndim == 1 else sample)
     points = as_array("x", points, (None, None), largest=LARGEST)
     n, d = points.shape
@@ -74,12 +93,16 @@ def thin(x: ArrayLike, m: int, weights: ArrayLike | None = None, circular: Seque
     w = np.full(n, 1.0 / n) if weights is None else as_weights("weights", weights, n)
     present = np.flatnonzero(w > 0)
     points, w = points[present], w[present]
-    order = np.lexsort((w, *points.T[::-1]))  # the same sums in the same order, however the points came
+    order = np.lexsort(
+        (w, *points.T[::-1])
+    )  # the same sums in the same order, however the points came
     z, w = _metric(points[order], w[order], angles), w[order]
     # Members and the rest deviate from the whole in opposite directions: the best to keep leave the best to drop.
     inverse = weights is None and 2 * m > n
     k = n - m if inverse else m
-    most = np.ceil(k * w * (1 - 1e-9)).astype(int)  # a weight of 1/m calls for one, rounded up or down
+    most = np.ceil(k * w * (1 - 1e-9)).astype(
+        int
+    )  # a weight of 1/m calls for one, rounded up or down
     chosen = _chosen(z, k, w, most)
     return np.sort(present[order[np.setdiff1d(np.arange(n), chosen) if inverse else chosen]])
 
@@ -92,9 +115,13 @@ def _metric(x: Array, w: Array, circular: list[int]) -> Array:
     centred = centred / np.where(size > 0, size, 1.0)  # squares neither overflow nor vanish
     scatter = _scatter(centred, w)
     line = np.setdiff1d(np.arange(x.shape[1]), circular)
-    straight = _whitened(scatter[np.ix_(line, line)], centred[:, line]) if line.size else centred[:, :0]
+    straight = (
+        _whitened(scatter[np.ix_(line, line)], centred[:, line]) if line.size else centred[:, :0]
+    )
     radii = [1.0 / (np.sqrt(scatter[i, i]) * (size[i] or 1.0)) for i in circular]
-    round_ = [r * turn(x[:, i]) for r, i in zip(radii, circular, strict=True) for turn in (np.cos, np.sin)]
+    round_ = [
+        r * turn(x[:, i]) for r, i in zip(radii, circular, strict=True) for turn in (np.cos, np.sin)
+    ]
     return np.column_stack([straight, *round_])
 
 
@@ -110,7 +137,9 @@ def _scatter(x: Array, w: Array) -> Array:
     for _ in range(SCATTER_ROUNDS):
         white = _whitened(scatter, x - centre)
         share = w / (FREEDOM + (white * white).sum(axis=1))
-        share /= share.sum()  # not by the sum of w: the same maximum in fewer rounds (Kent, Tyler and Vardi 1994)
+        share /= (
+            share.sum()
+        )  # not by the sum of w: the same maximum in fewer rounds (Kent, Tyler and Vardi 1994)
         centre = share @ x
         found = regularised(((x - centre).T * share) @ (x - centre))
         change = np.abs(found - scatter) / np.sqrt(np.outer(scatter.diagonal(), scatter.diagonal()))
@@ -129,9 +158,13 @@ def _chosen(z: Array, m: int, w: Array, most: NDArray[np.int64]) -> NDArray[np.i
         weights = np.array([w[part].sum() for part in parts])
         numbers = np.diff(np.rint(m * weights.cumsum() / weights.sum()).astype(int), prepend=0)
         found = zip(parts, numbers, weights, strict=True)
-        return np.concatenate([part[_chosen(z[part], k, w[part] / total, most[part])] for part, k, total in found])
+        return np.concatenate(
+            [part[_chosen(z[part], k, w[part] / total, most[part])] for part, k, total in found]
+        )
     cells = _cells(z, w, CANDIDATES)
-    candidates = np.array([cell[np.searchsorted(w[cell].cumsum(), w[cell].sum() / 2)] for cell in cells])  # medians
+    candidates = np.array(
+        [cell[np.searchsorted(w[cell].cumsum(), w[cell].sum() / 2)] for cell in cells]
+    )  # medians
     weights = np.array([w[cell].sum() for cell in cells])
     mean = _mean_distances_by_cells(z, w, cells, weights, z[candidates])
     return candidates[_members(z[candidates], m, most[candidates], mean, weights)]
@@ -153,7 +186,9 @@ def _cells(z: Array, w: Array, count: int) -> list[NDArray[np.int64]]:
     return cells
 
 
-def _mean_distances_by_cells(z: Array, w: Array, cells: list[NDArray[np.int64]], weights: Array, x: Array) -> Array:
+def _mean_distances_by_cells(
+    z: Array, w: Array, cells: list[NDArray[np.int64]], weights: Array, x: Array
+) -> Array:
     """Return the mean distance of points x (k, d) to the sample, shape (k,), close to exact.
 
     To second order, a cell of centre c and total variance s^2 has the mean distance ``sqrt(|x - c|^2 + (1 - 1/d) s^2)``,
@@ -165,7 +200,9 @@ def _mean_distances_by_cells(z: Array, w: Array, cells: list[NDArray[np.int64]],
     for i, cell in enumerate(cells):
         shares = w[cell] / weights[i]
         lifted[i, :d] = shares @ z[cell]
-        lifted[i, d] = np.sqrt((1 - 1 / d) * (shares @ ((z[cell] - lifted[i, :d]) ** 2).sum(axis=1)))
+        lifted[i, d] = np.sqrt(
+            (1 - 1 / d) * (shares @ ((z[cell] - lifted[i, :d]) ** 2).sum(axis=1))
+        )
     mean = _mean_distances(np.pad(x, ((0, 0), (0, 1))), lifted, weights)
     few = np.linspace(0, len(x) - 1, EXACT_MEANS).astype(int)
     system = np.ones((EXACT_MEANS + 1, EXACT_MEANS + 1))
@@ -184,10 +221,16 @@ def _mean_distances(x: Array, z: Array, w: Array) -> Array:
     total = np.zeros(len(x))
     for i in range(0, len(x), POINTS_AT_ONCE):
         for j in range(i if z is x else 0, len(z), POINTS_AT_ONCE):
-            distance = scipy.spatial.distance.cdist(x[i : i + POINTS_AT_ONCE], z[j : j + POINTS_AT_ONCE])
-            total[i : i + POINTS_AT_ONCE] += np.einsum("ij,j->i", distance, w[j : j + POINTS_AT_ONCE])
+            distance = scipy.spatial.distance.cdist(
+                x[i : i + POINTS_AT_ONCE], z[j : j + POINTS_AT_ONCE]
+            )
+            total[i : i + POINTS_AT_ONCE] += np.einsum(
+                "ij,j->i", distance, w[j : j + POINTS_AT_ONCE]
+            )
             if z is x and j > i:
-                total[j : j + POINTS_AT_ONCE] += np.einsum("ij,i->j", distance, w[i : i + POINTS_AT_ONCE])
+                total[j : j + POINTS_AT_ONCE] += np.einsum(
+                    "ij,i->j", distance, w[i : i + POINTS_AT_ONCE]
+                )
     return total
 
 

@@ -79,7 +79,12 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         model = resolved.only_mode(model)
         self.n_particles = checks.check_count("n_particles", n_particles)
         self.resampling = schemes.SystematicResampling() if resampling is None else resampling
-        checks.check_part("resampling", self.resampling, schemes.Resampling, "a scheme such as SystematicResampling()")
+        checks.check_part(
+            "resampling",
+            self.resampling,
+            schemes.Resampling,
+            "a scheme such as SystematicResampling()",
+        )
         self.proposal = proposals.for_model(proposal, model, self.resampling)
         self.resample_below = checks.as_fraction("resample_below", resample_below)
         self.on_degeneracy = checks.one_of("on_degeneracy", on_degeneracy, ("raise", "predict"))
@@ -108,22 +113,32 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         particles = self._particles
         # Equal weights have an ESS of n up to rounding, and are not resampled even at resample_below = 1.
         uneven = particles.ess < (1 - 1e-9) * self.resample_below * self.n_particles
-        self._resampled = not self.proposal.uses.weights and (uneven or len(particles) != particles.n_next)
+        self._resampled = not self.proposal.uses.weights and (
+            uneven or len(particles) != particles.n_next
+        )
         if self._resampled:
             _log.debug("step %d: resampled, effective sample size %.1f", self.step, particles.ess)
-            particles = self._checked(self.resampling.resample(particles, self.rng, self._circular), "resample")
+            particles = self._checked(
+                self.resampling.resample(particles, self.rng, self._circular), "resample"
+            )
         if self.proposal.uses.observation:
             self._waiting = transition.snapshot()  # the model may be changed before the update
             self._particles = particles
             self._predicted = None
         else:
-            predicted = self._checked(self.proposal.propose(transition, particles, self.rng), "propose")
-            self._particles = predicted.traced(particles.ancestors) if self._resampled else predicted
+            predicted = self._checked(
+                self.proposal.propose(transition, particles, self.rng), "propose"
+            )
+            self._particles = (
+                predicted.traced(particles.ancestors) if self._resampled else predicted
+            )
         self.step += 1
         self._clock = self._clock._replace(since=self._clock.since + transition.dt)
         self._untouched = False
 
-    def update(self, z: ArrayLike | None, sensor: Any = None, gate: float | None = None) -> results.StepRecord:
+    def update(
+        self, z: ArrayLike | None, sensor: Any = None, gate: float | None = None
+    ) -> results.StepRecord:
         """Weight the particles by the likelihood of an observation of this step: before the first `predict`, of step 0.
 
         There may be several updates at one step, by one sensor after the other. If the prior is Gaussian, the first update
@@ -160,11 +175,17 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         if self.step == 0:
             self._check_order(sensor)
         by_model = sensor is None and not self._needs_sensor
-        measurement = self._measurement if by_model else resolved.Measurement(self._observed_by(sensor))
+        measurement = (
+            self._measurement if by_model else resolved.Measurement(self._observed_by(sensor))
+        )
         observation = Observation.read(measurement, z, self.step)
         outcome = results.Outcome.MISSING
         increment = 0.0
-        if observation is not None and gate is not None and observation.beyond(gate, self.predicted_observation(sensor)):
+        if (
+            observation is not None
+            and gate is not None
+            and observation.beyond(gate, self.predicted_observation(sensor))
+        ):
             observation = None
             outcome = results.Outcome.GATED
         if observation is not None:
@@ -184,7 +205,9 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
                 raise results.DegenerateWeightsError(self.step, self.n_particles)
             else:
                 outcome = results.Outcome.DEGENERATE
-                problem = "step %d: the likelihood vanishes at all %d particles; the prediction is kept"
+                problem = (
+                    "step %d: the likelihood vanishes at all %d particles; the prediction is kept"
+                )
                 _log.warning(problem, self.step, self.n_particles)
         if self._waiting is not None or self._particles is None:
             self._settle()
@@ -207,14 +230,18 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
             return self._propose(observation)
         particles = self._current() if self._particles is None else self._particles
         if self.step == 0 and self._untouched:
-            return proposals.first_update(self.proposal, self.model.initial, particles, observation, self.rng)
+            return proposals.first_update(
+                self.proposal, self.model.initial, particles, observation, self.rng
+            )
         return particles.updated(observation)
 
     def _propose(self, observation: Observation | None = None) -> state.Particles:
         """Make the transition that waits; return the particles, their weights times the likelihood, not normalised."""
         particles = self._particles
         proposal = proposals.for_step(self.proposal, particles, observation)
-        proposed = self._checked(proposal.propose(self._waiting, particles, self.rng, observation), "propose")
+        proposed = self._checked(
+            proposal.propose(self._waiting, particles, self.rng, observation), "propose"
+        )
         return proposed.traced(particles.ancestors) if self._resampled else proposed
 
     def _current(self) -> state.Particles:
@@ -230,7 +257,9 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
             before = stream.state
             self._predicted = (self._propose(), stream.state)
             stream.state = before
-        particles: state.Particles = self._particles if self._waiting is None else self._predicted[0]
+        particles: state.Particles = (
+            self._particles if self._waiting is None else self._predicted[0]
+        )
         return particles
 
     def _settle(self) -> None:
@@ -244,7 +273,11 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
     def _checked(self, particles: Any, method: str) -> state.Particles:
         """Return what a method of a part has returned; raise an error that names the part if it is not n particles."""
         shape = (self.n_particles, self._motion.dim)
-        if type(particles) is state.Particles and particles.x.shape == shape and particles.log_weights.shape == shape[:1]:
+        if (
+            type(particles) is state.Particles
+            and particles.x.shape == shape
+            and particles.log_weights.shape == shape[:1]
+        ):
             return particles
         part = self.resampling if method == "resample" else self.proposal
         return state.Particles.checked(particles, part, method, shape)

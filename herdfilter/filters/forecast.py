@@ -10,7 +10,15 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import MOST_STEPS, Array, as_array, as_generator, as_list, check_count, short_repr
+from herdfilter._checks import (
+    MOST_STEPS,
+    Array,
+    as_array,
+    as_generator,
+    as_list,
+    check_count,
+    short_repr,
+)
 from herdfilter._repr import summary_repr
 from herdfilter.angles import mean_and_covariance, unwrap
 from herdfilter.filters.observation import linear_part_observation
@@ -53,7 +61,9 @@ class Spread(NamedTuple):
                 values[order, i] = mixture_quantiles(mixture, levels[order])[0]
             else:
                 ranks = x[:, 0].argsort(kind="stable")
-                values[:, i] = np.interp(levels, np.cumsum(weights[ranks]) - 0.5 * weights[ranks], x[ranks, 0])
+                values[:, i] = np.interp(
+                    levels, np.cumsum(weights[ranks]) - 0.5 * weights[ranks], x[ranks, 0]
+                )
         return values
 
 
@@ -116,7 +126,9 @@ class Forecast(Views):
         """Quantiles of the state at probabilities (P,), (H, P, d); those of particles are interpolated, angles unwrapped."""
         levels = as_array("probabilities", np.atleast_1d(np.asarray(probabilities)), (None,))
         if not ((levels > 0) & (levels < 1)).all():
-            raise ValueError(f"probabilities: expected numbers between 0 and 1, got {short_repr(levels.tolist())}")
+            raise ValueError(
+                f"probabilities: expected numbers between 0 and 1, got {short_repr(levels.tolist())}"
+            )
         return np.array([spread.quantiles(levels, self.circular) for spread in self.spreads])
 
     def observation_quantiles(self, probabilities: ArrayLike) -> Array:
@@ -146,7 +158,11 @@ class Forecast(Views):
             Draw the entries of the observation in place of the dimensions of the state.
         """
         forecast = self._of_observations() if observations else self
-        names = [f"z{i}" for i in range(forecast.means.shape[1])] if observations and not labels else labels
+        names = (
+            [f"z{i}" for i in range(forecast.means.shape[1])]
+            if observations and not labels
+            else labels
+        )
         masses: Any = as_list("quantiles", quantiles, "probabilities")
         return Views.plot(forecast, ax, dims, truth, masses, names)
 
@@ -193,8 +209,12 @@ class Forecaster:
             one of a fixed seed: the same question has the same answer.
         """
         if (steps is None) == (times is None):
-            raise ValueError(f"steps: expected a number of steps, or times without it, got {steps} and {short_repr(times)}")
-        name, count = ("steps", steps) if times is None else ("len(times)", len(as_list("times", times)))
+            raise ValueError(
+                f"steps: expected a number of steps, or times without it, got {steps} and {short_repr(times)}"
+            )
+        name, count = (
+            ("steps", steps) if times is None else ("len(times)", len(as_list("times", times)))
+        )
         count = check_count(name, count, most=MOST_STEPS)
         model = None if sensor is None and unobserved(self.model) else sensed(self.model, sensor)
         # the detection of the target
@@ -205,7 +225,10 @@ class Forecaster:
         # The memo of `deepcopy` shares the model, which may be large or not copyable, and swaps the generator.
         try:
             self._settle()
-            shared = [self.model, *(part for part in vars(self).values() if isinstance(part, Resolved))]
+            shared = [
+                self.model,
+                *(part for part in vars(self).values() if isinstance(part, Resolved)),
+            ]
             ahead = copy.deepcopy(self, {id(part): part for part in shared} | generators)
         finally:
             now.give_back(self)
@@ -217,15 +240,23 @@ class Forecaster:
             if entry.dt > 0:  # with dt = 0 the first step is the present one
                 ahead.predict(entry.dt, entry.control)
             spread = _spread(ahead)
-            *observed, observation_spread = 4 * (None,) if model is None else _observed(model, ahead, sensor, noise)
+            *observed, observation_spread = (
+                4 * (None,) if model is None else _observed(model, ahead, sensor, noise)
+            )
             points = spread[:2] if hasattr(ahead, "particles") else (None, None)
             rows.append((ahead.mean, ahead.covariance, ahead.step, *points, *observed))
             spreads.append(spread)
             observation_spreads.append(observation_spread)
         # Columns in the order of the fields of `Forecast`.
-        columns: list[Any] = [None if column[0] is None else np.array(column) for column in zip(*rows, strict=True)]
+        columns: list[Any] = [
+            None if column[0] is None else np.array(column) for column in zip(*rows, strict=True)
+        ]
         angles = () if columns[5] is None else Measurement(model).circular(columns[5].shape[1])
-        columns += [as_objects([entry.time for entry in entries]), contract.circular_dims(self.model), angles]
+        columns += [
+            as_objects([entry.time for entry in entries]),
+            contract.circular_dims(self.model),
+            angles,
+        ]
         columns += [contract.position_dims(self.model), spreads, observation_spreads]
         return Forecast(*columns)
 
@@ -270,7 +301,9 @@ def _observed(
         shared = len(state_covariances) == 1
         spread = state_covariances if shared else state_covariances[indices]
         states = states + contract.correlated(rng.standard_normal(states.shape), spread)
-    draws = np.concatenate([part.sample(states[modes[indices] == mode], rng, step) for mode, part in by_mode.items()])
+    draws = np.concatenate(
+        [part.sample(states[modes[indices] == mode], rng, step) for mode, part in by_mode.items()]
+    )
     k = draws.shape[1]
     if by_draws:
         # the model draws observations but has no moments: those of the complete draws
@@ -279,11 +312,15 @@ def _observed(
             mean = np.full(k, np.nan)
             covariance = np.full((k, k), np.nan)
             if n := len(complete):
-                mean, covariance = mean_and_covariance(complete, np.full(n, 1 / n), measurement.circular(k))
+                mean, covariance = mean_and_covariance(
+                    complete, np.full(n, 1 / n), measurement.circular(k)
+                )
         return mean, covariance, draws, Spread(draws, np.full(m, 1 / m))
     # Gaussian noise needs no draws: the observation is a mixture with one component for each particle.
     if state_covariances is not None:
-        centres, noises, _ = linear_part_observation(measurement, x, state_covariances, np.array(model.linear), step)
+        centres, noises, _ = linear_part_observation(
+            measurement, x, state_covariances, np.array(model.linear), step
+        )
         return mean, covariance, draws, Spread(centres, weights, noises)
     centres = np.empty((len(x), k))
     noises = np.empty((len(x), k, k))

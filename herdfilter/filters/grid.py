@@ -10,7 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_any, as_array, as_list, as_numbers, check_count, check_flags, read_only
+from herdfilter._checks import (
+    Array,
+    as_any,
+    as_array,
+    as_list,
+    as_numbers,
+    check_count,
+    check_flags,
+    read_only,
+)
 from herdfilter._repr import fields_in_line, summary_repr
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.results import Views, hold_warnings, warn_if_partial, warn_of_run
@@ -23,7 +32,9 @@ from herdfilter.models.trial import check_state
 CELLS_PER_SD = 4  # fewest grid cells per standard deviation of the transition noise, in its narrowest direction
 LOST_MASS = 1e-6  # largest share of the probability that may leave the grid in one step
 WIDEST_GAP = 2.0  # between images of neighbours, in standard deviations of the noise: their sum then ripples by 1.4 %
-WIDE_MASS = 1e-3  # largest share of the probability at grid points whose images are further apart than that
+WIDE_MASS = (
+    1e-3  # largest share of the probability at grid points whose images are further apart than that
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -87,17 +98,27 @@ class GridFilter:
         upper: ArrayLike,
         points: int | Sequence[int],
     ) -> None:
-        contract.require(model, "GridFilter", ("transition_mean", "transition_covariance", "initial"))
+        contract.require(
+            model, "GridFilter", ("transition_mean", "transition_covariance", "initial")
+        )
         contract.require_likelihood(to_check(model), "GridFilter")
         check_state(model, "GridFilter", "log_density")
         if contract.circular_dims(model):
-            raise ValueError(f"model: expected no angles in the state, got circular={contract.circular_dims(model)}")
+            raise ValueError(
+                f"model: expected no angles in the state, got circular={contract.circular_dims(model)}"
+            )
         d = model.dim
         lower = _corner("lower", lower, d)
         upper = _corner("upper", upper, d)
         if not (lower < upper).all():
-            raise ValueError(f"upper: expected more than lower {lower.tolist()}, got {upper.tolist()}")
-        counts = [points] * d if as_any("points", points).ndim == 0 else as_list("points", points, "a number or d of them")
+            raise ValueError(
+                f"upper: expected more than lower {lower.tolist()}, got {upper.tolist()}"
+            )
+        counts = (
+            [points] * d
+            if as_any("points", points).ndim == 0
+            else as_list("points", points, "a number or d of them")
+        )
         if len(counts) != d:
             raise ValueError(f"points: expected {d} numbers, got {len(counts)}")
         self.model = model
@@ -207,7 +228,11 @@ class GridFilter:
         # Backwards: p(later observations | x), up to a factor, which times the filtered posterior is the smoothed one.
         later: Array = np.ones(len(self.x))
         time_index = sum(step.dt > 0 for step in steps)
-        means, covariances, masses = filtered.means, filtered.covariances, np.asarray(filtered.masses)
+        means, covariances, masses = (
+            filtered.means,
+            filtered.covariances,
+            np.asarray(filtered.masses),
+        )
         for k in range(len(steps) - 1, 0, -1):
             step = steps[k]
             observation = Observation.read(sensed(self.model, step.sensor), step.z, time_index)
@@ -220,7 +245,9 @@ class GridFilter:
             masses[k - 1] *= later
             masses[k - 1] /= masses[k - 1].sum()
             means[k - 1], covariances[k - 1] = self._moments(masses[k - 1])
-        return GridResult(means, covariances, filtered.log_likelihood, masses if keep_masses else None)
+        return GridResult(
+            means, covariances, filtered.log_likelihood, masses if keep_masses else None
+        )
 
     def _moments(self, mass: Array) -> tuple[Array, Array]:
         """Return the mean (d,) and the covariance (d, d) of probabilities (N,)."""
@@ -255,7 +282,9 @@ class GridFilter:
             self._check_gaps(mass, target, Q, step)
         position = (target - self.lower) / self.spacing
         # Convolution with N(0, Q): a product with its characteristic function exp(-omega' Q omega / 2).
-        transform = fft.rfftn(mass.reshape(self.shape) if back else self._spread(mass, position, padded), s=padded)
+        transform = fft.rfftn(
+            mass.reshape(self.shape) if back else self._spread(mass, position, padded), s=padded
+        )
         axes = [fft.fftfreq(n, h) for n, h in zip(padded, self.spacing, strict=True)]
         axes[-1] = fft.rfftfreq(padded[-1], self.spacing[-1])
         omega = 2 * np.pi * np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
@@ -299,7 +328,9 @@ class GridFilter:
         Both use the same cubic weights: one is the transpose of the other.
         """
         # Points outside the grid are lost; `_predict` checks how much that is.
-        inside = np.flatnonzero(((position >= 0) & (position <= np.array(self.shape) - 1)).all(axis=1))
+        inside = np.flatnonzero(
+            ((position >= 0) & (position <= np.array(self.shape) - 1)).all(axis=1)
+        )
         size = len(self.x) if back else int(np.prod(padded))
         position = position[inside]
         cell = np.floor(position).astype(int)
@@ -307,7 +338,9 @@ class GridFilter:
         result = np.zeros(size)
         # Tensor product of four nodes in each dimension; those outside the grid wrap round into the padding.
         for stencil in product(range(4), repeat=len(padded)):
-            index = np.ravel_multi_index(tuple((cell + np.array(stencil) - 1).T), padded, mode="wrap")
+            index = np.ravel_multi_index(
+                tuple((cell + np.array(stencil) - 1).T), padded, mode="wrap"
+            )
             share = np.prod([weights[node][:, axis] for axis, node in enumerate(stencil)], axis=0)
             if back:
                 result[inside] += share * values.ravel()[index]
@@ -317,7 +350,9 @@ class GridFilter:
 
     def __repr__(self) -> str:
         upper = self.lower + self.spacing * (np.array(self.shape) - 1)
-        return summary_repr(self, model=self.model, points=self.shape, lower=self.lower, upper=upper)
+        return summary_repr(
+            self, model=self.model, points=self.shape, lower=self.lower, upper=upper
+        )
 
 
 def _corner(name: str, value: ArrayLike, dim: int) -> Array:

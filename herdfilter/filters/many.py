@@ -108,8 +108,12 @@ def run_many(
     [10, 20, 30]
     """
     if not callable(build):
-        raise TypeError(f"build: expected a function of a track's index that returns a filter, got {short_repr(build)}")
-    if not isinstance(list_of_observations, Iterable) or isinstance(list_of_observations, Mapping | str):
+        raise TypeError(
+            f"build: expected a function of a track's index that returns a filter, got {short_repr(build)}"
+        )
+    if not isinstance(list_of_observations, Iterable) or isinstance(
+        list_of_observations, Mapping | str
+    ):
         raise TypeError(
             "list_of_observations: expected the observations of one track after the other, got "
             f"{short_repr(list_of_observations)}"
@@ -122,7 +126,9 @@ def run_many(
     check_flags(progress=progress)
     # Each worker should get a block; in one process, Kalman filters of all tracks can share one batch.
     size = (min(BLOCK, -(-len(tracks) // workers)) if workers > 1 else len(tracks)) or 1
-    calls: Iterable[Any] = ((build, k, tracks[k : k + size], options) for k in range(0, len(tracks), size))
+    calls: Iterable[Any] = (
+        (build, k, tracks[k : k + size], options) for k in range(0, len(tracks), size)
+    )
     outcomes: Iterable[Iterable[TrackEnd]] = starmap(_ends, calls)
     if workers > 1 and len(tracks) > 1:
         from joblib import Parallel, delayed
@@ -130,7 +136,9 @@ def run_many(
         # The results of a block come back together: a generator cannot be sent from a process.
         listed = delayed(lambda *call: list(_ends(*call)))
         outcomes = Parallel(n_jobs=workers, return_as="generator")(listed(*call) for call in calls)
-    with live_line("run_many", len(tracks), unit="tracks", visible=progress and bool(tracks)) as bar:
+    with live_line(
+        "run_many", len(tracks), unit="tracks", visible=progress and bool(tracks)
+    ) as bar:
         for k, (result, error, caught) in enumerate(chain.from_iterable(outcomes)):
             results[k] = result
             for warning in caught:
@@ -142,7 +150,9 @@ def run_many(
     # One warning of each kind, whatever the number of tracks.
     for kind, of_track in warned.items():
         k = min(of_track)
-        warning = kind(f"{len(of_track)} of {len(tracks)} tracks, the first of them track {k}: {of_track[k]}")
+        warning = kind(
+            f"{len(of_track)} of {len(tracks)} tracks, the first of them track {k}: {of_track[k]}"
+        )
         if kind is DegeneracyWarning:
             warning.steps = {k: track_warning.steps for k, track_warning in of_track.items()}
         warnings.warn(warning, stacklevel=2)
@@ -176,7 +186,9 @@ def _ends(
             batch = batched.run_together(filters, tracks, options) if half else None
         except Exception as error:
             failures.append(error)
-            yield from chain(run_block(filters[:half], tracks[:half]), run_block(filters[half:], tracks[half:]))
+            yield from chain(
+                run_block(filters[:half], tracks[:half]), run_block(filters[half:], tracks[half:])
+            )
             return
         results: Iterable[FilterResult | None] = [None] * len(filters) if batch is None else batch
         for online, track, result in zip(filters, tracks, results, strict=True):
@@ -184,7 +196,10 @@ def _ends(
             with hold_warnings(UserWarning) as caught:
                 try:
                     if result is None:
-                        arguments = {**options, **(track if isinstance(track, Mapping) else {"observations": track})}
+                        arguments = {
+                            **options,
+                            **(track if isinstance(track, Mapping) else {"observations": track}),
+                        }
                         result = online.run(**arguments)
                 except Exception as error:
                     result = getattr(error, "result", None)
@@ -198,12 +213,16 @@ def _ends(
             for k in range(len(tracks)):
                 if k < BLOCK or isinstance(filters[0], KalmanFilter):
                     filters.append(build(start + k))
-        except Exception as error:  # the tracks before this one are a block; then it is tried again, as the first
+        except (
+            Exception
+        ) as error:  # the tracks before this one are a block; then it is tried again, as the first
             if not filters:
                 yield None, error, []
         # a shared filter would mix the tracks
         if len({*map(id, filters)}) < len(filters):
-            raise ValueError(f"build: expected a new filter for each track, got one {type(filters[0]).__name__} for several")
+            raise ValueError(
+                f"build: expected a new filter for each track, got one {type(filters[0]).__name__} for several"
+            )
         count = len(filters)
         if count:
             yield from run_block(filters, tracks[:count])
@@ -211,7 +230,10 @@ def _ends(
         if failures:
             if not isinstance(failures[0], TypeError | ValueError):
                 raise failures[0]
-            _log.warning("run_many: tracks ran one by one, which takes longer, as in one batch they raise %r", failures[0])
+            _log.warning(
+                "run_many: tracks ran one by one, which takes longer, as in one batch they raise %r",
+                failures[0],
+            )
             failures.clear()
         start += count or 1
         tracks = tracks[count or 1 :]

@@ -59,7 +59,9 @@ class Observation:
         step: int,
         log_offset: float | None = 0.0,
     ) -> None:
-        self.measurement = measurement = model if isinstance(model, Measurement) else Measurement(model)
+        self.measurement = measurement = (
+            model if isinstance(model, Measurement) else Measurement(model)
+        )
         self.model = measurement.model
         self.z = z
         self.step = step
@@ -67,7 +69,9 @@ class Observation:
         self.has_moments = measurement.has_moments
 
     def __repr__(self) -> str:
-        return summary_repr(self, model=self.model, z=self.z, step=self.step, log_offset=self.log_offset)
+        return summary_repr(
+            self, model=self.model, z=self.z, step=self.step, log_offset=self.log_offset
+        )
 
     @classmethod
     def read(
@@ -96,16 +100,24 @@ class Observation:
             try:
                 z = as_numbers("z", z, (None,), missing=True)
             except ValueError:
-                raise ValueError(f"z: expected None or an array of numbers, got {short_repr(z)} at step {step}") from None
+                raise ValueError(
+                    f"z: expected None or an array of numbers, got {short_repr(z)} at step {step}"
+                ) from None
         if z.ndim > 1 and len(z) > 1 and measurement.has_moments:
-            raise ValueError(f"z: expected the entries of one observation, got shape {z.shape} at step {step}")
+            raise ValueError(
+                f"z: expected the entries of one observation, got shape {z.shape} at step {step}"
+            )
         # the common case; False if any entry is NaN
         if z.size and np.abs(z).max() <= LARGEST:
             return cls(measurement, z, step, None)
         if np.isinf(z).any():
-            raise ValueError(f"z: expected finite numbers, or NaN where missing, got {z} at step {step}")
+            raise ValueError(
+                f"z: expected finite numbers, or NaN where missing, got {z} at step {step}"
+            )
         if (np.abs(z) > LARGEST).any():
-            raise ValueError(f"z: expected numbers up to {LARGEST:g}, got {z} at step {step}; choose larger units")
+            raise ValueError(
+                f"z: expected numbers up to {LARGEST:g}, got {z} at step {step}; choose larger units"
+            )
         if partial is None:
             partial = measurement.takes_partial
         missing = z.size and (np.isnan(z).all() or not partial)
@@ -118,7 +130,9 @@ class Observation:
         values = np.empty(len(x))
         for mode in np.unique(modes):
             members = modes == mode
-            values[members] = self.measurement.modes[mode].log_likelihood(self.z, x[members], self.step)
+            values[members] = self.measurement.modes[mode].log_likelihood(
+                self.z, x[members], self.step
+            )
         return self.less_offset(values)
 
     def less_offset(self, values: Array) -> Array:
@@ -134,7 +148,9 @@ class Observation:
 
     def weigh(self, particles: Particles) -> Particles:
         """Return the particles with their weights times the likelihood, not normalised."""
-        return particles.replaced(log_weights=particles.log_weights + self.log_likelihood(particles.x, particles.modes))
+        return particles.replaced(
+            log_weights=particles.log_weights + self.log_likelihood(particles.x, particles.modes)
+        )
 
     @property
     def is_scan(self) -> bool:
@@ -211,7 +227,9 @@ class Observation:
         if predictions.shape[-1] != self.vector.shape[-1]:
             self.expect(predictions.shape[-1:], "observation_mean")
         residuals = self.vector - predictions
-        return (wrap(residuals, self.circular) if self.circular else residuals)[..., self.observed_entries]
+        return (wrap(residuals, self.circular) if self.circular else residuals)[
+            ..., self.observed_entries
+        ]
 
     def beyond(self, gate: float, moments: tuple[Array, Array] | None) -> bool:
         """Return True if it lies outside the ellipsoid that has the probability `gate` under its prediction, N(`moments`).
@@ -224,7 +242,11 @@ class Observation:
                 f"gate: expected None, as {contract.kind(self.model)} has no mean and covariance of one observation, "
                 f"got {gate:g}"
             )
-        return bool(outside(self.residuals(moments[0])[None], self.part(moments[1])[None], gate, self.step)[0])
+        return bool(
+            outside(self.residuals(moments[0])[None], self.part(moments[1])[None], gate, self.step)[
+                0
+            ]
+        )
 
 
 class Observations(Observation):
@@ -252,7 +274,9 @@ def outside(residuals: Array, covariances: Array, gate: float, step: int) -> Any
             f"gate: expected None, as the covariance predicted for the observation is singular to rounding, got "
             f"{gate:g} at step {step}"
         ) from None
-    return np.asarray((residuals * white).sum(axis=1) > 2 * gammaincinv(present.sum(axis=1) / 2, gate))
+    return np.asarray(
+        (residuals * white).sum(axis=1) > 2 * gammaincinv(present.sum(axis=1) / 2, gate)
+    )
 
 
 class _BeforeTransition(Measurement):
@@ -282,12 +306,18 @@ def linear_part_observation(
     """
     jacobian = measurement.jacobian
     function = contract.VectorFunction(
-        lambda x: measurement.mean(x, step), measurement.circular, jacobian and (lambda x: jacobian(x, step))
+        lambda x: measurement.mean(x, step),
+        measurement.circular,
+        jacobian and (lambda x: jacobian(x, step)),
     )
     means, slopes = contract.linear_slopes(function, x, covariances, dims)
     k = means.shape[1]
     noises = measurement.noises(x, k, step)
     # P H' and H P H' + R; where only the nonlinear part is observed the slopes H are zero, and one row serves all.
-    cross = covariances[:, :, dims] @ slopes.transpose(0, 2, 1) if slopes.any() else np.zeros((1, x.shape[1], k))
+    cross = (
+        covariances[:, :, dims] @ slopes.transpose(0, 2, 1)
+        if slopes.any()
+        else np.zeros((1, x.shape[1], k))
+    )
     observed = noises + slopes @ cross[:, dims]
     return means, observed, np.broadcast_to(cross, (len(observed), *cross.shape[1:]))

@@ -65,7 +65,10 @@ class OnlineFilter(Forecaster, Timed):
         for _, numbers in FilterState.of(self).streams:
             entries["generator"] = as_text(numbers)
         # A list of the names, so that `restore` notices arrays that were lost on the way.
-        return {name: np.array(value) for name, value in {**entries, "entries": " ".join(entries)}.items()}
+        return {
+            name: np.array(value)
+            for name, value in {**entries, "entries": " ".join(entries)}.items()
+        }
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
         """Take over the state of a filter of the same kind and size.
@@ -91,7 +94,13 @@ class OnlineFilter(Forecaster, Timed):
         step, total, since, zoned, by_model = (saved.read(name).item() for name in names)
         origin = saved.read("origin")[()]
         clock = Clock(None if np.isnat(origin) else origin, since, zoned)
-        changes |= {"step": step, "log_likelihood": total, "record": None, "_clock": clock, "_by_model_at_start": by_model}
+        changes |= {
+            "step": step,
+            "log_likelihood": total,
+            "record": None,
+            "_clock": clock,
+            "_by_model_at_start": by_model,
+        }
         streams = [(stream, saved.generator(stream)) for stream, _ in now.streams]
         FilterState(now.attributes | changes, streams).give_back(self)
 
@@ -99,7 +108,9 @@ class OnlineFilter(Forecaster, Timed):
         """Describe what a filter must have in common with one whose state it takes over."""
         n_particles = getattr(self, "n_particles", None)
         proposal = getattr(self, "proposal", None)
-        return summary_repr(self, n_particles=n_particles, proposal=proposal, of=getattr(proposal, "proposal", None))
+        return summary_repr(
+            self, n_particles=n_particles, proposal=proposal, of=getattr(proposal, "proposal", None)
+        )
 
     def reset(self) -> None:
         """Go back to the initial state, step 0 and time 0; the random generator is not set back."""

@@ -42,7 +42,9 @@ def live_line(
         total=total,
         initial=done,
         unit=f" {unit}",
-        bar_format=None if total is not None else "{desc} ({elapsed}){bar}",  # tqdm cuts only lines with a bar
+        bar_format=None
+        if total is not None
+        else "{desc} ({elapsed}){bar}",  # tqdm cuts only lines with a bar
         smoothing=0,
         ascii=" #",
         leave=False,
@@ -122,7 +124,9 @@ class _Compilation(event.Listener):
                 if sys.stderr.isatty() or is_notebook():
                     from tqdm import tqdm
 
-                    tqdm.write(f"herdfilter compiles, once ({self.seconds:.0f} s so far)", file=sys.stderr)
+                    tqdm.write(
+                        f"herdfilter compiles, once ({self.seconds:.0f} s so far)", file=sys.stderr
+                    )
 
     on_end = on_start  # one method for both, so that nested compilations are counted once
 

@@ -54,7 +54,9 @@ class Replay:
         if not self.lag >= 0:
             raise ValueError(f"lag: expected a duration of at least 0, got {short_repr(lag)}")
         self._recent: list[_Reading] = []  # in the order of their times, back to the lag
-        self._clock = self._first = getattr(filter, "_clock", Clock()) if start is None else Clock.at(start)
+        self._clock = self._first = (
+            getattr(filter, "_clock", Clock()) if start is None else Clock.at(start)
+        )
 
     def __repr__(self) -> str:
         return summary_repr(self, filter=self.filter, lag=self.lag, start=self.start)
@@ -88,11 +90,15 @@ class Replay:
             Whatever the filter raises; the filter is then as before, and the reading is not kept.
         """
         if gate is not None and hasattr(self.filter, "tracks"):
-            raise ValueError(f"gate: expected None, as a tracker has gates of its own, got {short_repr(gate)}")
+            raise ValueError(
+                f"gate: expected None, as a tracker has gates of its own, got {short_repr(gate)}"
+            )
         since = float(self._clock.elapsed([time], "time")[0])
         latest = self._clock.since
         if since < self._first.since:
-            raise ValueError(f"time: expected a time not before the start, {self._first.time}, got {time}")
+            raise ValueError(
+                f"time: expected a time not before the start, {self._first.time}, got {time}"
+            )
         if since < latest - self.lag:
             raise ValueError(
                 f"time: expected at most {self.lag} before the latest reading, got {time}, which is "
@@ -100,7 +106,9 @@ class Replay:
             )
         now = FilterState.of(self.filter)
         clock = self._clock
-        options = {name: value for name, value in (("sensor", sensor), ("gate", gate)) if value is not None}
+        options = {
+            name: value for name, value in (("sensor", sensor), ("gate", gate)) if value is not None
+        }
         used = [reading for reading in self._recent if reading.since <= since]
         later = self._recent[len(used) :]
         # Set the filter back before the later readings, then use this one and them again, with new snapshots.

@@ -61,7 +61,11 @@ class Views:
             columns[f"{name}_mean"] = means[:, i]
             # rounding may leave -1e-17
             columns[f"{name}_sd"] = np.sqrt(np.maximum(covariances[:, i, i], 0.0))
-        for name, attribute in {"ess": "ess", "resampled": "resampled", "log_likelihood": "log_likelihoods"}.items():
+        for name, attribute in {
+            "ess": "ess",
+            "resampled": "resampled",
+            "log_likelihood": "log_likelihoods",
+        }.items():
             if hasattr(self, attribute):
                 columns[name] = getattr(self, attribute)
         if hasattr(self, "outcomes"):
@@ -103,7 +107,12 @@ class Views:
         """
         # Matplotlib is slow to import, and most runs draw nothing.
         from herdfilter.pictures.axes import as_mass, axes_or_new, name_axes, panels, text_colour
-        from herdfilter.pictures.tracks import check_truth, plot_state_over_time, plot_times, plot_track
+        from herdfilter.pictures.tracks import (
+            check_truth,
+            plot_state_over_time,
+            plot_times,
+            plot_track,
+        )
 
         result: Any = self
         steps, dim = result.means.shape
@@ -116,15 +125,28 @@ class Views:
         all_dims = [i for _, panel_dims in targets for i in panel_dims]
         true_states = None if truth is None else check_truth(truth, all_dims, dim)
         if true_states is not None and len(true_states) != len(result.means):
-            raise ValueError(f"truth: expected a row for each of {len(result.means)} steps, got {len(true_states)}")
-        if not isinstance(observations, Mapping | None) or not {*(observations or {})} <= {*all_dims}:
+            raise ValueError(
+                f"truth: expected a row for each of {len(result.means)} steps, got {len(true_states)}"
+            )
+        if not isinstance(observations, Mapping | None) or not {*(observations or {})} <= {
+            *all_dims
+        }:
             expected = f"a mapping from a dimension that is drawn ({', '.join(map(str, all_dims))}) to its readings"
             raise ValueError(f"observations: expected {expected}, got {short_repr(observations)}")
-        readings = {i: as_numbers("observations", z, (None,), missing=True) for i, z in (observations or {}).items()}
-        readings = {i: as_array("observations", z, (steps,), finite=False) for i, z in readings.items()}
+        readings = {
+            i: as_numbers("observations", z, (None,), missing=True)
+            for i, z in (observations or {}).items()
+        }
+        readings = {
+            i: as_array("observations", z, (steps,), finite=False) for i, z in readings.items()
+        }
         axes = [axes_or_new(panel) for panel, _ in targets]
         for panel, (_, panel_dims) in zip(axes, targets, strict=True):
-            truth_here = None if true_states is None else true_states[:, [all_dims.index(i) for i in panel_dims]]
+            truth_here = (
+                None
+                if true_states is None
+                else true_states[:, [all_dims.index(i) for i in panel_dims]]
+            )
             # Readings of both dimensions make dots in the plane, of one dimension dots over time.
             dots = [readings[i] for i in panel_dims if i in readings]
             if len(dots) == len(panel_dims):
@@ -134,14 +156,41 @@ class Views:
                 # a forecast is drawn into the axes of the past
                 if not panel.get_ylabel():
                     panel.set_ylabel(names[panel_dims[0]])
-                plot_state_over_time(self, panel_dims[0], panel, truth_here, ellipses, angles, label=self.name_in_pictures)
+                plot_state_over_time(
+                    self,
+                    panel_dims[0],
+                    panel,
+                    truth_here,
+                    ellipses,
+                    angles,
+                    label=self.name_in_pictures,
+                )
                 continue
             name_axes(panel, *(names[i] for i in panel_dims))
             if truth_here is not None:
                 panel_angles = [k for k, i in enumerate(panel_dims) if i in angles]
-                plot_track(truth_here, None, panel, circular=panel_angles, color=text_colour(), linewidth=1, label="truth")
-            regions = {} if ellipses is None else {"covariances": result.covariances, "mass": masses.max()}
-            plot_track(result.means, ax=panel, dims=panel_dims, circular=angles, label=self.name_in_pictures, **regions)
+                plot_track(
+                    truth_here,
+                    None,
+                    panel,
+                    circular=panel_angles,
+                    color=text_colour(),
+                    linewidth=1,
+                    label="truth",
+                )
+            regions = (
+                {}
+                if ellipses is None
+                else {"covariances": result.covariances, "mass": masses.max()}
+            )
+            plot_track(
+                result.means,
+                ax=panel,
+                dims=panel_dims,
+                circular=angles,
+                label=self.name_in_pictures,
+                **regions,
+            )
         for panel in axes[:-1]:
             panel.set_xlabel("")
         return np.array(axes) if len(axes) > 1 else axes[0]
@@ -316,9 +365,13 @@ class FilterResult(Views):
         modes = [r.mode_probabilities for r in records]
         columns: dict[str, Any] = {}
         if particle_sets is not None:
-            particles, weights, ancestors = zip(*particle_sets, strict=True) if particle_sets else ((), (), ())
+            particles, weights, ancestors = (
+                zip(*particle_sets, strict=True) if particle_sets else ((), (), ())
+            )
             columns = {"particles": np.array(particles), "weights": np.array(weights)}
-            columns["ancestors"] = None if any(indices is None for indices in ancestors) else np.array(ancestors)
+            columns["ancestors"] = (
+                None if any(indices is None for indices in ancestors) else np.array(ancestors)
+            )
         # A run that failed in its first step has no records: `reshape` gives (0, d) and (0, d, d).
         return cls(
             means=np.array([r.mean for r in records]).reshape(-1, model.dim),

@@ -32,8 +32,14 @@ class FilterState:
     def of(cls, online: Any) -> FilterState:
         """Take the state of a filter or a tracker."""
         filters = [online, *(track.filter for track in getattr(online, "tracks", ()))]
-        generators = [part.rng for part in filters if isinstance(getattr(part, "rng", None), np.random.Generator)]
-        return cls(dict(vars(online)), [(rng.bit_generator, rng.bit_generator.state) for rng in generators])
+        generators = [
+            part.rng
+            for part in filters
+            if isinstance(getattr(part, "rng", None), np.random.Generator)
+        ]
+        return cls(
+            dict(vars(online)), [(rng.bit_generator, rng.bit_generator.state) for rng in generators]
+        )
 
     def give_back(self, online: Any) -> None:
         """Put the filter or tracker back into this state."""
@@ -47,12 +53,27 @@ NUMBERS = "f8", lambda x: (np.abs(x) <= LARGEST).all(), f"up to {LARGEST:g}"
 MEANINGS: dict[str, Any] = {
     name: meaning
     for names, *meaning in (
-        ("weights mode_probabilities", "f8", lambda x: (x >= 0).all() and abs(x.sum() - 1) <= SUM_ERROR, "with the sum 1"),
+        (
+            "weights mode_probabilities",
+            "f8",
+            lambda x: (x >= 0).all() and abs(x.sum() - 1) <= SUM_ERROR,
+            "with the sum 1",
+        ),
         ("log_weights", "f8", lambda x: (x <= SUM_ERROR).all(), "up to 0"),
-        ("covariance covariances", "f8", lambda x: as_covariance("state: covariance", x).max() <= LARGEST**2, "definite"),
+        (
+            "covariance covariances",
+            "f8",
+            lambda x: as_covariance("state: covariance", x).max() <= LARGEST**2,
+            "definite",
+        ),
         ("step", "i", lambda x: x >= 0, "from 0 on"),
         ("origin", "M8", lambda x: True, "a date"),
-        ("zoned by_model_at_start resampled untouched gaussian", "b", lambda x: True, "True or False"),
+        (
+            "zoned by_model_at_start resampled untouched gaussian",
+            "b",
+            lambda x: True,
+            "True or False",
+        ),
     )
     for name in names.split()
 }
@@ -70,9 +91,13 @@ class SavedState:
             raise TypeError(
                 f"state: expected a mapping as the attribute state of a filter has it, got {short_repr(entries)}"
             )
-        missing = [name for name in str(entries.get("entries", "entries")).split() if name not in entries]
+        missing = [
+            name for name in str(entries.get("entries", "entries")).split() if name not in entries
+        ]
         if missing:
-            raise ValueError(f"state: expected what the attribute state of a filter has, got none of {', '.join(missing)}")
+            raise ValueError(
+                f"state: expected what the attribute state of a filter has, got none of {', '.join(missing)}"
+            )
         count = len(model.models) if jumps(model) else 1
         modes = "i", lambda x: np.isin(x, range(count)).all(), f"from 0 to {count - 1}"
         self.entries = entries
@@ -82,7 +107,9 @@ class SavedState:
         """Raise ValueError unless an entry equals this number or text."""
         entry = str(self.entries.get(name, "none"))
         if entry != str(value):
-            raise ValueError(f"state: expected {name} {value}, as this filter has, got {short_repr(entry)}")
+            raise ValueError(
+                f"state: expected {name} {value}, as this filter has, got {short_repr(entry)}"
+            )
 
     def read(self, name: str, shape: tuple[int, ...] = ()) -> np.ndarray:
         """Return a copy of an array; ValueError unless it has this shape, and the type and range that belong to its name."""
@@ -115,9 +142,15 @@ class SavedState:
         with suppress(Exception):
             trial.state = numbers = json.loads(text)
             positions = {"pos": 0, "buffer_pos": 0, **numbers, **numbers["state"]}
-            if 0 <= positions["pos"] <= 624 and 0 <= positions["buffer_pos"] <= 4 and as_text(trial.state) == text:
+            if (
+                0 <= positions["pos"] <= 624
+                and 0 <= positions["buffer_pos"] <= 4
+                and as_text(trial.state) == text
+            ):
                 return trial.state
-        raise ValueError(f"state: expected a generator {type(stream).__name__}, as this filter has, got {short_repr(text)}")
+        raise ValueError(
+            f"state: expected a generator {type(stream).__name__}, as this filter has, got {short_repr(text)}"
+        )
 
 
 def as_text(numbers: Any) -> str:
@@ -137,5 +170,7 @@ def _as_array(control: Any) -> np.ndarray:
     array = np.array(as_any("control", control))
     # pickled, or a table that would lose its labels
     if array.dtype.hasobject or hasattr(control, "to_numpy"):
-        raise ValueError(f"control: expected an array, a number or a text, as a state keeps them, got {short_repr(control)}")
+        raise ValueError(
+            f"control: expected an array, a number or a text, as a state keeps them, got {short_repr(control)}"
+        )
     return array

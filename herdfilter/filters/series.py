@@ -39,7 +39,9 @@ def run(
         check_methods("watcher", watcher, "predicted", "updated")
     collect = FilterResult.collect if collect is None else collect
     gated = {} if gate is None else {"gate": gate}
-    particle_sets: list[tuple[Any, ...]] | None = [] if keep_particles and online.has_weights else None
+    particle_sets: list[tuple[Any, ...]] | None = (
+        [] if keep_particles and online.has_weights else None
+    )
     records: list[Any] = []
     times = [step.time for step in steps]
     try:
@@ -56,7 +58,10 @@ def run(
                 watcher.updated(online)
             if particle_sets is not None:
                 particle_sets.append((online.particles, online.weights, online.ancestors))
-    except (Exception, KeyboardInterrupt) as error:  # an interrupted run, too, keeps the steps completed
+    except (
+        Exception,
+        KeyboardInterrupt,
+    ) as error:  # an interrupted run, too, keeps the steps completed
         error.result = collect(records, online.model, particle_sets, times)  # type: ignore[union-attr]
         raise
     return collect(records, online.model, particle_sets, times)

@@ -13,7 +13,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import SUM_ERROR, Array, as_any, as_array, as_particles, as_weighted_particles, check_count
+from herdfilter._checks import (
+    SUM_ERROR,
+    Array,
+    as_any,
+    as_array,
+    as_particles,
+    as_weighted_particles,
+    check_count,
+)
 from herdfilter._repr import summary_repr
 from herdfilter.angles import mean_and_covariance, merged, unwrap
 from herdfilter.filters.saved import waiting_arrays
@@ -23,7 +31,11 @@ from herdfilter.models.sensors import Sensor, sensed, unobserved
 
 Indices = NDArray[np.integer[Any]]
 NEGLIGIBLE_SET = 0.01  # sets lighter than this fraction of one particle's weight are dropped when sets are merged
-COMPUTED = ("weights", "_ess", "_normalised")  # cached on first use; a changed copy must compute them anew
+COMPUTED = (
+    "weights",
+    "_ess",
+    "_normalised",
+)  # cached on first use; a changed copy must compute them anew
 ALONE = 1.1  # effective sample size below which one particle has all the weight
 NO_WEIGHT = 1e-12  # an ancestor whose successors weigh less than this in total counts as lost
 NEGLIGIBLE_FAMILY = 1e-3  # lighter families are ignored when the gaps between families are judged
@@ -83,7 +95,9 @@ class Particles:
         n = len(self.x)
         self.log_weights = as_array("log_weights", log_weights, (n,), finite=False)
         if not (self.log_weights < np.inf).all():  # NaN, too
-            raise ValueError(f"log_weights: expected numbers below infinity, got {self.log_weights.max()}")
+            raise ValueError(
+                f"log_weights: expected numbers below infinity, got {self.log_weights.max()}"
+            )
         for name, labels in (("modes", modes), ("ancestors", ancestors)):
             if labels is not None and (shape := as_any(name, labels).shape) != (n,):
                 raise ValueError(f"{name}: expected shape ({n},), got {shape}")
@@ -164,7 +178,9 @@ class Particles:
 
     def updated(self, observation: Any) -> Particles:
         """Return the particles with their weights times the likelihood, not normalised."""
-        return self.replaced(log_weights=self.log_weights + observation.log_likelihood(self.x, self.modes))
+        return self.replaced(
+            log_weights=self.log_weights + observation.log_likelihood(self.x, self.modes)
+        )
 
     def predicted_observation(self, reader: Measurement, step: int) -> tuple[Array, Array]:
         """Mean (k,) and covariance (k, k) of the observation at a step, noise included, in the modes of the particles."""
@@ -178,7 +194,9 @@ class Particles:
             share = self.weights[members].sum()
             if share > 0:
                 weights = self.weights[members] / share
-                mean, covariance, noise = predicted_moments(reader.modes[mode], self.x[members], weights, step)
+                mean, covariance, noise = predicted_moments(
+                    reader.modes[mode], self.x[members], weights, step
+                )
                 parts.append((share, mean, covariance + noise))
         shares, means, covariances = (np.array(values) for values in zip(*parts, strict=True))
         return merged(means, covariances, shares, reader.modes[0].circular(means.shape[1]))
@@ -281,7 +299,9 @@ class Particles:
         families = np.flatnonzero(weights > NEGLIGIBLE_FAMILY)
         x = unwrap(self.x, self.weights, circular) if circular else self.x
         centred = x - self.weights @ x
-        sums = np.array([np.bincount(self.ancestors, self.weights * column)[families] for column in centred.T])
+        sums = np.array(
+            [np.bincount(self.ancestors, self.weights * column)[families] for column in centred.T]
+        )
         total = self.weights @ centred**2
         within = total - (sums**2 / weights[families]).sum(axis=1)
         return ess, distinct, len(families) == 1 or bool((within * count**2 < total).any())
@@ -317,16 +337,25 @@ class Particles:
     @staticmethod
     def restored(saved: Any, n_next: int, dim: int) -> Particles:
         """Return the particles of a `SavedState`; the arrays it contains tell of which kind they are."""
-        kinds: list[type[Particles]] = sorted((Particles, *Particles.__subclasses__()), key=lambda kind: -len(kind.FIELDS))
-        kind = next(kind for kind in kinds if {*kind.FIELDS[len(Particles.FIELDS) :]} <= {*saved.entries})
+        kinds: list[type[Particles]] = sorted(
+            (Particles, *Particles.__subclasses__()), key=lambda kind: -len(kind.FIELDS)
+        )
+        kind = next(
+            kind for kind in kinds if {*kind.FIELDS[len(Particles.FIELDS) :]} <= {*saved.entries}
+        )
         n = np.size(saved.entries["weights"])
         # `weights` are stored beside their logarithms, as exp does not give the same bits everywhere.
         names = [name for name in ARRAYS if name in saved.entries]
-        arrays = {ARRAYS[name]: saved.read(name, (n, dim) if name == "particles" else (n,)) for name in names}
+        arrays = {
+            ARRAYS[name]: saved.read(name, (n, dim) if name == "particles" else (n,))
+            for name in names
+        }
         particles = kind.unchecked(arrays["x"], arrays["log_weights"], n_next=n_next)
         vars(particles).update(arrays, **kind.restored_spread(saved, n, dim))
         if not (np.abs(np.exp(particles.log_weights) - particles.weights) <= SUM_ERROR).all():
-            raise ValueError("state: expected log_weights that are the logarithms of weights, got other numbers")
+            raise ValueError(
+                "state: expected log_weights that are the logarithms of weights, got other numbers"
+            )
         return particles
 
     @classmethod
@@ -346,11 +375,15 @@ def each_its_own(n: int) -> Indices:
     return identity
 
 
-def predicted_observations(sets: Sequence[Particles], measurement: Measurement, step: int) -> tuple[Array, Array]:
+def predicted_observations(
+    sets: Sequence[Particles], measurement: Measurement, step: int
+) -> tuple[Array, Array]:
     """Means (T, k) and covariances (T, k, k) of the observation at a step, noise included, by T sets of particles."""
     if {*map(type, sets)} != {Particles} or sets[0].modes is not None:
         moments = [particles.predicted_observation(measurement, step) for particles in sets]
-        return np.array([mean for mean, _ in moments]), np.array([covariance for _, covariance in moments])
+        return np.array([mean for mean, _ in moments]), np.array(
+            [covariance for _, covariance in moments]
+        )
     x = np.concatenate(list(map(operator.attrgetter("x"), sets)))
     values = measurement.mean(x, step)
     size = values.shape[1]
@@ -362,12 +395,16 @@ def predicted_observations(sets: Sequence[Particles], measurement: Measurement, 
     for t, particles in enumerate(sets):
         rows = slice(start, start + len(particles.x))
         means[t], covariances[t] = mean_and_covariance(values[rows], particles.weights, circular)
-        covariances[t] += noises[0] if len(noises) == 1 else np.tensordot(particles.weights, noises[rows], 1)
+        covariances[t] += (
+            noises[0] if len(noises) == 1 else np.tensordot(particles.weights, noises[rows], 1)
+        )
         start = rows.stop
     return means, covariances
 
 
-def predicted_moments(measurement: Measurement, x: Array, weights: Array, step: int) -> tuple[Array, Array, Array]:
+def predicted_moments(
+    measurement: Measurement, x: Array, weights: Array, step: int
+) -> tuple[Array, Array, Array]:
     """Mean (k,) and covariance (k, k) of the mean observations of weighted states (n, d), and that of the noise (k, k)."""
     values = measurement.mean(x, step)
     size = values.shape[1]
@@ -447,14 +484,18 @@ class ParticleEstimates:
         particles = self._current()
         if particles.modes is None:
             return np.ones(1)
-        return np.bincount(particles.modes, particles.weights, len(self.model.models)).astype(np.float64)
+        return np.bincount(particles.modes, particles.weights, len(self.model.models)).astype(
+            np.float64
+        )
 
     def predicted_observation(self, sensor: Sensor | None = None) -> tuple[Array, Array] | None:
         """Mean (k,) and covariance (k, k) of the observation at this step, noise included, between `predict` and `update`.
 
         None where the model, or the sensor, has no mean and covariance of the observation.
         """
-        measurement = self._measurement if sensor is None else Measurement(sensed(self.model, sensor))
+        measurement = (
+            self._measurement if sensor is None else Measurement(sensed(self.model, sensor))
+        )
         if not measurement.in_mode(0).has_moments:
             return None
         return self._current().predicted_observation(measurement, self.step)
@@ -482,7 +523,9 @@ class ParticleEstimates:
         The next step brings the union back to the number of particles of one filter.
         """
         # The heaviest set is kept even if all are light.
-        heavy = np.flatnonzero(weights >= min(NEGLIGIBLE_SET / self.n_particles, weights.max())).tolist()
+        heavy = np.flatnonzero(
+            weights >= min(NEGLIGIBLE_SET / self.n_particles, weights.max())
+        ).tolist()
         union: Self = copy.copy(others[heavy[0]])
         vars(union)["record"] = None
         if len(heavy) == 1:
@@ -508,8 +551,18 @@ class ParticleEstimates:
     def _restored_attributes(self, entries: Any) -> dict[str, Any]:
         particles = Particles.restored(entries, self.n_particles, self.model.dim)
         flags = {f"_{name}": entries.read(name).item() for name in ("resampled", "untouched")}
-        return {"_particles": particles, "_waiting": entries.transition(self.model), "_predicted": None, **flags}
+        return {
+            "_particles": particles,
+            "_waiting": entries.transition(self.model),
+            "_predicted": None,
+            **flags,
+        }
 
     def __repr__(self) -> str:
         names = ("n_particles", "proposal", "resampling", "step", "log_likelihood")
-        return summary_repr(self, model=self.model, dim=self.model.dim, **{name: getattr(self, name) for name in names})
+        return summary_repr(
+            self,
+            model=self.model,
+            dim=self.model.dim,
+            **{name: getattr(self, name) for name in names},
+        )

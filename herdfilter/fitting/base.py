@@ -39,7 +39,9 @@ class Fit(Protocol):
         """Fit particles (n, d) with weights (n,) that sum to 1; fits of this package take equal ones when omitted."""
 
 
-def unwrap_particles(particles: Array, weights: Array | None, circular: Sequence[int]) -> tuple[Array, Array]:
+def unwrap_particles(
+    particles: Array, weights: Array | None, circular: Sequence[int]
+) -> tuple[Array, Array]:
     """Check particles and weights; return the particles (n, d), angles unwrapped, and the weights (n,), by default equal."""
     x, w = as_weighted_particles(particles, weights)
     return unwrap_angles(x, w, circular), w

@@ -78,7 +78,9 @@ class EMFit(Fit):
         check_flags(shared=self.shared)
         if isinstance(self.n_components, str):
             if self.n_components != "bic":
-                raise ValueError(f"n_components: expected an integer of at least 1 or 'bic', got {self.n_components!r}")
+                raise ValueError(
+                    f"n_components: expected an integer of at least 1 or 'bic', got {self.n_components!r}"
+                )
         else:
             check_count("n_components", self.n_components)
         check_count("max_components", self.max_components)
@@ -110,11 +112,17 @@ class EMFit(Fit):
         inverse = np.linalg.inv(factor)
         z = np.ascontiguousarray(inverse @ centred.T)
         # In directions without spread every component gets that of `regular`.
-        widening = np.zeros_like(regular) if regular is covariance else inverse @ (regular - covariance) @ inverse.T
+        widening = (
+            np.zeros_like(regular)
+            if regular is covariance
+            else inverse @ (regular - covariance) @ inverse.T
+        )
         component_weights, means, covariances = self._best(z, w, widening)
         covariances = factor @ covariances @ factor.T
         covariances = 0.5 * (covariances + np.swapaxes(covariances, 1, 2))
-        covariances = np.array([regularised(matrix) for matrix in covariances[: 1 if self.shared else None]])
+        covariances = np.array(
+            [regularised(matrix) for matrix in covariances[: 1 if self.shared else None]]
+        )
         return GaussianMixture.unchecked(component_weights, mean + means @ factor.T, covariances)
 
     def _best(self, z: Array, w: Array, widening: Array) -> tuple[Array, Array, Array]:
@@ -144,7 +152,9 @@ class EMFit(Fit):
 
         def penalty(components: int) -> float:
             """Return the penalty of the criterion, in units of the mean log-likelihood."""
-            parameters = components * (1 + d) - 1 + (1 if self.shared else components) * d * (d + 1) / 2
+            parameters = (
+                components * (1 + d) - 1 + (1 if self.shared else components) * d * (d + 1) / 2
+            )
             return float(0.5 * parameters * np.log(observations) / observations)
 
         score = best[3][-1] - penalty(1)
@@ -207,7 +217,9 @@ def spread_seeds(z, w, candidates, count):
 
 
 @njit(**CALLED, fastmath=VECTORISE)
-def maximise_mixture(z, w, seeds, widening, floor, min_effective, shared, tolerance, max_iterations, target):
+def maximise_mixture(
+    z, w, seeds, widening, floor, min_effective, shared, tolerance, max_iterations, target
+):
     """Return weights, means, covariances and the log-likelihoods after each iteration since a component was last dropped.
 
     `widening` (d, d) is added to every covariance before its eigenvalues are raised to at least `floor`. A component with
@@ -287,7 +299,9 @@ def maximise_mixture(z, w, seeds, widening, floor, min_effective, shared, tolera
 
 
 @njit(**ONCE)
-def _update_components(z, count, shares, widening, floor, shared, weights, means, covariances, factors):
+def _update_components(
+    z, count, shares, widening, floor, shared, weights, means, covariances, factors
+):
     """M-step: set the weights, means and covariances of greatest likelihood, with eigenvalues of at least `floor`."""
     d, n = z.shape
     matrices = 1 if shared else count
@@ -329,7 +343,9 @@ def _update_components(z, count, shares, widening, floor, shared, weights, means
                 for b in range(d):
                     covariances[m, a, b] = 0.0
                     for c in range(d):
-                        covariances[m, a, b] += vectors[a, c] * max(values[c], floor) * vectors[b, c]
+                        covariances[m, a, b] += (
+                            vectors[a, c] * max(values[c], floor) * vectors[b, c]
+                        )
         _factorise(covariances[m], 0.0, factors[m])
     for k in range(matrices, count):
         for a in range(d):

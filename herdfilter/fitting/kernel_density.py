@@ -83,4 +83,6 @@ class KernelDensityFit(Fit):
         covariance = plain_and_regular(x, weights, centred)[1]
         keep = weights > NEGLIGIBLE_WEIGHT * weights.max()
         means = (centres + np.sqrt(1.0 - h * h) * centred)[keep] if self.shrink else x[keep]
-        return GaussianMixture.unchecked(weights[keep] / weights[keep].sum(), means, h * h * covariance)
+        return GaussianMixture.unchecked(
+            weights[keep] / weights[keep].sum(), means, h * h * covariance
+        )

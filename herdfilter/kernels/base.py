@@ -90,7 +90,9 @@ class KernelMean:
     def _evaluate(self, x: Array, gradient: bool) -> tuple[Array, Array]:
         value, slope = np.zeros(len(x)), np.zeros_like(x if gradient else x[:0])
         rows = max(1, EXPECTATIONS_AT_ONCE // len(self._scale_weights))
-        cancelling = self._scale_weights.min() < 0  # large weights of both signs whose sum is 0: see below
+        cancelling = (
+            self._scale_weights.min() < 0
+        )  # large weights of both signs whose sum is 0: see below
         for m, (weight, mean) in enumerate(zip(self._weights, self._means, strict=True)):
             k = m if len(self._rates) > 1 else 0
             rates, vectors = self._rates[k], self._vectors[k]
@@ -115,7 +117,9 @@ def in_kernel_frame(mixture: GaussianMixture, covariance: Array) -> tuple[Array,
     return inverse, GaussianMixture.unchecked(mixture.weights, mixture.means @ inverse.T, cov)
 
 
-def expected_kernel(mixture: GaussianMixture, x: Array, covariance: Array, kernel: Kernel | None = None) -> Array:
+def expected_kernel(
+    mixture: GaussianMixture, x: Array, covariance: Array, kernel: Kernel | None = None
+) -> Array:
     r"""Return ``E_p[k(x, X)]`` for X from the mixture and a unit-peak kernel of the given covariance; (n, d) -> (n,).
 
     For the Gaussian kernel the closed form, of which the published one (Wolf and Baum) lacks the square root, is
@@ -139,7 +143,9 @@ def expected_kernel(mixture: GaussianMixture, x: Array, covariance: Array, kerne
     return KernelMean(kernel, frame.weights, frame.means, frame.distinct_covariances)(x @ inverse.T)
 
 
-def expected_kernel_pair(mixture: GaussianMixture, covariance: Array, kernel: Kernel | None = None) -> float:
+def expected_kernel_pair(
+    mixture: GaussianMixture, covariance: Array, kernel: Kernel | None = None
+) -> float:
     """Return ``E_p[k(X, X')]`` for two independent draws from the mixture and a unit-peak kernel.
 
     Examples
@@ -173,6 +179,8 @@ def density_product(mixture: GaussianMixture, covariance: Array | None = None) -
     extra = 0.0 if covariance is None else as_covariance("covariance", covariance, mixture.dim)
     total = 0.0
     for weight, mean, cov in zip(mixture.weights, mixture.means, mixture.covariances, strict=True):
-        pair = GaussianMixture.unchecked(mixture.weights, mixture.means, mixture.distinct_covariances + cov + extra)
+        pair = GaussianMixture.unchecked(
+            mixture.weights, mixture.means, mixture.distinct_covariances + cov + extra
+        )
         total += weight * float(np.exp(pair.log_density(mean[None, :])[0]))
     return total

@@ -14,7 +14,10 @@ import scipy
 
 from herdfilter._checks import Array, as_positive
 
-ORDERS = 1e-3, 1e6  # least and largest order of a kernel: beyond them quadrature over its widths takes too many nodes
+ORDERS = (
+    1e-3,
+    1e6,
+)  # least and largest order of a kernel: beyond them quadrature over its widths takes too many nodes
 
 
 @runtime_checkable
@@ -122,7 +125,9 @@ class Matern(Kernel):
     def __post_init__(self) -> None:
         object.__setattr__(self, "nu", as_positive("nu", self.nu, *ORDERS))
         if self.nu > 30:
-            raise ValueError(f"nu: expected at most 30, beyond which the kernel is Gaussian, got {self.nu}")
+            raise ValueError(
+                f"nu: expected at most 30, beyond which the kernel is Gaussian, got {self.nu}"
+            )
 
     def value(self, squared: Array) -> Array:
         z: Array = np.sqrt(2 * self.nu * squared)
@@ -133,7 +138,12 @@ class Matern(Kernel):
         if self.nu == 2.5:
             return (1 + z + z * z / 3) * np.exp(-z)
         z = np.maximum(z, 1e-8)
-        return 2 ** (1 - self.nu) / scipy.special.gamma(self.nu) * z**self.nu * scipy.special.kv(self.nu, z)
+        return (
+            2 ** (1 - self.nu)
+            / scipy.special.gamma(self.nu)
+            * z**self.nu
+            * scipy.special.kv(self.nu, z)
+        )
 
     def slope(self, squared: Array) -> Array:
         """Return the derivative with respect to the squared distance: a kernel of order nu - 1."""

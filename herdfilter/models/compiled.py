@@ -14,7 +14,15 @@ import numpy as np
 from numba import types
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_numbers, check_count, check_label, read_only, short_repr
+from herdfilter._checks import (
+    Array,
+    as_array,
+    as_numbers,
+    check_count,
+    check_label,
+    read_only,
+    short_repr,
+)
 from herdfilter._jit import njit
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap_angles
@@ -28,7 +36,9 @@ SIGNATURE = types.void(_ROWS, _ROWS, types.float64, _VECTOR, types.int64, _VECTO
 
 PROBES = 5  # number of states at which a function is first run in Python
 
-_ARGUMENTS = {"x": "x[i]", "z": "z[0]", "out": "out[i]"} | {name: name for name in ("dt", "control", "step", "parameters")}
+_ARGUMENTS = {"x": "x[i]", "z": "z[0]", "out": "out[i]"} | {
+    name: name for name in ("dt", "control", "step", "parameters")
+}
 """Argument that a function of one state may name -> the expression that is passed for state i."""
 
 
@@ -76,14 +86,20 @@ class CompiledFunction(PicklesFunctions):
         numbers = np.array(as_array("parameters", self.parameters, (None,)))
         plain = getattr(self.function, "py_func", self.function)
         if not inspect.isfunction(plain):
-            raise TypeError(f"{self.name}: expected a function of one state, got {short_repr(self.function)}")
+            raise TypeError(
+                f"{self.name}: expected a function of one state, got {short_repr(self.function)}"
+            )
         arguments = tuple(inspect.signature(plain).parameters)
         assign(self, size=check_count("size", self.size), parameters=numbers, arguments=arguments)
         got = f"got one of ({', '.join(arguments)})"
         if not {"x"} <= set(arguments) <= set(_ARGUMENTS):
-            raise TypeError(f"{self.name}: expected a function of x and any of {', '.join(_ARGUMENTS)}, by name, {got}")
+            raise TypeError(
+                f"{self.name}: expected a function of x and any of {', '.join(_ARGUMENTS)}, by name, {got}"
+            )
         if "out" not in arguments and self.size > 1:
-            raise TypeError(f"{self.name}: expected a function that writes {self.size} entries into its argument out, {got}")
+            raise TypeError(
+                f"{self.name}: expected a function that writes {self.size} entries into its argument out, {got}"
+            )
         _ = self.compiled  # compiles now, so that errors are raised here
 
     @property
@@ -95,7 +111,9 @@ class CompiledFunction(PicklesFunctions):
         """Return the values at states (n, d), (n, size)."""
         return self.rows(x, step=step)
 
-    def rows(self, x: Array, dt: float = 1.0, control: Any = None, step: int = 1, z: Array | None = None) -> Array:
+    def rows(
+        self, x: Array, dt: float = 1.0, control: Any = None, step: int = 1, z: Array | None = None
+    ) -> Array:
         """Return the values at states (n, d), (n, size), for these arguments; z is a row (1, k)."""
         out = np.empty((len(x), self.size))
         # any array will do for a function that takes no z
@@ -104,7 +122,9 @@ class CompiledFunction(PicklesFunctions):
         if not hasattr(self.compiled, "checked"):
             self.check(x[:PROBES], observation.size)
         inputs = self.inputs(control)
-        self.compiled(plain_array(x), observation, float(dt), inputs, int(step), self.parameters, out)
+        self.compiled(
+            plain_array(x), observation, float(dt), inputs, int(step), self.parameters, out
+        )
         return out
 
     def inputs(self, control: Any) -> Array:
@@ -127,8 +147,15 @@ class CompiledFunction(PicklesFunctions):
         x = wrap_angles(np.vstack([x[:1] + scale * away for scale in scales]), circular)
         function = getattr(self.function, "py_func", self.function)
         for i, state in enumerate(x):
-            arrays = {"x": state, "z": np.zeros(k), "control": np.ones_like(state), "parameters": self.parameters}
-            inputs = {"dt": 1.0, "step": 1} | {name: read_only(array) for name, array in arrays.items()}
+            arrays = {
+                "x": state,
+                "z": np.zeros(k),
+                "control": np.ones_like(state),
+                "parameters": self.parameters,
+            }
+            inputs = {"dt": 1.0, "step": 1} | {
+                name: read_only(array) for name, array in arrays.items()
+            }
             # entries that stay 2 apart were not written
             outs = np.repeat([[0.734375], [-1.265625]], self.size, axis=1)
             try:
@@ -146,11 +173,15 @@ class CompiledFunction(PicklesFunctions):
             except Exception as error:
                 # perhaps of Python alone: compiled code divides by zero as NumPy does
                 if "read-only" in str(error):
-                    raise ValueError(f"{self.name}: expected a function that writes to out alone, got {error}") from None
+                    raise ValueError(
+                        f"{self.name}: expected a function that writes to out alone, got {error}"
+                    ) from None
                 continue
             unwritten = np.flatnonzero(np.ptp(outs, axis=0) == 2).tolist()
             if "out" in self.arguments and unwritten:
-                raise ValueError(f"{self.name}: expected a function that writes all entries of out, got none at {unwritten}")
+                raise ValueError(
+                    f"{self.name}: expected a function that writes all entries of out, got none at {unwritten}"
+                )
         self.compiled.checked = True
 
 
@@ -181,7 +212,11 @@ def _compiled(function: Any, arguments: tuple[str, ...], name: str) -> Any:
     exec(compile(source, code.co_filename, "exec"), namespace)
     # Constants and globals are compiled into the code, so they are part of the digest in the name.
     values = [*code.co_consts, *map(plain.__globals__.get, code.co_names)]
-    numbers = [getattr(v, "tobytes", v.__repr__)() for v in values if not (callable(v) or inspect.iscode(v))]
+    numbers = [
+        getattr(v, "tobytes", v.__repr__)()
+        for v in values
+        if not (callable(v) or inspect.iscode(v))
+    ]
     rows = namespace["rows"]
     digest = hashlib.sha256(repr((source, code.co_code, code.co_names, numbers)).encode())
     # numba names its cache file after the file, the name and the line of a function
@@ -193,8 +228,14 @@ def _compiled(function: Any, arguments: tuple[str, ...], name: str) -> Any:
     try:
         loop.compile(SIGNATURE)
     except Exception as error:
-        kind = "a function of one state" if "out" in arguments else "a function of one state, returning a number,"
-        raise TypeError(f"{name}: expected {kind} that numba compiles, got {_first_cause(error)}") from None
+        kind = (
+            "a function of one state"
+            if "out" in arguments
+            else "a function of one state, returning a number,"
+        )
+        raise TypeError(
+            f"{name}: expected {kind} that numba compiles, got {_first_cause(error)}"
+        ) from None
     loop.disable_compile()  # other types are an error, not a reason to compile again
     return loop
 
@@ -203,7 +244,11 @@ def _first_cause(error: Exception) -> str:
     """Return the first cause in an error of numba, and the line after it, as one line."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))  # without the escapes for colours
     lines = [line.strip(" >") for line in text.splitlines()]
-    causes = [line for line in lines if line and not line.startswith(("Failed in ", "- Resolution", "During:"))]
+    causes = [
+        line
+        for line in lines
+        if line and not line.startswith(("Failed in ", "- Resolution", "During:"))
+    ]
     return " ".join([type(error).__name__, *causes[:2]])
 
 
@@ -272,7 +317,9 @@ class CompiledModel(FunctionModel):
             covariance = FunctionCovariance("R", R, ("step",))(1)
             size = len(np.atleast_1d(np.asarray(covariance)))
             self.h = CompiledFunction(h, size, parameters, "h")
-        super().__init__(self.f.rows, self.h or h, Q, R, mean, initial_covariance, circular, observation_circular)
+        super().__init__(
+            self.f.rows, self.h or h, Q, R, mean, initial_covariance, circular, observation_circular
+        )
         if log_likelihood is not None:
             self.likelihood = CompiledFunction(log_likelihood, 1, parameters, "log_likelihood")
             self.log_likelihood = self._log_likelihood

@@ -71,7 +71,9 @@ class ConditionallyLinear:
         circular = contract.circular_dims(self.model)
         # an angle wraps, so nothing is linear in it
         if not 0 < len(linear) < d or set(linear) & set(circular):
-            raise ValueError(f"linear: expected some of {d} dimensions, not all and no angle, got {linear}; take others")
+            raise ValueError(
+                f"linear: expected some of {d} dimensions, not all and no angle, got {linear}; take others"
+            )
         assign(self, linear=tuple(linear))
         # Three states that differ by v and 2 v in the linear dimensions: the second difference of a linear function is 0.
         rng = np.random.default_rng(0)

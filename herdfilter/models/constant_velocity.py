@@ -56,7 +56,9 @@ class ConstantVelocity(EntriesObserved, WhiteAcceleration):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.dim < 2 or self.dim % 2:
-            raise ValueError(f"initial_mean: expected positions and as many velocities, got {self.dim} numbers")
+            raise ValueError(
+                f"initial_mean: expected positions and as many velocities, got {self.dim} numbers"
+            )
         m = self.dim // 2
         assign(self, position_dims=tuple(range(m)), observed_entries=slice(m))
 

@@ -80,7 +80,11 @@ ADDITIVE = ("transition_mean", "transition_covariance")
 FROM_NOISE = ("transition", "noise_dim")
 # Names of an observation with a mean and a covariance, as Kalman filters need
 OBSERVED = ("observation_mean", "observation_covariance")
-MODES = ("models", "transition_matrix", "initial_modes")  # names of a model that jumps between modes
+MODES = (
+    "models",
+    "transition_matrix",
+    "initial_modes",
+)  # names of a model that jumps between modes
 
 
 def has(model: Model, names: Sequence[str]) -> bool:
@@ -163,12 +167,17 @@ def require(model: Model, user: str, *alternatives: Sequence[str]) -> None:
     if not met:
         needed = ", or ".join(" and ".join(names) for names in alternatives)
         missing = [name for name in alternatives[0] if not hasattr(model, name)]
-        raise TypeError(f"model: {user} needs {needed}; {kind(model)} has no {' and no '.join(missing)}")
+        raise TypeError(
+            f"model: {user} needs {needed}; {kind(model)} has no {' and no '.join(missing)}"
+        )
     # signatures of all alternatives that the model has: the caller may use any of them
     for name in dict.fromkeys(name for names in met for name in names):
         _check_signature(model, name)
         jacobian = name.replace("_mean", "_jacobian")
-        if name in ("transition_mean", "observation_mean") and getattr(model, jacobian, None) is not None:
+        if (
+            name in ("transition_mean", "observation_mean")
+            and getattr(model, jacobian, None) is not None
+        ):
             _check_signature(model, jacobian)
 
 
@@ -218,7 +227,11 @@ def _cached_counts(function: Any) -> _ArgumentCounts | None:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return None
-    required = [p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    required = [
+        p
+        for p in parameters
+        if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+    ]
     named = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
     required_count = math.inf if any(p.kind is p.KEYWORD_ONLY for p in required) else len(required)
     allowed = math.inf if any(p.kind is p.VAR_POSITIONAL for p in parameters) else named
@@ -333,7 +346,9 @@ def central_differences(function: VectorFunction, means: Array, sd: Array) -> tu
     return y[:, 0], (rise / (2 * h[:, :, None])).transpose(0, 2, 1)
 
 
-def linear_slopes(function: VectorFunction, x: Array, covariances: Array, dims: Array) -> tuple[Array, Array]:
+def linear_slopes(
+    function: VectorFunction, x: Array, covariances: Array, dims: Array
+) -> tuple[Array, Array]:
     """Return values (n, k) at states (n, d), and slopes (n, k, l) along linear dimensions (l,).
 
     Slopes are (1, k, l) if they are the same at all states. Without a Jacobian they are differences over one standard

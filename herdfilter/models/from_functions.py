@@ -197,7 +197,9 @@ class _Function(PicklesFunctions):
 
     def __post_init__(self) -> None:
         if not callable(self.function):
-            raise TypeError(f"{self.name}: expected a function of states, got {short_repr(self.function)}")
+            raise TypeError(
+                f"{self.name}: expected a function of states, got {short_repr(self.function)}"
+            )
         first, *names = _parameters(self.function) or [""]
         if not first or not set(names) <= set(self.arguments):
             raise TypeError(
@@ -251,7 +253,9 @@ class FunctionCovariance(PicklesFunctions):
         if not callable(self.value):
             if np.ndim(self.value) != 2:
                 shape = np.shape(self.value)
-                raise ValueError(f"{self.name}: expected a matrix, such as [[0.1]], or a function, got shape {shape}")
+                raise ValueError(
+                    f"{self.name}: expected a matrix, such as [[0.1]], or a function, got shape {shape}"
+                )
             assign(self, value=as_covariance(self.name, self.value, self.dim))
             return
         assign(self, names=tuple(_parameters(self.value)))
@@ -263,7 +267,9 @@ class FunctionCovariance(PicklesFunctions):
 
     def __call__(self, *values: Any) -> ArrayLike:
         """Return the matrix, given the values of the arguments."""
-        matrix: ArrayLike = self.value(**_named(self, values)) if callable(self.value) else self.value
+        matrix: ArrayLike = (
+            self.value(**_named(self, values)) if callable(self.value) else self.value
+        )
         return matrix
 
 

@@ -63,7 +63,10 @@ class JumpMarkov:
     """
 
     def __init__(
-        self, models: Sequence[contract.Model], transition_matrix: ArrayLike, initial_modes: ArrayLike | None = None
+        self,
+        models: Sequence[contract.Model],
+        transition_matrix: ArrayLike,
+        initial_modes: ArrayLike | None = None,
     ) -> None:
         self.models = tuple(as_list("models", models, "a sequence of models"))
         count = len(self.models)
@@ -72,20 +75,28 @@ class JumpMarkov:
         for model in self.models:
             contract.require(model, "JumpMarkov", ("dim", "initial"))
         self.dim = _the_same("dim", [model.dim for model in self.models])
-        self.circular = _the_same("circular", [contract.circular_dims(model) for model in self.models])
+        self.circular = _the_same(
+            "circular", [contract.circular_dims(model) for model in self.models]
+        )
         self.position_dims = getattr(self.models[0], "position_dims", ())
         observed = [model for model in self.models if contract.is_observed(model)]
         if observed:
-            angles = [tuple(getattr(model, "observation_circular", None) or ()) for model in observed]
+            angles = [
+                tuple(getattr(model, "observation_circular", None) or ()) for model in observed
+            ]
             self.observation_circular = _the_same("observation_circular", angles)
         self.partial_observations = all(Measurement(model).takes_partial for model in self.models)
-        self.transition_matrix = as_array("transition_matrix", transition_matrix, (count, count), largest=LARGEST).copy()
+        self.transition_matrix = as_array(
+            "transition_matrix", transition_matrix, (count, count), largest=LARGEST
+        ).copy()
         for i, row in enumerate(self.transition_matrix):
             if row.min() < 0 or abs(row.sum() - 1) > PROBABILITY_ROUNDING:
                 raise ValueError(
                     f"transition_matrix: expected rows of probabilities that sum to 1, got {row.tolist()} in row {i}"
                 )
-        self.initial_modes = as_weights("initial_modes", np.ones(count) if initial_modes is None else initial_modes, count)
+        self.initial_modes = as_weights(
+            "initial_modes", np.ones(count) if initial_modes is None else initial_modes, count
+        )
         # a simulation has one control input for all modes
         if hasattr(self.models[0], "control"):
             self.control = self.models[0].control

@@ -9,7 +9,14 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_positive, check_count
 from herdfilter.models.contract import gaussian_log_density
-from herdfilter.models.parts import GaussianStart, LinearMotion, as_matrix_covariance, as_observation, assign, repeated
+from herdfilter.models.parts import (
+    GaussianStart,
+    LinearMotion,
+    as_matrix_covariance,
+    as_observation,
+    assign,
+    repeated,
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

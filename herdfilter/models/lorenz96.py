@@ -77,11 +77,15 @@ class Lorenz96(NoisyFlow):
         super().__post_init__()
         check_count("dim", self.dim, minimum=4)
         if self.observed_every > self.dim:
-            raise ValueError(f"observed_every: expected at most dim = {self.dim}, got {self.observed_every}")
+            raise ValueError(
+                f"observed_every: expected at most dim = {self.dim}, got {self.observed_every}"
+            )
         mean = self.initial_mean
         # the start of Lorenz and Emanuel: a perturbed equilibrium, which takes 10 time units to the attractor
         if mean is None:
-            mean = self.transition_mean(self.forcing + 0.008 * np.eye(1, self.dim), 10.0, None, 0)[0]
+            mean = self.transition_mean(self.forcing + 0.008 * np.eye(1, self.dim), 10.0, None, 0)[
+                0
+            ]
         assign(self, initial_mean=as_array("initial_mean", mean, (self.dim,)))
 
     @property

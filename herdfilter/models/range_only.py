@@ -87,11 +87,15 @@ class RangeOnly(Parameters):
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, 3) after the rigid motion `control`, shape (3,), made in each state's own frame."""
-        forward, lateral, turn = (0.0, 0.0, 0.0) if control is None else as_array("control", control, (3,))
+        forward, lateral, turn = (
+            (0.0, 0.0, 0.0) if control is None else as_array("control", control, (3,))
+        )
         # odometry is measured in the frame of the robot: rotate it by the heading
         cos = np.cos(x[:, 2])
         sin = np.sin(x[:, 2])
-        displacement = np.column_stack([cos * forward - sin * lateral, sin * forward + cos * lateral, 0 * cos + turn])
+        displacement = np.column_stack(
+            [cos * forward - sin * lateral, sin * forward + cos * lateral, 0 * cos + turn]
+        )
         return np.asarray(x + displacement)
 
     def transition_covariance(self, dt: float, step: int) -> Array:
@@ -105,16 +109,22 @@ class RangeOnly(Parameters):
         # density of Student's t: Gamma((nu + 1) / 2) / (Gamma(nu / 2) sqrt(nu pi)) (1 + r^2 / nu)^(-(nu + 1) / 2)
         nu = self.degrees_of_freedom
         peak = math.lgamma((nu + 1) / 2) - math.lgamma(nu / 2) - 0.5 * math.log(nu * math.pi)
-        return np.asarray(peak - math.log(self.range_spread) - 0.5 * (nu + 1) * np.log1p(residual**2 / nu))
+        return np.asarray(
+            peak - math.log(self.range_spread) - 0.5 * (nu + 1) * np.log1p(residual**2 / nu)
+        )
 
     def sample_observation(self, x: Array, rng: np.random.Generator, step: int) -> Array:
         """Draw (beacon index, range) at each state, the beacons taking turns by `step`; (n, 3) -> (n, 2)."""
         beacon = (step - 1) % len(self.beacons)
         noise = self.range_spread * rng.standard_t(self.degrees_of_freedom, len(x))
-        return np.column_stack([np.full(len(x), beacon), self.range_scale * self._distance(x, beacon) + noise])
+        return np.column_stack(
+            [np.full(len(x), beacon), self.range_scale * self._distance(x, beacon) + noise]
+        )
 
     def _distance(self, x: Array, beacon: float) -> Array:
         # the index comes from an observation: NaN, fractions and negative numbers are refused, too
         if beacon not in range(len(self.beacons)):
-            raise ValueError(f"z: expected a beacon index from 0 to {len(self.beacons) - 1}, got {beacon}")
+            raise ValueError(
+                f"z: expected a beacon index from 0 to {len(self.beacons) - 1}, got {beacon}"
+            )
         return np.asarray(np.hypot(*(x[:, :2] - self.beacons[int(beacon)]).T))

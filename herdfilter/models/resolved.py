@@ -19,7 +19,13 @@ from herdfilter.angles import unwrap, wrap, wrap_angles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
 from herdfilter.models.contract import Model
-from herdfilter.models.returned import FactoredCovariance, read_covariance, read_covariances, read_numbers, read_rows
+from herdfilter.models.returned import (
+    FactoredCovariance,
+    read_covariance,
+    read_covariances,
+    read_numbers,
+    read_rows,
+)
 
 
 class Resolved:
@@ -73,7 +79,9 @@ class Motion(Resolved):
         """Motions of all modes; of a model that does not jump, this one."""
         if not contract.jumps(self.model):
             return (self,)
-        return tuple(Motion(contract.in_mode(self.model, mode)) for mode in range(len(self.model.models)))
+        return tuple(
+            Motion(contract.in_mode(self.model, mode)) for mode in range(len(self.model.models))
+        )
 
     @cached_property
     def noise_dim(self) -> int:
@@ -145,7 +153,9 @@ class Transition:
     True
     """
 
-    def __init__(self, model: Model | Motion, dt: float = 1.0, control: Any = None, step: int = 1) -> None:
+    def __init__(
+        self, model: Model | Motion, dt: float = 1.0, control: Any = None, step: int = 1
+    ) -> None:
         self.motion = motion = model if isinstance(model, Motion) else Motion(model)
         self.model = motion.model
         self.dt = dt
@@ -157,7 +167,9 @@ class Transition:
         self._noise: FactoredCovariance | None = None
 
     def __repr__(self) -> str:
-        return summary_repr(self, model=self.model, dt=self.dt, control=self.control, step=self.step)
+        return summary_repr(
+            self, model=self.model, dt=self.dt, control=self.control, step=self.step
+        )
 
     @property
     def noise_dim(self) -> int:
@@ -169,7 +181,9 @@ class Transition:
         """Covariance of additive transition noise, and a factor of it, both read-only."""
         if self._noise is None:
             value = self.model.transition_covariance(self.dt, self.step)
-            self._noise = read_covariance("transition_covariance", value, self.motion.dim, self.step)
+            self._noise = read_covariance(
+                "transition_covariance", value, self.motion.dim, self.step
+            )
         return self._noise
 
     @property
@@ -190,7 +204,9 @@ class Transition:
     def has_density(self) -> bool:
         """True if the covariance of additive transition noise has full rank."""
         covariance = self.noise.matrix
-        return regularised(covariance) is covariance  # which is returned unchanged if its rank is full
+        return (
+            regularised(covariance) is covariance
+        )  # which is returned unchanged if its rank is full
 
     def check_density(self, user: str) -> None:
         """Raise ValueError, naming the proposal that needs one, unless additive transition noise has a density."""
@@ -213,7 +229,9 @@ class Transition:
             added = noise * root if len(root) == 1 else noise @ root.T
             next_x: Array = self.mean(x) + added
         else:
-            next_x = self.model.transition(read_only(x), read_only(noise), self.dt, self.control, self.step)
+            next_x = self.model.transition(
+                read_only(x), read_only(noise), self.dt, self.control, self.step
+            )
             next_x = read_rows("transition", next_x, x.shape, self.step)
         return wrap(next_x, self.circular) if self.circular else next_x
 
@@ -299,7 +317,10 @@ class Measurement(Resolved):
         """Measurements of all modes; of a model that does not jump, this one."""
         if not contract.jumps(self.model):
             return (self,)
-        return tuple(Measurement(contract.in_mode(self.model, mode)) for mode in range(len(self.model.models)))
+        return tuple(
+            Measurement(contract.in_mode(self.model, mode))
+            for mode in range(len(self.model.models))
+        )
 
     @cached_property
     def takes_state(self) -> bool:
@@ -308,15 +329,26 @@ class Measurement(Resolved):
 
     def circular(self, size: int) -> tuple[int, ...]:
         """Return the indices of the angle-valued entries of an observation of this size."""
-        return () if self.entries_circular is None else as_dims("observation_circular", self.entries_circular, size)
+        return (
+            ()
+            if self.entries_circular is None
+            else as_dims("observation_circular", self.entries_circular, size)
+        )
 
     def mean(self, x: Array, step: int) -> Array:
         """Mean observation of states (n, d), (n, k)."""
-        return read_rows("observation_mean", self.model.observation_mean(read_only(x), step), (len(x), None), step)
+        return read_rows(
+            "observation_mean",
+            self.model.observation_mean(read_only(x), step),
+            (len(x), None),
+            step,
+        )
 
     def noise(self, size: int, step: int) -> FactoredCovariance:
         """Covariance of the observation (size, size), if it does not depend on the state."""
-        return read_covariance("observation_covariance", self.model.observation_covariance(step), size, step)
+        return read_covariance(
+            "observation_covariance", self.model.observation_covariance(step), size, step
+        )
 
     def at_one_step(self) -> Measurement:
         """Return a copy that computes once what all states share: for one step, while the model stays as it is."""
@@ -346,7 +378,9 @@ class Measurement(Resolved):
         """
         if self.has_likelihood:
             z = read_only(z) if z.flags.writeable else z
-            values = read_numbers("log_likelihood", self.model.log_likelihood(z, read_only(x), step), (len(x),), step)
+            values = read_numbers(
+                "log_likelihood", self.model.log_likelihood(z, read_only(x), step), (len(x),), step
+            )
             if not values.max() < np.inf:  # NaN, too
                 count = np.count_nonzero(np.isnan(values) | (values == np.inf))
                 raise ValueError(
@@ -358,7 +392,9 @@ class Measurement(Resolved):
         means = self.mean(x, step)
         size = means.shape[1]
         if z.shape != (size,):
-            raise ValueError(f"z: expected shape {(size,)}, as observation_mean has, got {z.shape} at step {step}")
+            raise ValueError(
+                f"z: expected shape {(size,)}, as observation_mean has, got {z.shape} at step {step}"
+            )
         # Missing entries are left out: what remains is the marginal density of the others.
         observed = np.flatnonzero(~np.isnan(z))
         residuals = wrap(z - means, self.circular(size))

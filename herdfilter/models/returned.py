@@ -7,7 +7,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from herdfilter._checks import LARGEST, Array, as_array, as_covariance, as_numbers, fits, read_only, shape_text
+from herdfilter._checks import (
+    LARGEST,
+    Array,
+    as_array,
+    as_covariance,
+    as_numbers,
+    fits,
+    read_only,
+    shape_text,
+)
 from herdfilter._covariances import covariance_factor
 
 LARGEST_VARIANCE = 1e300  # largest variance: the square of the largest state
@@ -30,7 +39,9 @@ def read_numbers(name: str, value: Any, shape: tuple[int | None, ...], step: int
     except ValueError as error:
         raise ValueError(f"{error} from the model at step {step}") from None
     if array.shape != shape and not fits(array.shape, shape):
-        raise ValueError(f"{name}: expected shape {shape_text(shape)} from the model at step {step}, got {array.shape}")
+        raise ValueError(
+            f"{name}: expected shape {shape_text(shape)} from the model at step {step}, got {array.shape}"
+        )
     return array
 
 
@@ -44,7 +55,9 @@ def read_rows(name: str, value: Any, shape: tuple[int | None, ...], step: int) -
     if not np.abs(array).max(initial=0.0) <= LARGEST:  # NaN, too
         wrong = np.count_nonzero(~np.isfinite(array.reshape(len(array), -1)).all(axis=1))
         if wrong:
-            raise ValueError(f"{name}: expected finite numbers from the model at step {step}, got {wrong} rows that are not")
+            raise ValueError(
+                f"{name}: expected finite numbers from the model at step {step}, got {wrong} rows that are not"
+            )
         raise ValueError(
             f"{name}: expected finite numbers up to {LARGEST:g} from the model at step {step}, got "
             f"{np.abs(array).max()}; choose larger units"
@@ -55,10 +68,14 @@ def read_rows(name: str, value: Any, shape: tuple[int | None, ...], step: int) -
 def read_covariance(name: str, value: Any, size: int, step: int) -> FactoredCovariance:
     """Return the value of a model's function as one covariance matrix (size, size), checked and factorised once."""
     try:
-        plain = type(value) is np.ndarray and value.dtype == np.float64 and value.shape == (size, size)
+        plain = (
+            type(value) is np.ndarray and value.dtype == np.float64 and value.shape == (size, size)
+        )
         array = value if plain else as_array(name, value, (size, size), finite=False)
         # Most models return the same matrix at every step. By its bytes it is found in the cache, checked and factorised.
-        return _factored_covariance(name, array.tobytes(), size, getattr(value, "dtype", None) == np.float32)
+        return _factored_covariance(
+            name, array.tobytes(), size, getattr(value, "dtype", None) == np.float32
+        )
     except ValueError as error:
         raise ValueError(f"{error} from the model at step {step}") from None
 
@@ -83,5 +100,7 @@ def _checked_covariances(name: str, value: Any, size: int) -> Array:
     matrices = as_covariance(name, value, size)
     largest = np.diagonal(matrices, axis1=-2, axis2=-1).max()
     if not largest <= LARGEST_VARIANCE:
-        raise ValueError(f"{name}: expected variances up to {LARGEST_VARIANCE:g}, got {largest}; choose larger units")
+        raise ValueError(
+            f"{name}: expected variances up to {LARGEST_VARIANCE:g}, got {largest}; choose larger units"
+        )
     return matrices

@@ -10,7 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_covariance, as_dims, as_generator, as_numbers, as_points, check_flags, short_repr
+from herdfilter._checks import (
+    Array,
+    as_covariance,
+    as_dims,
+    as_generator,
+    as_numbers,
+    as_points,
+    check_flags,
+    short_repr,
+)
 from herdfilter._repr import fields_in_line
 from herdfilter.models.contract import OBSERVATION, Model, in_mode, is_observed, jumps, kind
 from herdfilter.models.from_functions import PicklesFunctions, check_both
@@ -79,16 +88,22 @@ class Sensor(PicklesFunctions):
         for name in ("mean", "log_likelihood", "jacobian"):
             function = getattr(self, name)
             if function is not None and not callable(function):
-                raise TypeError(f"{name}: expected a function of states (n, d), got {short_repr(function)}")
+                raise TypeError(
+                    f"{name}: expected a function of states (n, d), got {short_repr(function)}"
+                )
         check_both(mean=self.mean, covariance=self.covariance)
         check_flags(partial_observations=self.partial_observations)
         if self.mean is None and self.log_likelihood is None:
-            raise ValueError("mean: expected a function of states, or else log_likelihood; got neither")
+            raise ValueError(
+                "mean: expected a function of states, or else log_likelihood; got neither"
+            )
         size = None
         if self.covariance is not None and not callable(self.covariance):
             matrix = as_covariance("covariance", self.covariance)
             if matrix.ndim != 2:
-                raise ValueError(f"covariance: expected a matrix (k, k), or a function of states, got shape {matrix.shape}")
+                raise ValueError(
+                    f"covariance: expected a matrix (k, k), or a function of states, got shape {matrix.shape}"
+                )
             assign(self, covariance=matrix)
             size = len(matrix)
         assign(self, circular=as_dims("circular", self.circular, size))
@@ -102,12 +117,16 @@ class Sensor(PicklesFunctions):
         density = self.clutter_density
         if p is None and density is None:
             return sensed_model
-        return WithClutter(sensed_model, 1.0 if p is None else p, 0.0 if density is None else density, self.region)
+        return WithClutter(
+            sensed_model, 1.0 if p is None else p, 0.0 if density is None else density, self.region
+        )
 
     def sample(self, x: ArrayLike, rng: np.random.Generator | int | None = None) -> Any:
         """Draw one observation of each state with Gaussian noise, (n, d) -> (n, k), or a list of n scans."""
         if self.mean is None:
-            raise TypeError("mean: simulation needs the mean and covariance of the sensor, got None")
+            raise TypeError(
+                "mean: simulation needs the mean and covariance of the sensor, got None"
+            )
         states = as_points("x", np.atleast_2d(as_numbers("x", x, (None, None))))
         return Measurement(self.on(None)).sample(states, as_generator(rng), 1)
 
@@ -117,7 +136,9 @@ class Sensor(PicklesFunctions):
         functions: dict[str, Any] = {"observation_circular": self.circular}
         if self.mean is not None:
             functions["observation_mean"] = self._mean
-            functions["observation_covariance"] = self._varying if callable(self.covariance) else self._constant
+            functions["observation_covariance"] = (
+                self._varying if callable(self.covariance) else self._constant
+            )
         if self.jacobian is not None:
             functions["observation_jacobian"] = self._jacobian
         if self.log_likelihood is not None:
@@ -149,7 +170,9 @@ class Sensed:
     def __init__(self, model: Model, sensor: Sensor) -> None:
         self._model = model
         self._sensor = sensor
-        self.kind_in_errors = kind(model) if sensor is _ANY_SENSOR else f"{kind(model)} with this sensor"
+        self.kind_in_errors = (
+            kind(model) if sensor is _ANY_SENSOR else f"{kind(model)} with this sensor"
+        )
         self.names_in_errors = {"observation_mean": "mean", "observation_covariance": "covariance"}
         # as attributes, so that a function the sensor lacks does not exist
         vars(self).update(sensor.functions)

@@ -49,13 +49,19 @@ class Clock(NamedTuple):
         try:
             return cls(None, float(_seconds("start", entry)[0]))
         except ValueError:
-            raise ValueError(f"start: expected a number, a duration or a date, got {short_repr(start)}") from None
+            raise ValueError(
+                f"start: expected a number, a duration or a date, got {short_repr(start)}"
+            ) from None
 
     @property
     def time(self) -> Any:
         """The time that the clock shows; a date is a `numpy.datetime64` in universal time."""
         # dates are exact to the microsecond
-        return self.since if self.origin is None else self.origin + np.timedelta64(round(self.since * 1e6), "us")
+        return (
+            self.since
+            if self.origin is None
+            else self.origin + np.timedelta64(round(self.since * 1e6), "us")
+        )
 
     def later(self, dt: float) -> Clock:
         """Return the clock `dt` later."""
@@ -72,18 +78,27 @@ class Clock(NamedTuple):
         if not kinds:
             return np.empty(0)
         if len(kinds) > 1:
-            raise ValueError(f"{name}: expected times of one kind, got {' and '.join(sorted(kinds))}")
+            raise ValueError(
+                f"{name}: expected times of one kind, got {' and '.join(sorted(kinds))}"
+            )
         if self.origin is None and kinds == {"dates"}:
             raise ValueError(
                 f"start: expected the date of the state before, as {name} are dates, got the time {self.since:g}; the first "
                 f"date is {short_repr(times[0])}"
             )
         if self.origin is not None and kinds != {"dates"}:
-            raise ValueError(f"{name}: expected dates, as the filter stands at {self.time}, got {short_repr(times[0])}")
+            raise ValueError(
+                f"{name}: expected dates, as the filter stands at {self.time}, got {short_repr(times[0])}"
+            )
         since = _seconds(name, array, self.origin, self.zoned)
         gaps = np.diff(np.sort(since))
         usual = np.median(gaps[gaps > 0]) if gaps.any() else 1.0
-        if not set_by_user and self.origin is None and gaps.any() and since.min() - self.since > LONGEST_START * usual:
+        if (
+            not set_by_user
+            and self.origin is None
+            and gaps.any()
+            and since.min() - self.since > LONGEST_START * usual
+        ):
             raise ValueError(
                 "start: expected the time of the filter's state, as the first step is over "
                 f"{LONGEST_START} times the median of the others, {since.min() - self.since:g} and {usual:g}; got None: "
@@ -155,7 +170,11 @@ def series(
             )
     observations = as_list(name, observations)
     steps = len(observations)
-    inputs = [None] * steps if controls is None else [as_control(control) for control in as_list("controls", controls)]
+    inputs = (
+        [None] * steps
+        if controls is None
+        else [as_control(control) for control in as_list("controls", controls)]
+    )
     if len(inputs) != steps:
         raise ValueError(f"controls: expected one per step, {steps}, got {len(inputs)}")
     sensors: Sequence[Any] = [None] * steps
@@ -163,9 +182,15 @@ def series(
     from_readings = any(is_reading(name, entry) for entry in observations)
     if from_readings:
         if times is not None or dt is not None:
-            raise ValueError(f"{name}: expected readings, which have times, or times or dt; got both")
+            raise ValueError(
+                f"{name}: expected readings, which have times, or times or dt; got both"
+            )
         for k, entry in enumerate(observations):
-            if not (isinstance(entry, tuple | list) and len(entry) == 3 and isinstance(entry[1], Sensor | None)):
+            if not (
+                isinstance(entry, tuple | list)
+                and len(entry) == 3
+                and isinstance(entry[1], Sensor | None)
+            ):
                 raise ValueError(
                     f"{name}: expected readings (time, sensor, z) throughout, got {short_repr(entry)} at place {k}"
                 )
@@ -201,7 +226,9 @@ def series(
     if len(wrong) and not from_readings:
         k = wrong[0]
         before = short_repr(times[k - 1]) if k else f"{clock.time}, the time of the filter's state,"
-        raise ValueError(f"times: expected increasing times, got {short_repr(times[k])} after {before} at step {k + 1}")
+        raise ValueError(
+            f"times: expected increasing times, got {short_repr(times[k])} after {before} at step {k + 1}"
+        )
     clocks = [clock._replace(since=value) for value in since.tolist()]
     return [
         Step(observations[k], value, inputs[k], sensors[k], times[k], clocks[k])
@@ -226,7 +253,11 @@ def own_times(observations: Any) -> list[Any] | None:
 
 def as_control(control: Any) -> Any:
     """Return a control input; a list of numbers as an array."""
-    return read_only(np.array(as_numbers("control", control, (None,))) if isinstance(control, list | tuple) else control)
+    return read_only(
+        np.array(as_numbers("control", control, (None,)))
+        if isinstance(control, list | tuple)
+        else control
+    )
 
 
 def _time_steps(dt: Any, steps: int) -> list[float]:
@@ -238,7 +269,10 @@ def _time_steps(dt: Any, steps: int) -> list[float]:
         raise ValueError(f"dt: expected one per step, {steps}, got {len(dts)}")
     # only the first may be 0: later steps of no duration need readings, which say what observes them
     at_once = steps > 0 and (dts[0] == 0 or dts[0] == timedelta(0))
-    return [0.0 if at_once and not k else as_duration(f"dt of step {k + 1}", value) for k, value in enumerate(dts)]
+    return [
+        0.0 if at_once and not k else as_duration(f"dt of step {k + 1}", value)
+        for k, value in enumerate(dts)
+    ]
 
 
 def is_reading(name: str, entry: Any) -> bool:
@@ -246,7 +280,9 @@ def is_reading(name: str, entry: Any) -> bool:
     if not isinstance(entry, tuple | list) or len(entry) != 3:
         return False
     if isinstance(entry[1], str):
-        raise ValueError(f"{name}: expected a herdfilter.Sensor in readings (time, sensor, z), got {short_repr(entry)}")
+        raise ValueError(
+            f"{name}: expected a herdfilter.Sensor in readings (time, sensor, z), got {short_repr(entry)}"
+        )
     return isinstance(entry[1], Sensor) or (isinstance(entry, tuple) and entry[1] is None)
 
 
@@ -268,10 +304,14 @@ def _seconds(name: str, array: np.ndarray, origin: Any = None, zoned: bool = Fal
         mismatched = [time for time in array if _zoned(time) != zoned]
         if mismatched:
             zone = "a" if zoned else "no"
-            raise ValueError(f"{name}: expected dates with {zone} time zone, as start has, got {short_repr(mismatched[0])}")
+            raise ValueError(
+                f"{name}: expected dates with {zone} time zone, as start has, got {short_repr(mismatched[0])}"
+            )
         array = _universal(array) - origin
     elif len(array) and _kind(array[0]) == "durations":
-        array = array.astype(np.result_type(array.dtype, "m8[us]") if array.dtype.kind == "m" else "m8[us]")
+        array = array.astype(
+            np.result_type(array.dtype, "m8[us]") if array.dtype.kind == "m" else "m8[us]"
+        )
     return as_array(name, array / SECOND if array.dtype.kind == "m" else array, (None,))
 
 
@@ -289,7 +329,9 @@ def _universal(dates: np.ndarray) -> np.ndarray:
     """Convert dates to NumPy's, in universal time if they have a zone, with a resolution of a microsecond or finer."""
     if dates.dtype.kind == "M":
         return dates.astype(np.result_type(dates.dtype, "M8[us]"))
-    plain = [entry.astimezone(UTC).replace(tzinfo=None) if _zoned(entry) else entry for entry in dates]
+    plain = [
+        entry.astimezone(UTC).replace(tzinfo=None) if _zoned(entry) else entry for entry in dates
+    ]
     return np.array(plain, dtype=object).astype("M8[us]")
 
 

@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import MOST_STEPS, Array, as_array, as_generator, as_list, as_numbers, check_count, short_repr
+from herdfilter._checks import (
+    MOST_STEPS,
+    Array,
+    as_array,
+    as_generator,
+    as_list,
+    as_numbers,
+    check_count,
+    short_repr,
+)
 from herdfilter.angles import wrap_angles
 from herdfilter.models import contract
 from herdfilter.models.resolved import Measurement, Motion, Transition
@@ -21,12 +30,16 @@ def simulated_controls(model: contract.Model, steps: int) -> Array | None:
     """Return the simulated control inputs of steps 1 to `steps`, (steps, c); None for a model without ``control``."""
     if not hasattr(model, "control"):
         return None
-    return as_numbers("control", [model.control(step) for step in range(1, steps + 1)], (steps, None))
+    return as_numbers(
+        "control", [model.control(step) for step in range(1, steps + 1)], (steps, None)
+    )
 
 
 def simulate_observations(model: contract.Model, truth: Array, rng: np.random.Generator) -> Any:
     """Draw an observation of the true state at each of steps 1 to T, (T, d) -> (T, k), or a list of T scans."""
-    observations = [Measurement(model).sample(x[None], rng, step)[0] for step, x in enumerate(truth, 1)]
+    observations = [
+        Measurement(model).sample(x[None], rng, step)[0] for step, x in enumerate(truth, 1)
+    ]
     return observations if contract.has_scans(model) else np.array(observations)
 
 
@@ -91,9 +104,15 @@ def simulate(
     if steps is None:
         # `initial` and `modes` have other lengths, and a scalar dt has none
         by_step: tuple[Any, ...] = (times, dt, sensors, controls)
-        lengths = [len(values) for values in by_step if isinstance(values, Sized) and getattr(values, "ndim", True)]
+        lengths = [
+            len(values)
+            for values in by_step
+            if isinstance(values, Sized) and getattr(values, "ndim", True)
+        ]
         if not lengths:
-            raise ValueError("steps: expected a number, or times, dt, controls or sensors for each of them, got none")
+            raise ValueError(
+                "steps: expected a number, or times, dt, controls or sensors for each of them, got none"
+            )
         steps = lengths[0]
     steps = check_count("steps", steps, most=MOST_STEPS)
     rng = as_generator(rng)
@@ -102,32 +121,50 @@ def simulate(
     if sensors is None:
         course = series([None] * steps, dt, controls, times, start)
     else:
-        by_sensor = [sensors] * steps if isinstance(sensors, Sensor) else as_list("sensors", sensors)
+        by_sensor = (
+            [sensors] * steps if isinstance(sensors, Sensor) else as_list("sensors", sensors)
+        )
         if not all(isinstance(sensor, Sensor | None) for sensor in by_sensor):
-            raise ValueError(f"sensors: expected herdfilter.Sensor objects, None for the model, got {short_repr(sensors)}")
+            raise ValueError(
+                f"sensors: expected herdfilter.Sensor objects, None for the model, got {short_repr(sensors)}"
+            )
         if times is None:
             times = [entry.time for entry in series([None] * steps, dt, start=start)]
         elif dt is not None:
             raise ValueError("times: expected either times or dt, got both")
         stamps = as_list("times", times)
         if not len(by_sensor) == len(stamps) == steps:
-            raise ValueError(f"sensors, times: expected one per step, {steps}, got {len(by_sensor)} and {len(stamps)}")
-        course = series(list(zip(stamps, by_sensor, [None] * steps, strict=True)), None, controls, None, start)
+            raise ValueError(
+                f"sensors, times: expected one per step, {steps}, got {len(by_sensor)} and {len(stamps)}"
+            )
+        course = series(
+            list(zip(stamps, by_sensor, [None] * steps, strict=True)), None, controls, None, start
+        )
     # The path of the modes is drawn first: then each step is simulated by the model of its mode.
     models = [model]
     path = np.zeros(steps + 1, dtype=np.int64)
     if contract.jumps(model):
         models = [contract.in_mode(model, mode) for mode in range(len(model.models))]
-        path = sample_modes(model, steps, rng) if modes is None else _as_modes(modes, steps, len(models))
+        path = (
+            sample_modes(model, steps, rng)
+            if modes is None
+            else _as_modes(modes, steps, len(models))
+        )
     elif modes is not None:
-        raise ValueError(f"modes: expected None, as {contract.kind(model)} has none, got {short_repr(modes)}")
+        raise ValueError(
+            f"modes: expected None, as {contract.kind(model)} has none, got {short_repr(modes)}"
+        )
     for mode in np.unique(path):
         check_state(models[mode], "simulation", *(("sample",) if initial is None else ()))
-        contract.require(models[mode], "simulation", ("transition",), contract.ADDITIVE, ("sample_transition",))
+        contract.require(
+            models[mode], "simulation", ("transition",), contract.ADDITIVE, ("sample_transition",)
+        )
     if initial is None:
         states = Motion(models[path[0]]).sample_initial(1, rng)
     else:
-        states = wrap_angles(as_array("initial", initial, (model.dim,))[None], contract.circular_dims(model))
+        states = wrap_angles(
+            as_array("initial", initial, (model.dim,))[None], contract.circular_dims(model)
+        )
     truth = []
     observations = []
     step = 0
@@ -156,7 +193,9 @@ def _as_modes(modes: ArrayLike, steps: int, count: int) -> NDArray[np.int64]:
     return path.astype(np.int64)
 
 
-def sample_modes(model: contract.Model, steps: int, rng: np.random.Generator | int) -> NDArray[np.int64]:
+def sample_modes(
+    model: contract.Model, steps: int, rng: np.random.Generator | int
+) -> NDArray[np.int64]:
     """Draw the mode of a model at each of steps 0 to `steps`.
 
     They are indices of ``model.models``, shape (steps + 1,), drawn with a generator or a seed `rng`. TypeError if the model

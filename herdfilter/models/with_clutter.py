@@ -12,7 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import LARGEST, MOST, Array, as_array, as_number, as_numbers, read_only, short_repr
+from herdfilter._checks import (
+    LARGEST,
+    MOST,
+    Array,
+    as_array,
+    as_number,
+    as_numbers,
+    read_only,
+    short_repr,
+)
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap_angles
 from herdfilter.models import contract
@@ -87,16 +96,25 @@ class WithClutter:
         p = self.detection_probability
         density = self.clutter_density
         if not callable(p):
-            p = as_number("detection_probability", p, "a number above 0, up to 1, or a function", lambda p: 0 < p <= 1)
+            p = as_number(
+                "detection_probability",
+                p,
+                "a number above 0, up to 1, or a function",
+                lambda p: 0 < p <= 1,
+            )
         if not callable(density):
             expected = "a finite number of at least 0, or a function"
-            density = as_number("clutter_density", density, expected, lambda density: 0 <= density < np.inf)
+            density = as_number(
+                "clutter_density", density, expected, lambda density: 0 <= density < np.inf
+            )
         assign(self, detection_probability=p, clutter_density=density)
         if self.region is None:
             return
         region = as_array("region", self.region, (None, 2))
         if not (region[:, 0] < region[:, 1]).all():
-            raise ValueError(f"region: expected rows (lowest, highest), the first below the second, got {region.tolist()}")
+            raise ValueError(
+                f"region: expected rows (lowest, highest), the first below the second, got {region.tolist()}"
+            )
         assign(self, region=region)
         if self._detection.has_moments and not self._detection.takes_state:
             # raises an error if the region has another length than an observation
@@ -109,7 +127,9 @@ class WithClutter:
         return getattr(self.model, name)
 
     def __copy__(self) -> WithClutter:
-        return WithClutter(copy.copy(self.model), self.detection_probability, self.clutter_density, self.region)
+        return WithClutter(
+            copy.copy(self.model), self.detection_probability, self.clutter_density, self.region
+        )
 
     @cached_property
     def _detection(self) -> Measurement:
@@ -163,7 +183,9 @@ class WithClutter:
         if scan.ndim == 1 and size == 1:
             scan = scan[:, None]
         if scan.ndim != 2 or (len(scan) and scan.shape[1] != (size or max(1, scan.shape[1]))):
-            raise ValueError(f"{expected}, a list of detections of {m} numbers each, got shape {scan.shape} at step {step}")
+            raise ValueError(
+                f"{expected}, a list of detections of {m} numbers each, got shape {scan.shape} at step {step}"
+            )
         wrong = np.flatnonzero(~(np.abs(scan) <= LARGEST).all(axis=1))
         if len(wrong):
             raise ValueError(
@@ -177,14 +199,28 @@ class WithClutter:
         p = self.detection_probability
         if not callable(p):
             return p
-        return _values("detection_probability", p, x, step, "probabilities from 0 to 1", lambda p: (p >= 0) & (p <= 1))
+        return _values(
+            "detection_probability",
+            p,
+            x,
+            step,
+            "probabilities from 0 to 1",
+            lambda p: (p >= 0) & (p <= 1),
+        )
 
     def clutter_densities(self, scan: Array, step: int) -> Factor:
         """Return the density of clutter at detections (k, m), (k,), checked; or a number if it is constant."""
         density = self.clutter_density
         if not callable(density):
             return density
-        return _values("clutter_density", density, scan, step, "finite densities above 0", lambda y: (y > 0) & (y < np.inf))
+        return _values(
+            "clutter_density",
+            density,
+            scan,
+            step,
+            "finite densities above 0",
+            lambda y: (y > 0) & (y < np.inf),
+        )
 
     def log_factors(self, detected: Factor, scan: Array, step: int) -> tuple[Factor, Factor]:
         """Return the logs of 1 - P_D, the term of a missed state, and of P_D / kappa, the factor of a detection's density.
@@ -232,7 +268,9 @@ class WithClutter:
         for detection, probability in zip(detections, probabilities, strict=True):
             detected = rng.random() < probability
             # shuffled, so that the order of a scan does not reveal the detection of the state
-            scans.append(rng.permutation(np.vstack([detection[None][: int(detected)], draw_clutter()])))
+            scans.append(
+                rng.permutation(np.vstack([detection[None][: int(detected)], draw_clutter()]))
+            )
         return scans
 
     def clutter_sampler(self, m: int, rng: np.random.Generator, step: int) -> Callable[[], Array]:
@@ -249,7 +287,9 @@ class WithClutter:
             highest = 2 * float(np.max(self.clutter_densities(grid, step)))
         expected = highest * float(np.prod(high - low))
         if expected > MOST:
-            raise ValueError(f"clutter_density, region: expected up to {MOST} false detections in a scan, got {expected}")
+            raise ValueError(
+                f"clutter_density, region: expected up to {MOST} false detections in a scan, got {expected}"
+            )
 
         def draw() -> Array:
             points = rng.uniform(low, high, (rng.poisson(expected), m))
@@ -280,7 +320,14 @@ class WithClutter:
         return region
 
 
-def _values(name: str, function: Any, x: Array, step: int, expected: str, fits: Callable[[Array], np.ndarray]) -> Factor:
+def _values(
+    name: str,
+    function: Any,
+    x: Array,
+    step: int,
+    expected: str,
+    fits: Callable[[Array], np.ndarray],
+) -> Factor:
     """Return the values of a user's function at rows (n, k), (n,), if all of them fit."""
     try:
         values = function(read_only(x)) if len(x) else np.empty(0)
@@ -295,7 +342,9 @@ def _values(name: str, function: Any, x: Array, step: int, expected: str, fits: 
     return array
 
 
-def detection_log_densities(model: contract.Model, scan: Array, means: Array, covariances: Array, step: int) -> Array:
+def detection_log_densities(
+    model: contract.Model, scan: Array, means: Array, covariances: Array, step: int
+) -> Array:
     """Return the log-density of every detection (k, m) under each N(means[i], covariances[i]), angles wrapped; (k, n).
 
     Means are (n, m) and covariances (n, m, m), or (1, m, m) shared by all.
@@ -303,7 +352,9 @@ def detection_log_densities(model: contract.Model, scan: Array, means: Array, co
     k, size = scan.shape
     n, m = means.shape
     if size != m:
-        raise ValueError(f"z: expected detections of length {m}, as observation_mean has, got {size} at step {step}")
+        raise ValueError(
+            f"z: expected detections of length {m}, as observation_mean has, got {size} at step {step}"
+        )
     circular = Measurement(model).circular(m)
     residuals = wrap_angles((scan[:, None] - means).reshape(-1, m), circular)
     if len(covariances) > 1:

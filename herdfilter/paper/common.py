@@ -75,7 +75,15 @@ def five_gaussians() -> GaussianMixture:
     return GaussianMixture(
         [0.3, 0.1, 0.2, 0.3, 0.1],
         [[6, 5], [7, 2], [1, 3], [7, 6], [2, 8]],
-        np.array([[[5, 3], [3, 5]], [[1, 0.3], [0.3, 1]], [[4, 3], [3, 4]], [[2, 0.5], [0.5, 3]], [[1, 0], [0, 3]]]),
+        np.array(
+            [
+                [[5, 3], [3, 5]],
+                [[1, 0.3], [0.3, 1]],
+                [[4, 3], [3, 4]],
+                [[2, 0.5], [0.5, 3]],
+                [[1, 0], [0, 3]],
+            ]
+        ),
     )
 
 
@@ -87,7 +95,9 @@ def rotated_mixture(dim: int, rng: np.random.Generator, components: int = 5) -> 
     rotations = np.linalg.qr(rng.standard_normal((components, dim, dim)))[0]
     values = rng.uniform(0.1, 4.1, (components, 1, dim))
     means = rng.uniform(-5, 5, (components, dim))
-    return GaussianMixture(rng.dirichlet(np.ones(components)), means, (rotations * values) @ rotations.swapaxes(1, 2))
+    return GaussianMixture(
+        rng.dirichlet(np.ones(components)), means, (rotations * values) @ rotations.swapaxes(1, 2)
+    )
 
 
 def broad_components() -> GaussianMixture:
@@ -134,7 +144,14 @@ def draw_curves(ax: Axes, numbers: pd.DataFrame, column: str) -> None:
     for name, rows in numbers.groupby("sampler", sort=False):
         # Markers evenly spaced on the logarithmic axis.
         marked: Any = np.unique(np.geomspace(1, len(rows), 9).astype(int) - 1).tolist()
-        ax.plot(rows["t"], rows[column], label=str(name), linewidth=1.4, markevery=marked, **SAMPLER_STYLES[str(name)].line)
+        ax.plot(
+            rows["t"],
+            rows[column],
+            label=str(name),
+            linewidth=1.4,
+            markevery=marked,
+            **SAMPLER_STYLES[str(name)].line,
+        )
     ax.set(xscale="log", yscale="log")
 
 
@@ -164,7 +181,9 @@ class PrefixErrors:
         # The integrals of p^2 and of p (p * k), and in `floor` of (p * k)^2.
         self._norm = density_product(mixture)
         self._smooth = density_product(mixture, kernel)
-        self.floor = float(2 * (1 - self._smooth / np.sqrt(self._norm * density_product(mixture, 2 * kernel))))
+        self.floor = float(
+            2 * (1 - self._smooth / np.sqrt(self._norm * density_product(mixture, 2 * kernel)))
+        )
 
     def __call__(self, x: Array) -> pd.DataFrame:
         """Return the errors of the prefixes of `x`, (n, d): columns ``t``, ``herding_error`` and ``normalised_l2``."""

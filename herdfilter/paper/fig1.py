@@ -28,9 +28,15 @@ def reproduce(seed: int = 0, quick: bool = False) -> common.Reproduction:
     points[common.RANDOM] = random[0]
     rows = {name: errors(p, mixture) for name, p in points.items()}
     # One random draw tells little, so the table also has the mean over many.
-    rows[f"{common.RANDOM}, mean of {draws}"] = np.mean([errors(p, mixture) for p in random], axis=0).tolist()
+    rows[f"{common.RANDOM}, mean of {draws}"] = np.mean(
+        [errors(p, mixture) for p in random], axis=0
+    ).tolist()
     columns = ["herding error", "normalised L2", "energy distance"]
-    table = pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("sampler").reset_index()
+    table = (
+        pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+        .rename_axis("sampler")
+        .reset_index()
+    )
     parts = {name: pd.DataFrame(p.x, columns=["x1", "x2"]) for name, p in points.items()}
     numbers = common.joined(parts, ["sampler"])
     numbers.insert(1, "point", numbers.index + 1)
@@ -56,5 +62,8 @@ def reproduce(seed: int = 0, quick: bool = False) -> common.Reproduction:
 
 def errors(points: Points, mixture: GaussianMixture) -> list[float]:
     """Return herding error, normalised L2 error and energy distance."""
-    kernel_errors = [herding_error(points, mixture, SIGMA_K), normalised_l2(points, mixture, SIGMA_K)]
+    kernel_errors = [
+        herding_error(points, mixture, SIGMA_K),
+        normalised_l2(points, mixture, SIGMA_K),
+    ]
     return [*kernel_errors, energy_distance(points, mixture)]

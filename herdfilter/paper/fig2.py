@@ -47,14 +47,20 @@ class WeightFunction:
         fixed = np.delete(np.arange(self.mixture.dim), self.i)
         log_weights = []
         expectations = []
-        for weight, mean, cov in zip(self.mixture.weights, self.mixture.means, self.mixture.covariances, strict=True):
+        for weight, mean, cov in zip(
+            self.mixture.weights, self.mixture.means, self.mixture.covariances, strict=True
+        ):
             # The conditional Gaussian of the component, convolved with the kernel.
             gain = np.linalg.solve(cov[np.ix_(fixed, fixed)], cov[fixed, self.i])
             centre = mean[self.i] + gain @ (self.current[fixed] - mean[fixed])
             variance = cov[self.i, self.i] - gain @ cov[fixed, self.i] + self.sigma_k**2
-            slice_density = multivariate_normal(mean[fixed], cov[np.ix_(fixed, fixed)]).logpdf(self.current[fixed])
+            slice_density = multivariate_normal(mean[fixed], cov[np.ix_(fixed, fixed)]).logpdf(
+                self.current[fixed]
+            )
             log_weights.append(np.log(weight) + slice_density)
-            expectations.append(self.sigma_k / np.sqrt(variance) * np.exp(-0.5 * (x - centre) ** 2 / variance))
+            expectations.append(
+                self.sigma_k / np.sqrt(variance) * np.exp(-0.5 * (x - centre) ** 2 / variance)
+            )
         share = np.exp(np.array(log_weights) - np.logaddexp.reduce(log_weights))
         return np.asarray(share @ np.array(expectations))
 
@@ -105,7 +111,9 @@ def reproduce(seed: int = 0, quick: bool = False, t: int = 19) -> common.Reprodu
         f"x1 of the sampler's point {t + 1}": sampled,
         "difference": abs(maximum - sampled),
     }
-    table = pd.DataFrame({"quantity": list(values), "value": list(values.values())}).assign(paper=common.NOT_STATED)
+    table = pd.DataFrame({"quantity": list(values), "value": list(values.values())}).assign(
+        paper=common.NOT_STATED
+    )
     return common.Reproduction(
         "fig2",
         TITLE,
@@ -141,7 +149,9 @@ def draw(
         # The next point is sought along this line.
         slice_ax.axhline(height, color=INK, linewidth=1, linestyle="--")
         slice_ax.plot(sampled, height, **star)
-        slice_ax.set_title(f"{t} points by weight $w_s$; star: point {t + 1}\nslice at $x_2$ = {height:.2f}")
+        slice_ax.set_title(
+            f"{t} points by weight $w_s$; star: point {t + 1}\nslice at $x_2$ = {height:.2f}"
+        )
         function_ax.plot(
             x,
             (t + 1) / t * numbers["expectation"],

@@ -84,7 +84,9 @@ def mean_errors(
     return means.assign(t=np.tile(np.arange(1, n + 1), len(sums))), floor
 
 
-def draw(parts: dict[tuple[int, str], pd.DataFrame], floors: dict[tuple[int, str], float]) -> Figure:
+def draw(
+    parts: dict[tuple[int, str], pd.DataFrame], floors: dict[tuple[int, str], float]
+) -> Figure:
     """Draw the inverse herding error above, the L2 error below, a column for each setting."""
     with figures() as new:
         figure, axes = new(2, len(parts), (10.4, 6.4), sharex=True)
@@ -95,7 +97,10 @@ def draw(parts: dict[tuple[int, str], pd.DataFrame], floors: dict[tuple[int, str
             common.draw_curves(below, curves, "normalised_l2")
             random = curves["inverse"][curves["sampler"] == common.RANDOM].to_numpy()
             t = np.array([len(random) // 10, len(random)])
-            for power, label, linestyle in ((1.0, "rate $t$", "-."), (0.5, r"rate $\sqrt{t}$", ":")):
+            for power, label, linestyle in (
+                (1.0, "rate $t$", "-."),
+                (0.5, r"rate $\sqrt{t}$", ":"),
+            ):
                 line = 0.3 * random[t[0] - 1] * (t / t[0]) ** power  # below the curves
                 above.plot(t, line, color=QUIET, linewidth=1, linestyle=linestyle, label=label)
             log_axis(above, "y")

@@ -72,7 +72,9 @@ def spread_across_ridge(x: Array) -> float:
     return float(np.std(across[np.abs(across) < 1]))
 
 
-def draw(mixtures: dict[str, GaussianMixture], numbers: pd.DataFrame, floors: dict[str, float]) -> Figure:
+def draw(
+    mixtures: dict[str, GaussianMixture], numbers: pd.DataFrame, floors: dict[str, float]
+) -> Figure:
     """Draw a row for each mixture: late points of both kinds of herded Gibbs, herding error, L2 error."""
     with figures() as new:
         figure, axes = new(2, 4, (12.4, 6.7), width_ratios=(1, 1, 1.1, 1.1))
@@ -84,7 +86,10 @@ def draw(mixtures: dict[str, GaussianMixture], numbers: pd.DataFrame, floors: di
                 common.draw_samples(ax, mixture, late.to_numpy(), name)
                 ax.set(xlabel="", ylabel="")
             row[0].set_ylabel(case, fontweight="bold")
-            for ax, column, title in ((row[2], "herding_error", "herding error"), (row[3], "normalised_l2", "L2 error")):
+            for ax, column, title in (
+                (row[2], "herding_error", "herding error"),
+                (row[3], "normalised_l2", "L2 error"),
+            ):
                 common.draw_curves(ax, curves, column)
                 ax.set_title(title)
             row[3].axhline(floors[case], color=INK, linewidth=1, linestyle="--", label="L2 floor")

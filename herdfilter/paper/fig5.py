@@ -40,7 +40,9 @@ def idle_starts(mixture: GaussianMixture, sigma_k: float) -> float:
     minus each row of the component's covariance. BFGS stops at once where no element of the gradient exceeds 1e-5.
     """
     smoothed = mixture.convolve(sigma_k**2 * np.eye(mixture.dim))
-    starts = np.concatenate([mixture.means[:, None] + sign * mixture.covariances for sign in (1, -1)])
+    starts = np.concatenate(
+        [mixture.means[:, None] + sign * mixture.covariances for sign in (1, -1)]
+    )
     x = starts.reshape(-1, mixture.dim)
     # The gradient of sum_m w_m N(x; m_m, S_m) is sum_m w_m N_m S_m^-1 (m_m - x).
     density = np.exp(smoothed.component_log_densities(x)) * smoothed.weights
@@ -67,14 +69,27 @@ def reproduce(
             # The first call compiles, and is not timed.
             sampler.sample(common.rotated_mixture(2, np.random.default_rng(seed)), 3)
         for dim in dims:
-            targets = [common.rotated_mixture(dim, np.random.default_rng([seed, dim, k])) for k in range(mixtures)]
+            targets = [
+                common.rotated_mixture(dim, np.random.default_rng([seed, dim, k]))
+                for k in range(mixtures)
+            ]
             row: dict[str, float] = {"dimension": dim}
             for name, sampler in samplers.items():
                 calls = [partial(sampler.sample, target, n) for target in targets]
                 # CPU time of this thread: other processes on the machine do not count.
-                times = [timeit.repeat(call, repeat=3, number=1, timer=time.thread_time) for call in calls]
+                times = [
+                    timeit.repeat(call, repeat=3, number=1, timer=time.thread_time)
+                    for call in calls
+                ]
                 row[name] = float(np.median(np.median(times, axis=1))) / n
-            rows.append(row | {"idle_starts": float(np.mean([idle_starts(target, SIGMA_K) for target in targets]))})
+            rows.append(
+                row
+                | {
+                    "idle_starts": float(
+                        np.mean([idle_starts(target, SIGMA_K) for target in targets])
+                    )
+                }
+            )
     ours = pd.DataFrame(rows).set_index("dimension")
     paper = published_times()
     numbers = paper.add_prefix("paper_").join(ours)
@@ -93,11 +108,17 @@ def draw(ours: pd.DataFrame, paper: pd.DataFrame) -> Figure:
         figure, axes = new(1, 1, (7.2, 4.8))
         ax = axes[0, 0]
         for name, column in PUBLISHED_COLUMNS.items():
-            look = common.SAMPLER_STYLES[name].line | {"linestyle": "--", "markersize": 4, "markerfacecolor": "white"}
+            look = common.SAMPLER_STYLES[name].line | {
+                "linestyle": "--",
+                "markersize": 4,
+                "markerfacecolor": "white",
+            }
             look["markeredgecolor"] = look["color"]
             ax.plot(paper.index, paper[column], linewidth=1, label=f"{name}: the paper", **look)
         for name in (common.KH, common.CHG, common.SMOOTHED):
-            ax.plot(ours.index, ours[name], label=f"{name}: here", **common.SAMPLER_STYLES[name].line)
+            ax.plot(
+                ours.index, ours[name], label=f"{name}: here", **common.SAMPLER_STYLES[name].line
+            )
         ax.set(yscale="log", xlabel="dimension d", ylabel="seconds per point", xlim=(0, 51.5))
         legend(figure, [ax])
     return figure
@@ -112,8 +133,15 @@ def table(numbers: pd.DataFrame) -> pd.DataFrame:
         "CHG,\nsmoothed\n(us)": 1e6 * numbers[common.SMOOTHED],
         "paper's KH:\nidle starts": [f"{100 * share:.0f} %" for share in numbers["idle_starts"]],
     }
-    seconds = {"KH": numbers["paper_kernel_herding"], "CHG": numbers["paper_continuous_herded_gibbs"]}
+    seconds = {
+        "KH": numbers["paper_kernel_herding"],
+        "CHG": numbers["paper_continuous_herded_gibbs"],
+    }
     for short, name in (("KH", common.KH), ("CHG", common.CHG)):
         # Rounded to hundreds, because the machines differ.
-        columns[f"{short}: paper\nover ours"] = (100 * (seconds[short] / numbers[name] / 100).round()).astype(int)
-    return pd.DataFrame(columns | {f"paper:\n{short} (s)": values for short, values in seconds.items()})
+        columns[f"{short}: paper\nover ours"] = (
+            100 * (seconds[short] / numbers[name] / 100).round()
+        ).astype(int)
+    return pd.DataFrame(
+        columns | {f"paper:\n{short} (s)": values for short, values in seconds.items()}
+    )

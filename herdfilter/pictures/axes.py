@@ -20,7 +20,9 @@ def axes_or_new(ax: Any) -> Any:
     if ax is None:
         return _new_axes()
     if not isinstance(ax, Axes):
-        raise TypeError(f"ax: expected Axes of matplotlib or None, got {short_repr(ax)}; from an array of axes, give one")
+        raise TypeError(
+            f"ax: expected Axes of matplotlib or None, got {short_repr(ax)}; from an array of axes, give one"
+        )
     return ax
 
 
@@ -46,7 +48,9 @@ def panels(
         ax = _new_axes(count, figsize=(6.4, 1.2 + 1.6 * count))
     axes: list[Any] = np.ravel(np.array(ax, dtype=object)).tolist()
     if len(axes) not in (1, count):
-        raise ValueError(f"ax: expected {count} axes, one for each dimension, or one for the first, got {len(axes)}")
+        raise ValueError(
+            f"ax: expected {count} axes, one for each dimension, or one for the first, got {len(axes)}"
+        )
     return [(panel, (i,)) for i, panel in enumerate(axes)]
 
 
@@ -55,8 +59,12 @@ def check_dims(dims: Dims, dim: int) -> tuple[int, ...]:
     index: tuple[Any, ...] = tuple(dims) if isinstance(dims, Iterable) else (dims,)
     if index == (0, 1) and dim == 1:
         return (0,)
-    if not 1 <= len(index) <= 2 or any(not isinstance(i, int | np.integer) or not 0 <= i < dim for i in index):
-        raise ValueError(f"dims: expected one or two indices from 0 to {dim - 1}, got {short_repr(dims)}")
+    if not 1 <= len(index) <= 2 or any(
+        not isinstance(i, int | np.integer) or not 0 <= i < dim for i in index
+    ):
+        raise ValueError(
+            f"dims: expected one or two indices from 0 to {dim - 1}, got {short_repr(dims)}"
+        )
     return tuple(int(i) for i in index)
 
 

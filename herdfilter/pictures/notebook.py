@@ -34,9 +34,17 @@ def picture(thing: Any) -> str:
             thing.plot(ax)
         elif (x := getattr(thing, "particles", getattr(thing, "x", None))) is not None:
             thinned = slice(None, None, -(-len(x) // MOST_DOTS))
-            plot_points(x[thinned], ax, weights=None if weights is None else weights[thinned] / weights[thinned].sum())
+            plot_points(
+                x[thinned],
+                ax,
+                weights=None if weights is None else weights[thinned] / weights[thinned].sum(),
+            )
         else:
-            mixture = thing if weights is not None else GaussianMixture([1.0], [thing.mean], [thing.covariance])
+            mixture = (
+                thing
+                if weights is not None
+                else GaussianMixture([1.0], [thing.mean], [thing.covariance])
+            )
             if len(mixture) > MOST_CONTOURED and mixture.dim > 1:
                 plot_points(mixture.sample(MOST_DOTS, 0), ax)
             else:

@@ -122,7 +122,9 @@ def plot_mixture(
     grid = np.stack(np.meshgrid(*axis_grids), axis=-1)
     log_density = marginal.log_density(grid.reshape(-1, 2)).reshape(grid.shape[:2])
     # The smallest region of probability p is where the density exceeds its (1 - p)-quantile among draws.
-    heights = np.quantile(marginal.log_density(marginal.sample(LEVEL_DRAWS, 0)), [1 - mass for mass in masses])
+    heights = np.quantile(
+        marginal.log_density(marginal.sample(LEVEL_DRAWS, 0)), [1 - mass for mass in masses]
+    )
     widths = np.linspace(0.9, 1.8, len(masses))
     look: dict[str, Any] = {"colors": [colour], "linewidths": widths, "linestyles": "solid"}
     ax.contour(*axis_grids, log_density, np.unique(heights), **(look | style))
@@ -138,7 +140,9 @@ def _axis_grid(mixture: GaussianMixture, dim: int) -> Array:
     # At least nine points resolve a component; with many components an even grid follows.
     points_each = max(MOST_GRID_POINTS // len(means), 9)
     grid = np.unique(means[:, None] + sds[:, None] * np.linspace(-4, 4, points_each))
-    return grid if len(grid) <= MOST_GRID_POINTS else np.linspace(grid[0], grid[-1], MOST_GRID_POINTS)
+    return (
+        grid if len(grid) <= MOST_GRID_POINTS else np.linspace(grid[0], grid[-1], MOST_GRID_POINTS)
+    )
 
 
 def plot_points(

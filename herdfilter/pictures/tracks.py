@@ -63,10 +63,14 @@ def plot_track(
     steps, d = path.shape
     plane = axes.check_dims(dims, d)
     if len(plane) != 2:
-        raise ValueError(f"dims: expected two dimensions, got {dims!r}; plot_state_over_time draws one")
+        raise ValueError(
+            f"dims: expected two dimensions, got {dims!r}; plot_state_over_time draws one"
+        )
     path = path[:, plane]
     if covariances is not None:
-        covariances = as_array("covariances", covariances, (steps, d, d), finite=False)[:, plane][:, :, plane]
+        covariances = as_array("covariances", covariances, (steps, d, d), finite=False)[:, plane][
+            :, :, plane
+        ]
     if every is not None:
         at = np.arange(0, steps, check_count("every", every))
     else:
@@ -78,7 +82,9 @@ def plot_track(
         # A path of a lost or absent target has gaps.
         at = at[np.isfinite(path[at]).all(axis=1) & np.isfinite(covariances[at]).all(axis=(1, 2))]
         plot_ellipse(path[at], covariances[at], ax, mass, color=colour, linewidth=0.7)
-    line = axes.insert_gaps(path, axes.wrap_steps(path, [k for k, dim in enumerate(plane) if dim in circular]))
+    line = axes.insert_gaps(
+        path, axes.wrap_steps(path, [k for k, dim in enumerate(plane) if dim in circular])
+    )
     ax.plot(line[:, 0], line[:, 1], **({"color": colour} | style))
     if ends and steps:
         ax.plot(*path[0], "o", color=colour, markerfacecolor="none", markersize=7, label="start")
@@ -124,12 +130,18 @@ def plot_state_over_time(
     """
     means = as_array("means", result.means, (None, None), finite=False)
     (dim,) = axes.check_dims((dim,), means.shape[1])
-    angle = [0] if dim in (getattr(result, "circular", ()) if circular is None else circular) else []
+    angle = (
+        [0] if dim in (getattr(result, "circular", ()) if circular is None else circular) else []
+    )
     mean = means[:, [dim]]
     actual = None if truth is None else check_truth(truth, (dim,), means.shape[1])
     if actual is not None and len(actual) != len(means):
         raise ValueError(f"truth: expected one per step, {len(means)}, got {len(actual)}")
-    masses = [] if mass is None else [axes.as_mass("mass", share) for share in np.atleast_1d(np.asarray(mass))]
+    masses = (
+        []
+        if mass is None
+        else [axes.as_mass("mass", share) for share in np.atleast_1d(np.asarray(mass))]
+    )
     ax = axes.axes_or_new(ax)
     times, time_label = plot_times(result, len(means))
     colour = axes.pop_colour(ax, style)
@@ -148,12 +160,20 @@ def plot_state_over_time(
             break
         # The band of a single step has no area, only an edge.
         width = 2 if len(t) == 1 else 0
-        ax.fill_between(t, *axes.insert_gaps(band, breaks).T, color=colour, alpha=0.18, linewidth=width)
+        ax.fill_between(
+            t, *axes.insert_gaps(band, breaks).T, color=colour, alpha=0.18, linewidth=width
+        )
     if actual is not None:
         # The truth wraps at other steps than the estimate.
         gaps = axes.wrap_steps(actual, angle)
         true_times = np.insert(times, gaps, times[gaps])
-        ax.plot(true_times, axes.insert_gaps(actual, gaps), color=axes.text_colour(), linewidth=1, label="truth")
+        ax.plot(
+            true_times,
+            axes.insert_gaps(actual, gaps),
+            color=axes.text_colour(),
+            linewidth=1,
+            label="truth",
+        )
     ax.plot(t, axes.insert_gaps(mean, breaks), **({"color": colour, "label": "estimate"} | style))
     axes.name_axes(ax, time_label, f"x{dim}")
     return ax
@@ -168,7 +188,9 @@ def check_truth(truth: ArrayLike, dims: Sequence[int], dim: int) -> Array:
     if values.shape[1] == dim:
         return values[:, list(dims)]
     if values.shape[1] != len(dims):
-        raise ValueError(f"truth: expected shape (T, {dim}) or (T, {len(dims)}), got {values.shape}")
+        raise ValueError(
+            f"truth: expected shape (T, {dim}) or (T, {len(dims)}), got {values.shape}"
+        )
     return values
 
 
@@ -178,7 +200,9 @@ def plot_times(result: Any, steps: int) -> tuple[np.ndarray, str]:
         values = getattr(result, name, None)
         if values is not None:
             times = np.asarray(values)
-            if times.dtype.kind == "m" or (times.dtype.kind == "O" and len(times) and isinstance(times[0], timedelta)):
+            if times.dtype.kind == "m" or (
+                times.dtype.kind == "O" and len(times) and isinstance(times[0], timedelta)
+            ):
                 times = times.astype("m8[us]") / np.timedelta64(1, "s")
             return times, label
     return np.arange(1, steps + 1), "step"

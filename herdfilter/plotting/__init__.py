@@ -9,7 +9,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from herdfilter._repr import listing_of
-from herdfilter.pictures import plot_ellipse, plot_mixture, plot_points, plot_state_over_time, plot_track
+from herdfilter.pictures import (
+    plot_ellipse,
+    plot_mixture,
+    plot_points,
+    plot_state_over_time,
+    plot_track,
+)
 from herdfilter.plotting import over_time, summaries
 from herdfilter.plotting.drawing import Drawing, highest_error
 from herdfilter.plotting.style import STYLES, Style, save, styles
@@ -49,7 +55,9 @@ def drawings(result: StudyResult) -> dict[str, Drawing]:
     if len(result.series):  # some filter finished a run
         plans = {
             "ratios": summaries.ratios_drawing(summary if result.models is None else result.models),
-            **summaries.cost_drawings(summary, result.study.scenario.unit, result.slopes, highest_error(result)),
+            **summaries.cost_drawings(
+                summary, result.study.scenario.unit, result.slopes, highest_error(result)
+            ),
             "gospa_parts": summaries.gospa_drawing(summary),
             "consistency": summaries.consistency_drawing(summary),
             **(over_time.series_drawings(result) if result.study.family is None else {}),
@@ -59,7 +67,9 @@ def drawings(result: StudyResult) -> dict[str, Drawing]:
     return {name: plan for name, plan in plans.items() if plan is not None}
 
 
-def save_figures(result: StudyResult, folder: Path, plans: dict[str, Drawing] | None = None) -> list[Path]:
+def save_figures(
+    result: StudyResult, folder: Path, plans: dict[str, Drawing] | None = None
+) -> list[Path]:
     """Write the figures of a study, or some of them, `plans`, into a folder as PNG and SVG, and return the paths.
 
     Examples

@@ -126,7 +126,9 @@ class Drawing:
             with figures() as new:
                 figure, axes = new(1, 1, (PANEL_WIDTH, self.size[1] * PANEL_WIDTH / self.size[0]))
                 self._draw_panel(panel, axes[0, 0])
-                axes[0, 0].set(xlabel=wrapped(self.xlabel, PANEL_WIDTH - 1), ylabel=self.ylabel, **limits)
+                axes[0, 0].set(
+                    xlabel=wrapped(self.xlabel, PANEL_WIDTH - 1), ylabel=self.ylabel, **limits
+                )
             yield panel, figure
 
     def description(self, panel: Panel) -> str:
@@ -144,7 +146,10 @@ class Drawing:
         for line in ax.lines:
             points = np.array(line.get_data(), dtype=float).T
             points = points[points[:, along] >= self.highest]
-            colors |= {tuple(point): line.get_color() for point in points[:: len(points) // MOST_TRIANGLES + 1]}
+            colors |= {
+                tuple(point): line.get_color()
+                for point in points[:: len(points) // MOST_TRIANGLES + 1]
+            }
         for point, color in colors.items():
             ax.plot(*point, marker, color=color, transform=beside, clip_on=False)
 
@@ -173,7 +178,9 @@ def highest_error(result: StudyResult) -> float:
     if result.trajectory.recording.many:
         return np.inf  # distances of sets are bounded
     truth = result.trajectory.recording.truth
-    extent = np.linalg.norm(np.ptp(truth[:, list(result.study.scenario.dims(truth.shape[1]))], axis=0))
+    extent = np.linalg.norm(
+        np.ptp(truth[:, list(result.study.scenario.dims(truth.shape[1]))], axis=0)
+    )
     # Of each filter at its worst particle count.
     worst = result.summary.groupby("filter")[f"{error_measure(result.summary)}_median"].max()
     highest = LOST_EXTENTS * max(float(extent), float(worst.min()))

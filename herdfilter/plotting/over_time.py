@@ -13,7 +13,14 @@ from matplotlib.axes import Axes
 
 from herdfilter._checks import Array
 from herdfilter.pictures import plot_track
-from herdfilter.plotting.drawing import Drawing, Panel, error_label, highest_error, highest_ratio, path_limits
+from herdfilter.plotting.drawing import (
+    Drawing,
+    Panel,
+    error_label,
+    highest_error,
+    highest_ratio,
+    path_limits,
+)
 from herdfilter.plotting.style import INK, QUIET, VIVID, dimension_label, log_axis, styles
 from herdfilter.study.columns import BY_NAME, error_measure
 from herdfilter.study.results import StudyResult, Trajectory
@@ -55,7 +62,14 @@ def series_drawings(result: StudyResult) -> dict[str, Drawing]:
         median = rows[f"{measure}_median"]
         log_axis(ax, "y")
         ax.plot(times, median, color=color, linewidth=0.8, alpha=0.55)
-        ax.fill_between(times, rows[f"{measure}_low"], rows[f"{measure}_high"], color=color, alpha=0.16, linewidth=0)
+        ax.fill_between(
+            times,
+            rows[f"{measure}_low"],
+            rows[f"{measure}_high"],
+            color=color,
+            alpha=0.16,
+            linewidth=0,
+        )
         ax.plot(times, baseline, color=QUIET)
         ax.plot(times, smoothed(median), color=color, linewidth=2)
 
@@ -66,15 +80,36 @@ def series_drawings(result: StudyResult) -> dict[str, Drawing]:
 
     def draw_squares(name: str, rows: pd.DataFrame, color: str, ax: Axes) -> None:
         log_axis(ax, "y")
-        ax.fill_between(times, rows[f"{name}_band_low"], rows[f"{name}_band_high"], color=QUIET, alpha=0.3, linewidth=0)
+        ax.fill_between(
+            times,
+            rows[f"{name}_band_low"],
+            rows[f"{name}_band_high"],
+            color=QUIET,
+            alpha=0.3,
+            linewidth=0,
+        )
         ax.axhline(1, color=INK, linewidth=0.8)
         ax.plot(times, rows[name].where(rows[name] > 0), color=color, linewidth=1.2)
 
     title = f"{BY_NAME[measure].title}, median {runs} (thin), its mean over {width} steps (thick), middle half of the runs"
     label = error_label(result.study.scenario.unit, measure)
-    plans: dict[str, Any] = {"error_over_time": (measure, draw_errors, f"{title} (band), {first} in grey", label, highest)}
+    plans: dict[str, Any] = {
+        "error_over_time": (
+            measure,
+            draw_errors,
+            f"{title} (band), {first} in grey",
+            label,
+            highest,
+        )
+    }
     title = f"Number of estimates minus number of targets, mean {runs}: at every step (filled), over {width} steps (line)"
-    plans["sets_over_time"] = ("cardinality", draw_cardinality, title, "estimates \u2212 targets", np.inf)
+    plans["sets_over_time"] = (
+        "cardinality",
+        draw_cardinality,
+        title,
+        "estimates \u2212 targets",
+        np.inf,
+    )
     for name in ("nees", "nis"):
         title = f"{name.upper()}, mean {runs}; grey: 95 % chi-square band of a filter with the right covariances"
         label = f"{name.upper()} / degrees of freedom"
@@ -87,10 +122,18 @@ def series_drawings(result: StudyResult) -> dict[str, Drawing]:
         columns = [name for name in steps.columns if name.startswith(column)]
         clipped = steps.assign(**steps[columns].clip(upper=highest))
         panels = tuple(
-            Panel(str(who), partial(draw, clipped[clipped["filter"] == who], looks[str(who)].color), looks[str(who)].color)
+            Panel(
+                str(who),
+                partial(draw, clipped[clipped["filter"] == who], looks[str(who)].color),
+                looks[str(who)].color,
+            )
             for who in steps.dropna(subset=columns, how="all")["filter"].unique()
         )
-        options: Any = {"xlabel": result.study.scenario.time_label, "ylabel": label, "highest": highest}
+        options: Any = {
+            "xlabel": result.study.scenario.time_label,
+            "ylabel": label,
+            "highest": highest,
+        }
         if panels:
             drawings[name] = Drawing(panels, (3.2, 2.1), title=title, **options)
     return drawings
@@ -99,19 +142,29 @@ def series_drawings(result: StudyResult) -> dict[str, Drawing]:
 def is_over_time(result: StudyResult) -> bool:
     """Return True if the first run is drawn against time, False if in the plane."""
     recording = result.trajectory.recording
-    return not recording.many and (result.study.scenario.view == "time" or recording.truth.shape[-1] == 1)
+    return not recording.many and (
+        result.study.scenario.view == "time" or recording.truth.shape[-1] == 1
+    )
 
 
-def first_run_limits(result: StudyResult, dims: Sequence[int], steps: slice = slice(None)) -> tuple[Array, Array]:
+def first_run_limits(
+    result: StudyResult, dims: Sequence[int], steps: slice = slice(None)
+) -> tuple[Array, Array]:
     """Return limits (k,) of pictures of the first run in some dimensions of the state, the same for all filters."""
     first_run = result.trajectory
     truth = first_run.recording.truth[steps][..., dims]
-    estimates = [] if first_run.recording.many else [*first_run.estimates.values(), *first_run.particles.values()]
+    estimates = (
+        []
+        if first_run.recording.many
+        else [*first_run.estimates.values(), *first_run.particles.values()]
+    )
     states = [x[steps][..., dims].reshape(-1, len(dims)) for x in estimates]
     sensors = scenario_sensors(result.study.scenario) if len(dims) == 2 and states else None
     no_points = np.empty((0, len(dims)))
     truth = truth[np.isfinite(truth).all(axis=-1)]
-    return path_limits(truth, np.concatenate([no_points, *states]), no_points if sensors is None else sensors[1])
+    return path_limits(
+        truth, np.concatenate([no_points, *states]), no_points if sensors is None else sensors[1]
+    )
 
 
 def trajectory_drawing(result: StudyResult) -> Drawing:
@@ -130,10 +183,17 @@ def trajectory_drawing(result: StudyResult) -> Drawing:
             ax.set(xlim=(low[0], high[0]), aspect="equal")
 
     # Of many targets colours distinguish labels, not filters.
-    colors = {name: "" if first_run.recording.many else look.color for name, look in styles(result.study.filters).items()}
+    colors = {
+        name: "" if first_run.recording.many else look.color
+        for name, look in styles(result.study.filters).items()
+    }
     return Drawing(
         tuple(
-            Panel(f"{name}, n = {first_run.n_particles}", partial(panel, name, colors[name]), colors[name])
+            Panel(
+                f"{name}, n = {first_run.n_particles}",
+                partial(panel, name, colors[name]),
+                colors[name],
+            )
             for name in result.study.filters
             if name in first_run.estimates
         ),
@@ -154,8 +214,12 @@ def _time_panel(result: StudyResult, name: str, color: str, ax: Axes) -> None:
     ax.plot(times, first_run.recording.truth[steps, 0], "x", color=INK, markersize=5, label="truth")
     if first_run.reference is not None:
         mean = first_run.reference.means[steps, 0]
-        ax.plot(times, mean, color=INK, linewidth=1, linestyle="--", label="reference posterior mean")
-    ax.plot(times, first_run.estimates[name][steps, 0], color=color, linewidth=1.8, label="estimate")
+        ax.plot(
+            times, mean, color=INK, linewidth=1, linestyle="--", label="reference posterior mean"
+        )
+    ax.plot(
+        times, first_run.estimates[name][steps, 0], color=color, linewidth=1.8, label="estimate"
+    )
 
 
 def _plane_panel(result: StudyResult, name: str, color: str, ax: Axes) -> None:
@@ -187,8 +251,16 @@ def _scatter_particles(
     if name in first_run.particles:
         particles = first_run.particles[name][steps]
         y = particles[..., dims[-1]]
-        x = particles[..., dims[0]] if len(dims) > 1 else np.broadcast_to(first_run.recording.times[steps, None], y.shape)
-        relative_weights = y.shape[1] * first_run.weights[name][steps] if name in first_run.weights else np.ones(y.shape)
+        x = (
+            particles[..., dims[0]]
+            if len(dims) > 1
+            else np.broadcast_to(first_run.recording.times[steps, None], y.shape)
+        )
+        relative_weights = (
+            y.shape[1] * first_run.weights[name][steps]
+            if name in first_run.weights
+            else np.ones(y.shape)
+        )
         # No particle is invisible, and none hides all others.
         alpha: Any = np.clip(0.5 * relative_weights, 0.06, 0.85).ravel()
         ax.scatter(x.ravel(), y.ravel(), s=34, alpha=alpha, linewidths=1, rasterized=True, **style)
@@ -209,15 +281,26 @@ def _labels_panel(result: StudyResult, name: str, _: str, ax: Axes) -> None:
             linewidth=1,
             label="truth",
         )
-    for color, path in zip(cycle(VIVID), first_run.estimates[name][..., plane].swapaxes(0, 1), strict=False):
-        ax.plot(*path.T, ".-", color=color, markersize=3, linewidth=1, label="estimates, a colour for each label")
+    for color, path in zip(
+        cycle(VIVID), first_run.estimates[name][..., plane].swapaxes(0, 1), strict=False
+    ):
+        ax.plot(
+            *path.T,
+            ".-",
+            color=color,
+            markersize=3,
+            linewidth=1,
+            label="estimates, a colour for each label",
+        )
 
 
 def _mark_detections(ax: Axes, positions: Sequence[Array] | None) -> None:
     """Draw the detections of all scans as light dots if they are positions."""
     if positions is not None:
         dots = np.concatenate(positions).T
-        ax.plot(*dots, ".", color=QUIET, markersize=1.5, alpha=0.6, rasterized=True, label="detections")
+        ax.plot(
+            *dots, ".", color=QUIET, markersize=1.5, alpha=0.6, rasterized=True, label="detections"
+        )
 
 
 def mark_sensors(ax: Axes, name: str, positions: Array) -> None:

@@ -53,7 +53,9 @@ class Style(NamedTuple):
 def figures() -> Iterator[Callable[..., tuple[Figure, Any]]]:
     """Set the style and yield a function (rows, columns, size, ...) -> figure without a window, array of axes."""
 
-    def new(rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Figure, Any]:
+    def new(
+        rows: int, columns: int, size: tuple[float, float], **options: Any
+    ) -> tuple[Figure, Any]:
         figure = Figure(figsize=size)
         return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
@@ -65,7 +67,9 @@ def save(figure: Figure, *paths: Path) -> None:
     """Write a figure into files; equal figures give equal files, because no date is written."""
     with laid_out(figure):
         for path in paths:
-            figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
+            figure.savefig(
+                path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None
+            )
 
 
 @contextmanager
@@ -89,7 +93,11 @@ def log_axis(ax: Axes, which: Literal["x", "y"]) -> None:
 
 def legend(figure: Figure, axes: Iterable[Axes]) -> None:
     """Put one legend for some axes above the figure."""
-    entries = {name: handle for ax in axes for handle, name in zip(*ax.get_legend_handles_labels(), strict=True)}
+    entries = {
+        name: handle
+        for ax in axes
+        for handle, name in zip(*ax.get_legend_handles_labels(), strict=True)
+    }
     entry_width = LETTER_WIDTH * (8 + max(map(len, entries)))
     columns = max(1, min(len(entries), int(figure.get_figwidth() / entry_width)))
     figure.legend(
@@ -150,7 +158,9 @@ def styles(names: Iterable[str]) -> dict[str, Style]:
     used = {STYLES[name].color for name in names if name in STYLES}
     free = [color for color in VIVID if color not in used] or VIVID
     uncatalogued = [name for name in names if name not in STYLES]
-    assigned = {name: Style(free[i % len(free)], "<8H"[i % 3], "-") for i, name in enumerate(uncatalogued)}
+    assigned = {
+        name: Style(free[i % len(free)], "<8H"[i % 3], "-") for i, name in enumerate(uncatalogued)
+    }
     return {name: assigned.get(name) or STYLES[name] for name in names}
 
 

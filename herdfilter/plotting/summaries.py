@@ -46,8 +46,12 @@ def cost_drawings(
         )
 
     return {
-        "error_over_particles": drawing(partial(_particles_panel, summary, slopes or {}), "particles"),
-        "error_over_seconds": drawing(partial(_seconds_panel, summary), "milliseconds per step, median over runs"),
+        "error_over_particles": drawing(
+            partial(_particles_panel, summary, slopes or {}), "particles"
+        ),
+        "error_over_seconds": drawing(
+            partial(_seconds_panel, summary), "milliseconds per step, median over runs"
+        ),
     }
 
 
@@ -71,7 +75,9 @@ def _particles_panel(
             # The line goes through the middle of the medians.
             medians = np.log(rows[f"{measure}_median"].where(rows[f"{measure}_median"] > 0))
             middle = medians.mean() - slope * np.log(x[medians.notna()]).mean()
-            ax.plot(x, np.exp(middle + slope * np.log(x)), color=style.color, linestyle=style.linestyle)
+            ax.plot(
+                x, np.exp(middle + slope * np.log(x)), color=style.color, linestyle=style.linestyle
+            )
             style = style._replace(linestyle="none")
         _error_line(ax, rows, measure, x, style)
     best = summary[f"{measure}_median"].where(summary[f"{measure}_median"] > 0).min()
@@ -91,8 +97,23 @@ def _seconds_panel(summary: pd.DataFrame, measure: str, ax: Axes) -> None:
     log_axis(ax, "y")
     # A broad pale staircase below the lines, so that it hides none of them.
     front = pareto(summary, measure)
-    ax.plot(front["ms_per_step"], front[error], color=QUIET, linewidth=7, alpha=0.28, drawstyle="steps-post")
-    ax.plot(front["ms_per_step"], front[error], "o", color=INK, markersize=11, mfc="none", label="Pareto front")
+    ax.plot(
+        front["ms_per_step"],
+        front[error],
+        color=QUIET,
+        linewidth=7,
+        alpha=0.28,
+        drawstyle="steps-post",
+    )
+    ax.plot(
+        front["ms_per_step"],
+        front[error],
+        "o",
+        color=INK,
+        markersize=11,
+        mfc="none",
+        label="Pareto front",
+    )
     for name, rows in summary.groupby("filter", sort=False):
         _error_line(ax, rows, measure, rows["ms_per_step"], looks[str(name)])
     low = summary["ms_per_step"].min() / 1.4
@@ -106,7 +127,14 @@ def _seconds_panel(summary: pd.DataFrame, measure: str, ax: Axes) -> None:
     for n, time, median in widest[["n_particles", "ms_per_step", error]].itertuples(index=False):
         if np.log(time) - last >= 0.16 * np.log(high / low):
             last = np.log(time)
-            ax.annotate(f"n = {n}", (time, median), (8, -4), textcoords="offset points", va="top", fontsize="small")
+            ax.annotate(
+                f"n = {n}",
+                (time, median),
+                (8, -4),
+                textcoords="offset points",
+                va="top",
+                fontsize="small",
+            )
 
 
 def pareto(summary: pd.DataFrame, measure: str) -> pd.DataFrame:
@@ -142,10 +170,16 @@ def ratios_drawing(summary: pd.DataFrame) -> Drawing | None:
     """
     base = summary["baseline"].iloc[0]
     rows = _largest_count(summary)
-    rows = rows[(rows["filter"] != base) & (rows["ratio"] > 0)].sort_values("ratio", ascending=False)
+    rows = rows[(rows["filter"] != base) & (rows["ratio"] > 0)].sort_values(
+        "ratio", ascending=False
+    )
     if rows.empty:
         return None
-    over = f"geometric mean over {rows['models'].max()} models" if "models" in rows else "median over runs"
+    over = (
+        f"geometric mean over {rows['models'].max()} models"
+        if "models" in rows
+        else "median over runs"
+    )
     n = rows["n_particles"].iloc[0]
     title = f"Error divided by that of {base} in the same run, n = {n}: {over} and 95 % interval"
     looks = styles(summary["filter"].unique())
@@ -195,7 +229,9 @@ def _intervals_drawing(
     size = (4.6, 0.34 * len(rows) + 0.8)
     columns = [f"{name}{end}" for name in titles for end in ("", "_low", "_high")]
     clipped = rows.assign(**rows[columns].clip(upper=highest))
-    panels = tuple(Panel(titles[name], partial(_intervals_panel, clipped, name, looks)) for name in titles)
+    panels = tuple(
+        Panel(titles[name], partial(_intervals_panel, clipped, name, looks)) for name in titles
+    )
     return Drawing(
         panels,
         size,
@@ -215,7 +251,9 @@ def _intervals_panel(rows: pd.DataFrame, name: str, looks: dict[str, Style], ax:
         band = [row.get(f"{name}_band_{end}", np.nan) for end in ("low", "high")]
         ax.fill_betweenx([y - 0.32, y + 0.32], *band, color=QUIET, alpha=0.3, linewidth=0)
         if row[f"{name}_low"] > 0:  # the axis is logarithmic
-            ax.plot([row[f"{name}_low"], row[f"{name}_high"]], [y, y], color=style.color, linewidth=2.4)
+            ax.plot(
+                [row[f"{name}_low"], row[f"{name}_high"]], [y, y], color=style.color, linewidth=2.4
+            )
         ax.plot(row[name], y, style.marker, color=style.color, markersize=8)
     low, high = ax.get_xlim()
     ax.set_xlim(min(low, 0.8), max(high, 1.25))
@@ -234,7 +272,9 @@ def gospa_drawing(summary: pd.DataFrame) -> Drawing | None:
     widths = rows["gospa"].to_numpy() * powers.T / np.maximum(powers.sum(axis=1), 1e-300)
 
     def panel(ax: Axes) -> None:
-        for (name, color), width, end in zip(GOSPA_PARTS.items(), widths, widths.cumsum(axis=0), strict=True):
+        for (name, color), width, end in zip(
+            GOSPA_PARTS.items(), widths, widths.cumsum(axis=0), strict=True
+        ):
             ax.barh(rows["filter"], width, left=end - width, color=color, height=0.7, label=name)
         ax.grid(visible=False, axis="y")
 

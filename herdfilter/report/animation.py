@@ -33,11 +33,15 @@ def animation(result: StudyResult) -> dict[str, Any] | None:
     scenario = result.study.scenario
     scans = first_run.positions
     names = [
-        name for name in result.study.filters if name in (first_run.particles if scans is None else first_run.estimates)
+        name
+        for name in result.study.filters
+        if name in (first_run.particles if scans is None else first_run.estimates)
     ]
     if not names:
         return None
-    medians = result.summary[result.summary["n_particles"] == first_run.n_particles].set_index("filter")
+    medians = result.summary[result.summary["n_particles"] == first_run.n_particles].set_index(
+        "filter"
+    )
     ranked = medians[f"{error_measure(result.summary)}_median"].reindex(names[1:]).sort_values()
     names = [names[0], *ranked.index]
     truth = _per_target(first_run.recording.truth)
@@ -55,7 +59,9 @@ def animation(result: StudyResult) -> dict[str, Any] | None:
         n = particles.shape[1]
         thinned = slice(None, None, max(1, -(-n // most_particles)))
         particles = particles[steps][:, thinned][..., dims]
-        relative_weights = n * first_run.weights[name][steps][:, thinned] if name in first_run.weights else None
+        relative_weights = (
+            n * first_run.weights[name][steps][:, thinned] if name in first_run.weights else None
+        )
         estimate = _per_target(first_run.estimates[name])[steps][..., dims]
         clouds.append(particles if n else estimate)
         filters[name] = {
@@ -67,11 +73,19 @@ def animation(result: StudyResult) -> dict[str, Any] | None:
             "sizes": _sizes(relative_weights),
         }
     # The close-up follows the posterior mean, and is as wide as the particles of both filters need.
-    centre = (truth[:, 0] if first_run.reference is None else first_run.reference.means)[steps][:, dims]
-    reach = [np.quantile(np.abs(x - centre[:, None]).max(axis=2), CLOSE_UP_SHARE, axis=1) for x in clouds[:2] if x.shape[1]]
+    centre = (truth[:, 0] if first_run.reference is None else first_run.reference.means)[steps][
+        :, dims
+    ]
+    reach = [
+        np.quantile(np.abs(x - centre[:, None]).max(axis=2), CLOSE_UP_SHARE, axis=1)
+        for x in clouds[:2]
+        if x.shape[1]
+    ]
     detections = []
     if scans is not None:  # detections of skipped steps are shown with the next step
-        detections = [np.concatenate(scans[max(0, step - every + 1) : step + 1]) for step in steps.tolist()]
+        detections = [
+            np.concatenate(scans[max(0, step - every + 1) : step + 1]) for step in steps.tolist()
+        ]
     return {
         "times": first_run.recording.times[steps],
         "steps": steps + 1,
@@ -110,7 +124,9 @@ def _sizes(relative_weights: Array | None) -> str:
     """Code the diameters of particles (T, n) in 8 bits each, 64 for a weight of 1 / n; empty for equal weights."""
     if relative_weights is None or np.allclose(relative_weights, 1, atol=0.02):
         return ""
-    return base64.b64encode(np.clip(64 * np.sqrt(relative_weights), 0, 255).astype(np.uint8).tobytes()).decode()
+    return base64.b64encode(
+        np.clip(64 * np.sqrt(relative_weights), 0, 255).astype(np.uint8).tobytes()
+    ).decode()
 
 
 def rounded_lists(values: Any) -> Any:

@@ -90,9 +90,13 @@ class Comparison(pd.DataFrame):
         """
         plans = drawings(self._result)
         if not plans:
-            raise ValueError("figure: expected a run that was finished, got none; the column error says why")
+            raise ValueError(
+                "figure: expected a run that was finished, got none; the column error says why"
+            )
         # The first drawing is `ratios`, unless there is only one filter.
-        return plans[next(iter(plans)) if figure is None else one_of("figure", figure, plans)].figure
+        return plans[
+            next(iter(plans)) if figure is None else one_of("figure", figure, plans)
+        ].figure
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write the report, one HTML file, and return its path.
@@ -104,14 +108,18 @@ class Comparison(pd.DataFrame):
         """
         target = _path("path", path)
         if target.suffix.lower() not in ("", ".html"):
-            raise ValueError(f"path: expected a folder, or a name that ends in .html, got {short_repr(str(path))}")
+            raise ValueError(
+                f"path: expected a folder, or a name that ends in .html, got {short_repr(str(path))}"
+            )
         # A folder may not exist yet, so the ending decides.
         page = target if target.suffix else target / REPORT_FILE
         try:
             page.parent.mkdir(parents=True, exist_ok=True)
             return write_report(self._result, page)
         except OSError as error:
-            raise OSError(f"path: cannot write into {target} ({error.strerror or error}); choose another place") from error
+            raise OSError(
+                f"path: cannot write into {target} ({error.strerror or error}); choose another place"
+            ) from error
 
     def __repr__(self) -> str:
         return findings_text(self._result).rstrip()

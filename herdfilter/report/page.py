@@ -23,7 +23,9 @@ REPORT_FILE = "report.html"
 """Name of the page in an output folder."""
 
 
-def write_report(result: StudyResult, folder: Path, plans: dict[str, Drawing] | None = None) -> Path:
+def write_report(
+    result: StudyResult, folder: Path, plans: dict[str, Drawing] | None = None
+) -> Path:
     """Write the report of a study into a folder, as `REPORT_FILE`, and return its path; OSError if that fails.
 
     The page needs no other file and no network; a `folder` that ends in ``.html`` is the page itself. The same result gives
@@ -76,7 +78,9 @@ def render(result: StudyResult, plans: dict[str, Drawing] | None = None) -> str:
         equations=parts.equations(study.scenario),
         looks=looks,
         markers={name: parts.marker_outline(look.marker) for name, look in looks.items()},
-        built={name: wording.built(result.description.get("filters", {}).get(name)) for name in looks},
+        built={
+            name: wording.built(result.description.get("filters", {}).get(name)) for name in looks
+        },
         table=parts.results_table(result),
         slopes=parts.slopes_table(result),
         figures={
@@ -89,8 +93,12 @@ def render(result: StudyResult, plans: dict[str, Drawing] | None = None) -> str:
         largest=max(study.particles),
         referenced=error_measure(summary).startswith("reference"),
         sensor=(scenario_sensors(study.scenario) or [""])[0],
-        window=min(LONGEST_WINDOW, len(result.trajectory.recording)) if is_over_time(result) else None,
-        singular={name: int(count) for name, count in at_most["nees_singular"].items() if count > 0},
+        window=min(LONGEST_WINDOW, len(result.trajectory.recording))
+        if is_over_time(result)
+        else None,
+        singular={
+            name: int(count) for name, count in at_most["nees_singular"].items() if count > 0
+        },
         animation=animation(result),
         failures=parts.failures_by_error(result.runs),
         version=result.description.get("herdfilter", ""),

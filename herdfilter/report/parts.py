@@ -37,7 +37,9 @@ def inline(figure: Figure, key: str, label: str) -> str:
     body = re.sub(r" font-family: [^;\"]*;|\s+(?=[<\n])", "", body)
     # ... and coordinates beyond a hundredth of a point.
     hundredths = re.compile(r"(?<=\.\d\d)\d+")
-    body = re.sub(r' (d|x|y|width|height|transform)="[^"]*"', lambda match: hundredths.sub("", match[0]), body)
+    body = re.sub(
+        r' (d|x|y|width|height|transform)="[^"]*"', lambda match: hundredths.sub("", match[0]), body
+    )
     view = re.findall(r'viewBox="[^"]*"', head)[0]
     return f'<svg {view} role="img" aria-label="{html.escape(label)}">{body}'
 
@@ -45,10 +47,15 @@ def inline(figure: Figure, key: str, label: str) -> str:
 def marker_outline(name: str) -> str:
     """Return the outline of a matplotlib marker as the data of an SVG path, about 10 units wide."""
     marker = MarkerStyle(name)
-    polygons: Any = marker.get_path().transformed(marker.get_transform()).to_polygons(closed_only=False)
+    polygons: Any = (
+        marker.get_path().transformed(marker.get_transform()).to_polygons(closed_only=False)
+    )
     scale = 4.4 / np.abs(np.concatenate(polygons)).max()
     # The y axis of SVG points down.
-    return "".join("M" + "L".join(f"{scale * x:.2f} {-scale * y:.2f}" for x, y in outline) + "Z" for outline in polygons)
+    return "".join(
+        "M" + "L".join(f"{scale * x:.2f} {-scale * y:.2f}" for x, y in outline) + "Z"
+        for outline in polygons
+    )
 
 
 def results_table(result: StudyResult) -> dict[str, Any]:
@@ -59,7 +66,10 @@ def results_table(result: StudyResult) -> dict[str, Any]:
     table, headings = table_and_headings(result)
     rank = f"{error_measure(result.summary)}_median"
     if result.models is not None:
-        table = table.merge(result.summary[["filter", "n_particles", "runs", "failures"]], on=["filter", "n_particles"])
+        table = table.merge(
+            result.summary[["filter", "n_particles", "runs", "failures"]],
+            on=["filter", "n_particles"],
+        )
         rank = "ratio"
     rows: list[dict[str, Any]] = []
     for n, group in table.sort_values(rank, kind="stable").groupby("n_particles"):
@@ -78,7 +88,11 @@ def slopes_table(result: StudyResult) -> dict[str, Any] | None:
     return fits and {
         "heads": [error_phrase(name).removeprefix("error ") for name in fits],
         "rows": [
-            (rows[0]["filter"], [cell(row, Heading("slope", "slope")) for row in rows], int(rows[0]["runs"]))
+            (
+                rows[0]["filter"],
+                [cell(row, Heading("slope", "slope")) for row in rows],
+                int(rows[0]["runs"]),
+            )
             for rows in zip(*(fit.to_dict("records") for fit in fits.values()), strict=True)
         ],
     }

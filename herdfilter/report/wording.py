@@ -28,7 +28,9 @@ from herdfilter.study.scenario import Scenario
 from herdfilter.study.statistics import LEAST_RUNS
 from herdfilter.study.summary import claims
 
-SUPERSCRIPTS = str.maketrans("0123456789", "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
+SUPERSCRIPTS = str.maketrans(
+    "0123456789", "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
+)
 
 
 def typeset(text: str) -> str:
@@ -53,7 +55,11 @@ def cell(row: pd.Series[Any], heading: Heading) -> dict[str, Any]:
 
 def extent(study: Study, planned: int) -> str:
     """Return the number of runs, and for a family of models, in words."""
-    runs = f"{study.runs} run{'s' * (study.runs != 1)}" if study.runs == planned else f"{study.runs} of {planned} runs"
+    runs = (
+        f"{study.runs} run{'s' * (study.runs != 1)}"
+        if study.runs == planned
+        else f"{study.runs} of {planned} runs"
+    )
     family = study.family
     if family is None:
         return runs
@@ -67,7 +73,9 @@ def table_and_headings(result: StudyResult) -> tuple[pd.DataFrame, list[Heading]
     return result.models, headings_of_models(result.models)
 
 
-def findings(result: StudyResult, wide: bool = False) -> tuple[list[str], list[str], list[list[str]], list[str]]:
+def findings(
+    result: StudyResult, wide: bool = False
+) -> tuple[list[str], list[str], list[list[str]], list[str]]:
     """Return title lines, heads and rows of the table, and sentences: failures, definitions, and last the verdict."""
     study = result.study
     units = "runs" if result.models is None else "models"
@@ -83,7 +91,9 @@ def findings(result: StudyResult, wide: bool = False) -> tuple[list[str], list[s
     for name, runs in result.runs.groupby("filter", sort=False):
         errors = runs["error"][runs["error"] != ""]
         if len(errors):
-            sentences.append(f"{name} failed in {len(errors)} of {len(runs)} runs; the first: {errors.iloc[0]}")
+            sentences.append(
+                f"{name} failed in {len(errors)} of {len(runs)} runs; the first: {errors.iloc[0]}"
+            )
     sentences += definition(study.scenario)
     sentences += floor(result.summary) if result.models is None else of_models(result.models)
     explanation = f"95 % intervals over {units} in brackets, from six {units} on"
@@ -95,7 +105,12 @@ def findings_text(result: StudyResult, wide: bool = False) -> str:
     """Return the text of the findings for the terminal: all columns side by side if `wide`, else within `LINE_WIDTH`."""
     title, heads, rows, words = findings(result, wide)
     table = in_blocks(heads, rows, keys=2, width=None if wide else LINE_WIDTH)
-    return "\n".join([*title, "", *table, "", *(line for text in words for line in wrap(text, LINE_WIDTH))]) + "\n"
+    return (
+        "\n".join(
+            [*title, "", *table, "", *(line for text in words for line in wrap(text, LINE_WIDTH))]
+        )
+        + "\n"
+    )
 
 
 def of_models(models: pd.DataFrame) -> list[str]:
@@ -109,7 +124,9 @@ def of_models(models: pd.DataFrame) -> list[str]:
         f"lost: share of models with a run that failed or diverged though {base}'s did not; time: per step, over {base}'s",
     ]
     # The worst models are named at the largest particle count only.
-    last = models[(models["n_particles"] == models["n_particles"].max()) & (models["filter"] != base)]
+    last = models[
+        (models["n_particles"] == models["n_particles"].max()) & (models["filter"] != base)
+    ]
     for _, row in last.iterrows():
         if row["worst"]:
             lines.append(f"worst of {row['filter']} at n = {row['n_particles']}: {row['worst']}")
@@ -120,7 +137,9 @@ def of_models(models: pd.DataFrame) -> list[str]:
                 f"error exceeds {UNCERTAIN:.2g} of the best filter's, which draws ratios towards 1"
             )
     if models["unknown"].max() > 0:
-        lines.append(f"without a reference: {models['unknown'].max()} of {models['models'].max()} models")
+        lines.append(
+            f"without a reference: {models['unknown'].max()} of {models['models'].max()} models"
+        )
     return lines
 
 
@@ -143,7 +162,11 @@ def definition(scenario: Scenario) -> list[str]:
 def floor(summary: pd.DataFrame) -> list[str]:
     """Return a line on the standard error of the reference in a list, which is empty if the reference is exact."""
     sd = summary["reference_sd"].max()
-    return [f"standard error of the reference itself: {sd:.2g} (root mean square over runs)"] if sd > 0 else []
+    return (
+        [f"standard error of the reference itself: {sd:.2g} (root mean square over runs)"]
+        if sd > 0
+        else []
+    )
 
 
 def reference(scenario: Scenario) -> str:
@@ -154,7 +177,9 @@ def reference(scenario: Scenario) -> str:
     kind = table["type"]
     names = table.get("filter", "bootstrap")
     preferred, *alternatives = [names] if isinstance(names, str) else names
-    filters = preferred + "".join(f" (or {name}, if that does not support the model)" for name in alternatives)
+    filters = preferred + "".join(
+        f" (or {name}, if that does not support the model)" for name in alternatives
+    )
     # The defaults of `_large` and of the functions that call it.
     repeats = table.get("repeats", 4 if kind == "large" else 2)
     average = f"the average of {repeats} {filters} filters with {table.get('n')} particles each"
@@ -170,7 +195,11 @@ def reference(scenario: Scenario) -> str:
 def definitions(scenario: Scenario, summary: pd.DataFrame) -> list[tuple[str, str]]:
     """Return the terms of the report with their definitions."""
     dims = scenario.error_dims
-    over = "all dimensions" if dims is None else ", ".join(dimension_label(scenario.labels, i) for i in dims)
+    over = (
+        "all dimensions"
+        if dims is None
+        else ", ".join(dimension_label(scenario.labels, i) for i in dims)
+    )
     unit = f", in {scenario.unit}" if scenario.unit else ""
     measured = f"distance of the posterior mean, root mean square over the steps of a run, over {over}{unit}"
     if (targets := scenario.targets) is not None:
@@ -180,7 +209,10 @@ def definitions(scenario: Scenario, summary: pd.DataFrame) -> list[tuple[str, st
         )
     lines = [
         ("error", measured),
-        ("reference", "; ".join([reference(scenario), *(floor(summary) if scenario.models is None else [])])),
+        (
+            "reference",
+            "; ".join([reference(scenario), *(floor(summary) if scenario.models is None else [])]),
+        ),
         (
             "intervals",
             "at 95 % over runs, from six runs on: order statistics for medians and ratios, the bootstrap (BCa) for root "
@@ -188,7 +220,9 @@ def definitions(scenario: Scenario, summary: pd.DataFrame) -> list[tuple[str, st
         ),
     ]
     # Such a run has no error to compare with the bound.
-    failed = "a run that failed counts as " + ("diverged" if outcome(scenario) == "diverged" else "not localised")
+    failed = "a run that failed counts as " + (
+        "diverged" if outcome(scenario) == "diverged" else "not localised"
+    )
     for line in definition(scenario):
         name, _, meaning = line.partition(": ")
         lines.append((name, f"{meaning}; {failed}"))
@@ -214,8 +248,17 @@ def claimed(runs: pd.DataFrame, summary: pd.DataFrame) -> dict[str, Any] | None:
     together = together[together["better"] != ""]
     rows = []
     for n, group in compared.groupby("n_particles"):
-        filters = [{"name": row["filter"], "better": row["better"], **cell(row, RATIO)} for _, row in group.iterrows()]
-        rows.append({"n": n, "filters": filters, "together": together["a"][together["n_particles"] == n].tolist()})
+        filters = [
+            {"name": row["filter"], "better": row["better"], **cell(row, RATIO)}
+            for _, row in group.iterrows()
+        ]
+        rows.append(
+            {
+                "n": n,
+                "filters": filters,
+                "together": together["a"][together["n_particles"] == n].tolist(),
+            }
+        )
     family = "model" in runs
     units = "models" if family else "runs"
     # The widest interval between order statistics misses the median with probability 2 / 2^runs, for each comparison.
@@ -227,7 +270,9 @@ def claimed(runs: pd.DataFrame, summary: pd.DataFrame) -> dict[str, Any] | None:
         "family": family,
         "comparisons": len(compared),
         "rows": rows,
-        "too_few": f"takes {needed} {units} at least, there are {available}" if available < needed else "",
+        "too_few": f"takes {needed} {units} at least, there are {available}"
+        if available < needed
+        else "",
     }
 
 
@@ -260,13 +305,18 @@ def configuration(result: StudyResult) -> list[tuple[str, str]]:
     described = result.description
     # `study.runs` counts the runs that all filters have finished.
     planned = described.get("runs", study.runs)
-    model = ", ".join(f"{key} = {_brief(value)}" for key, value in scenario.model.items() if key != "type")
+    model = ", ".join(
+        f"{key} = {_brief(value)}" for key, value in scenario.model.items() if key != "type"
+    )
     lines = [
         ("scenario", scenario.name),
         ("source", " ".join(scenario.source.split())),
         ("model", f"{scenario.model['type']}: {model}" if model else str(scenario.model["type"])),
         ("length", f"{len(result.trajectory.recording)} steps"),
-        ("runs", f"{study.runs}" if planned == study.runs else f"{study.runs} of {planned} planned"),
+        (
+            "runs",
+            f"{study.runs}" if planned == study.runs else f"{study.runs} of {planned} planned",
+        ),
         ("particle counts", ", ".join(map(str, study.particles))),
         ("seed", str(study.seed)),
     ]
@@ -276,5 +326,7 @@ def configuration(result: StudyResult) -> list[tuple[str, str]]:
         versions = ", ".join(f"{name} {version}" for name, version in session["versions"].items())
         machine = session["machine"]
         host = f"{machine.get('processor', '')}, {machine.get('cores', '?')} cores, {machine.get('system', '')}"
-        lines.append(("computed", f"from {session['started']} ({session['executor']}) on {host}; {versions}"))
+        lines.append(
+            ("computed", f"from {session['started']} ({session['executor']}) on {host}; {versions}")
+        )
     return [(name, text) for name, text in lines if text]

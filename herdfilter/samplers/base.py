@@ -29,7 +29,9 @@ class Sampler(Protocol):
     [5. 0.] True
     """
 
-    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
+    def sample(
+        self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None
+    ) -> Points:
         """Return `n` weighted points that represent `mixture`."""
 
 
@@ -38,7 +40,9 @@ def as_sampler(name: str, sampler: Any) -> Sampler:
     if isinstance(sampler, type):
         raise TypeError(f"{name}: expected an instance, got the class {sampler.__name__}")
     if not isinstance(sampler, Sampler):
-        raise TypeError(f"{name}: expected an object with sample(mixture, n, rng), got {short_repr(sampler)}")
+        raise TypeError(
+            f"{name}: expected an object with sample(mixture, n, rng), got {short_repr(sampler)}"
+        )
     return sampler
 
 
@@ -52,14 +56,20 @@ class MixtureSampler(Sampler):
         super().__init_subclass__()
         cls.draws = "draw" in vars(cls) or (cls.draws and "sample" not in vars(cls))
 
-    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | int | None = None) -> Points:
+    def sample(
+        self, mixture: GaussianMixture, n: int, rng: np.random.Generator | int | None = None
+    ) -> Points:
         """Return `n` points that represent `mixture`; `rng`, a generator, a seed or None, is used for random draws only."""
         check_dim("mixture", self, as_mixture("mixture", mixture).dim, "")
         generator = rng if rng is None else as_generator(rng)
         x, weights = self.draw(mixture, check_count("n", n), generator)
-        return Points.unchecked(as_array("x", x, (None, None)), weights)  # of huge mixtures they may be infinite
+        return Points.unchecked(
+            as_array("x", x, (None, None)), weights
+        )  # of huge mixtures they may be infinite
 
-    def draw(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
+    def draw(
+        self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None
+    ) -> tuple[Array, Array]:
         """Return points (n, d) and their weights (n,), which sum to 1; unchecked."""
         raise NotImplementedError
 
@@ -69,7 +79,9 @@ def equal_weights(n: int) -> Array:
     return np.full(n, 1.0 / n)
 
 
-def draw_points(sampler: Sampler, mixture: GaussianMixture, n: int, rng: np.random.Generator | None) -> Points:
+def draw_points(
+    sampler: Sampler, mixture: GaussianMixture, n: int, rng: np.random.Generator | None
+) -> Points:
     """Draw points with a sampler, for a request that is valid; raise TypeError unless it returns `Points`."""
     if isinstance(sampler, MixtureSampler) and sampler.draws:
         return Points.unchecked(*sampler.draw(mixture, n, rng))

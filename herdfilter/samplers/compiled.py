@@ -14,8 +14,18 @@ VECTORISE = {"reassoc", "contract"}
 
 # Options of loops that Python calls; of functions that only compiled code calls, which compile faster without wrappers and
 # are kept with their callers; and of those that it calls in one place, made part of their caller before it is compiled.
-CALLED: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-INSIDE: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+CALLED: dict[str, Any] = {
+    "cache": True,
+    "nogil": True,
+    "error_model": "numpy",
+    "no_cfunc_wrapper": True,
+}
+INSIDE: dict[str, Any] = {
+    "nogil": True,
+    "error_model": "numpy",
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
 FAST: dict[str, Any] = INSIDE | {"fastmath": VECTORISE}
 ONCE: dict[str, Any] = FAST | {"inline": "always"}
 # Of loops and of functions inside that make no array: the references to those that they are given are not counted.

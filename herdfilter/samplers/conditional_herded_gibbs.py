@@ -8,7 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_numbers, as_positive, check_count, check_flags, read_only, short_repr
+from herdfilter._checks import (
+    Array,
+    as_array,
+    as_numbers,
+    as_positive,
+    check_count,
+    check_flags,
+    read_only,
+    short_repr,
+)
 from herdfilter.bandwidths import BandwidthRule, check_bandwidth
 from herdfilter.points import Points
 
@@ -17,12 +26,16 @@ NEGLIGIBLE_SAMPLE = 1e-12  # share of a slice: a sample with less is left out of
 GRID_STEP = 0.25  # of the search grid, in kernel widths
 MAX_CELLS = 2**20  # of any grid
 KERNEL_REACH = 8.5  # kernel widths; beyond, a kernel is under 2.1e-16
-EXTRA_HALVINGS = 4  # of a grid that has settled on an integral other than 1, before that is an error
+EXTRA_HALVINGS = (
+    4  # of a grid that has settled on an integral other than 1, before that is an error
+)
 # With (t + 1) / t <= 2 the objective bends by at most 3 / sigma^2 in either direction, so that a peak is at most this much
 # higher than the nearest grid point; if the density ends beside that point, by EDGE_DOUBT.
 PEAK_DOUBT = 3 * GRID_STEP**2 / 8
 EDGE_DOUBT = 0.5
-TIED_VALUES = 1e-9  # relative to the largest expected kernel: values that differ by less count as equal
+TIED_VALUES = (
+    1e-9  # relative to the largest expected kernel: values that differ by less count as equal
+)
 
 
 @dataclass(frozen=True)
@@ -85,7 +98,9 @@ class ConditionalHerdedGibbs:
         object.__setattr__(self, "sweeps", check_count("sweeps", self.sweeps))
         object.__setattr__(self, "tolerance", as_positive("tolerance", self.tolerance))
 
-    def herd(self, conditionals: Sequence[Conditional], n: int, start: ArrayLike, bounds: ArrayLike) -> Points:
+    def herd(
+        self, conditionals: Sequence[Conditional], n: int, start: ArrayLike, bounds: ArrayLike
+    ) -> Points:
         """Herd `n` points with equal weights.
 
         Parameters
@@ -111,7 +126,11 @@ class ConditionalHerdedGibbs:
             bandwidth that a grid would have more than a million cells.
         """
         n = check_count("n", n)
-        if not isinstance(conditionals, list | tuple) or not conditionals or not all(map(callable, conditionals)):
+        if (
+            not isinstance(conditionals, list | tuple)
+            or not conditionals
+            or not all(map(callable, conditionals))
+        ):
             raise ValueError(
                 "conditionals: expected a list of functions of (values, x), one per coordinate, "
                 f"got {short_repr(conditionals, 300)}"
@@ -121,14 +140,23 @@ class ConditionalHerdedGibbs:
         box = as_array("bounds", bounds, (d, 2))
         for i, (low, high) in enumerate(box):
             if not low < high:
-                raise ValueError(f"bounds: expected low < high for coordinate {i}, got [{low}, {high}]")
+                raise ValueError(
+                    f"bounds: expected low < high for coordinate {i}, got [{low}, {high}]"
+                )
             if not low <= x[i] <= high:
-                raise ValueError(f"start: expected coordinate {i} to be within its bounds [{low}, {high}], got {x[i]}")
+                raise ValueError(
+                    f"start: expected coordinate {i} to be within its bounds [{low}, {high}], got {x[i]}"
+                )
         sigma = np.asarray(self.bandwidth, dtype=np.float64)
         if sigma.ndim == 1 and len(sigma) != d:
-            raise ValueError(f"bandwidth: expected a number or {d} of them, one per coordinate, got {len(sigma)}")
+            raise ValueError(
+                f"bandwidth: expected a number or {d} of them, one per coordinate, got {len(sigma)}"
+            )
         sigma = np.broadcast_to(sigma, (d,))
-        lines = [ConditionalLine(i, conditionals[i], box[i], sigma[i], self.normalised, self.tolerance) for i in range(d)]
+        lines = [
+            ConditionalLine(i, conditionals[i], box[i], sigma[i], self.normalised, self.tolerance)
+            for i in range(d)
+        ]
         for line in lines:
             line.shares(x)
 
@@ -169,7 +197,9 @@ class ConditionalError(ValueError):
     0 2.0
     """
 
-    def __init__(self, message: str, coordinate: int, x: Array, integral: float | None = None) -> None:
+    def __init__(
+        self, message: str, coordinate: int, x: Array, integral: float | None = None
+    ) -> None:
         super().__init__(message)
         self.coordinate, self.x, self.integral = coordinate, x, integral
 
@@ -184,7 +214,13 @@ class ConditionalLine:
     """
 
     def __init__(
-        self, index: int, conditional: Conditional, bounds: Array, sigma: float, normalised: bool, tolerance: float
+        self,
+        index: int,
+        conditional: Conditional,
+        bounds: Array,
+        sigma: float,
+        normalised: bool,
+        tolerance: float,
     ) -> None:
         low, high = map(float, bounds)
         cells = max(np.ceil((high - low) / (GRID_STEP * sigma)), 16.0)
@@ -206,7 +242,10 @@ class ConditionalLine:
         cells = self.cells << level
         self.nodes = read_only(np.linspace(self.low, self.high, cells + 1))
         self.spacing = (self.high - self.low) / cells
-        self.fine, self.coarse = _gregory(cells + 1, self.spacing), _gregory(cells // 2 + 1, 2 * self.spacing)
+        self.fine, self.coarse = (
+            _gregory(cells + 1, self.spacing),
+            _gregory(cells // 2 + 1, 2 * self.spacing),
+        )
         reach = int(min(np.ceil(KERNEL_REACH * self.sigma / self.spacing), cells))
         self.length = 1 << (cells + reach).bit_length()
         kernel = np.zeros(self.length)
@@ -232,7 +271,9 @@ class ConditionalLine:
             placed = not self.normalised and self.spacing <= self.tolerance * self.sigma
             right = total > 0 and (not self.normalised or abs(total - 1.0) <= self.tolerance)
             if right and (settled or placed):
-                if self.level > 0:  # try a grid twice as coarse next, if it suffices with some margin
+                if (
+                    self.level > 0
+                ):  # try a grid twice as coarse next, if it suffices with some margin
                     rougher = _gregory(len(density) // 4 + 1, 4 * self.spacing) @ density[::4]
                     self.spare = bool(abs(rough - rougher) <= 0.5 * self.tolerance * total)
                 return self.fine * density / total  # the end corrections keep the weights positive
@@ -257,18 +298,26 @@ class ConditionalLine:
         try:
             density = as_numbers("density", given, self.nodes.shape)
         except ValueError:
-            raise self._error(x, f"expected {len(self.nodes)} numbers, got {short_repr(given)}") from None
+            raise self._error(
+                x, f"expected {len(self.nodes)} numbers, got {short_repr(given)}"
+            ) from None
         if density.shape != self.nodes.shape:
-            raise self._error(x, f"expected shape {self.nodes.shape}, as `values`, got {density.shape}")
+            raise self._error(
+                x, f"expected shape {self.nodes.shape}, as `values`, got {density.shape}"
+            )
         for name, bad in (("finite", ~np.isfinite(density)), ("non-negative", density < 0)):
             if bad.any():
                 k = int(bad.argmax())
-                raise self._error(x, f"expected {name} numbers, got {density[k]:g} at {self.nodes[k]:g}")
+                raise self._error(
+                    x, f"expected {name} numbers, got {density[k]:g} at {self.nodes[k]:g}"
+                )
         return density
 
     def _error(self, x: Array, message: str, integral: float | None = None) -> ConditionalError:
         text = np.array2string(x, precision=6, separator=", ", threshold=8)
-        return ConditionalError(f"conditionals[{self.index}] at x = {text}: {message}", self.index, x.copy(), integral)
+        return ConditionalError(
+            f"conditionals[{self.index}] at x = {text}: {message}", self.index, x.copy(), integral
+        )
 
     def argmax(self, x: Array, factor: float, weights: Array, samples: Array) -> float:
         """Return the maximum of factor E[k(., X_i) | x_rest] - sum_s weights_s k(., samples_s) at positive density.
@@ -280,13 +329,21 @@ class ConditionalLine:
         smoothed = np.fft.irfft(np.fft.rfft(shares, self.length) * self.transform, self.length)
         objective = factor * smoothed[: len(shares) : 1 << self.level]
         reach = int(min(np.ceil(KERNEL_REACH * self.sigma / self.step), self.cells))
-        cell = np.rint((samples - self.low) / self.step).astype(np.intp)[:, None] + np.arange(-reach, reach + 1)
+        cell = np.rint((samples - self.low) / self.step).astype(np.intp)[:, None] + np.arange(
+            -reach, reach + 1
+        )
         u = (self.low + cell * self.step - samples[:, None]) / self.sigma
-        inside, heights = (cell >= 0) & (cell <= self.cells), weights[:, None] * np.exp(-0.5 * u * u)
+        inside, heights = (
+            (cell >= 0) & (cell <= self.cells),
+            weights[:, None] * np.exp(-0.5 * u * u),
+        )
         objective -= np.bincount(cell[inside], heights[inside], self.cells + 1)
         # First and last node of positive density within one cell of each search point; last < first if there is none.
         index, position = np.arange(len(shares)), np.arange(self.cells + 1)
-        left, right = np.maximum(position - 1, 0) << self.level, np.minimum(position + 1, self.cells) << self.level
+        left, right = (
+            np.maximum(position - 1, 0) << self.level,
+            np.minimum(position + 1, self.cells) << self.level,
+        )
         lowest = np.minimum.accumulate(np.where(shares > 0, index, len(index))[::-1])[::-1][left]
         highest = np.maximum.accumulate(np.where(shares > 0, index, -1))[right]
         whole = (lowest == left) & (highest == right)
@@ -310,7 +367,11 @@ class ConditionalLine:
                 middle = self.low + 0.5 * (start + end) * self.step
                 found.append((float(objective[k]), (end - start) * self.step, middle))
             else:
-                low, high, guess = self.nodes[lowest[k]], self.nodes[highest[k]], self.nodes[k << self.level]
+                low, high, guess = (
+                    self.nodes[lowest[k]],
+                    self.nodes[highest[k]],
+                    self.nodes[k << self.level],
+                )
                 place, value = self._ascend(shares, factor, weights, samples, low, high, guess)
                 found.append((value, 0.0, place))
         highest_value = max(value for value, _, _ in found)
@@ -319,7 +380,14 @@ class ConditionalLine:
         return max(place for length, place in equal if length >= longest - TIED_VALUES * self.sigma)
 
     def _ascend(
-        self, shares: Array, factor: float, weights: Array, samples: Array, low: float, high: float, guess: float
+        self,
+        shares: Array,
+        factor: float,
+        weights: Array,
+        samples: Array,
+        low: float,
+        high: float,
+        guess: float,
     ) -> tuple[float, float]:
         """Return the maximum in [low, high] and its value, by Newton's method with bisection outside the bracket."""
         margin = KERNEL_REACH * self.sigma

@@ -14,7 +14,14 @@ from herdfilter.discrete.herding import herded_labels
 from herdfilter.mixture import GaussianMixture, as_mixture
 from herdfilter.points import Points
 from herdfilter.samplers.base import MixtureSampler, equal_weights
-from herdfilter.samplers.gibbs.recursion import gibbs_workspace, herd_coordinates, is_wide, mode, origins, target_of
+from herdfilter.samplers.gibbs.recursion import (
+    gibbs_workspace,
+    herd_coordinates,
+    is_wide,
+    mode,
+    origins,
+    target_of,
+)
 from herdfilter.samplers.herding.frame import KernelFrame, grouped, heaviest
 from herdfilter.samplers.herding.greedy import place_again
 
@@ -62,7 +69,9 @@ class ContinuousHerdedGibbs(MixtureSampler):
     effective_count: bool | None = None
     component_herding: bool | None = None
     sweeps: int | None = None
-    _options: tuple[bool, bool, int] = field(init=False, repr=False, compare=False, default=(True, True, 2))
+    _options: tuple[bool, bool, int] = field(
+        init=False, repr=False, compare=False, default=(True, True, 2)
+    )
 
     def __post_init__(self) -> None:
         one_of("target", self.target, ("smoothed", "paper"))
@@ -75,7 +84,11 @@ class ContinuousHerdedGibbs(MixtureSampler):
         object.__setattr__(self, "_options", (count, herded, sweeps))
 
     def sample(
-        self, mixture: GaussianMixture, n: int, rng: np.random.Generator | int | None = None, start: ArrayLike | None = None
+        self,
+        mixture: GaussianMixture,
+        n: int,
+        rng: np.random.Generator | int | None = None,
+        start: ArrayLike | None = None,
     ) -> Points:
         """Herd `n` points with equal weights from `mixture`; `rng` is not used.
 
@@ -88,10 +101,14 @@ class ContinuousHerdedGibbs(MixtureSampler):
         frame = self._frame(as_mixture("mixture", mixture), n)
         return Points(frame.back(self._herd(frame, n, start)))
 
-    def draw(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
+    def draw(
+        self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None
+    ) -> tuple[Array, Array]:
         """Herd the points, group by group if the bandwidth is "auto" and the target smoothed."""
         if self.bandwidth == "auto" and self.target == "smoothed":
-            x, _ = grouped(mixture, n, lambda frame, m: (place_again(frame, self._herd(frame, m, None)), None))
+            x, _ = grouped(
+                mixture, n, lambda frame, m: (place_again(frame, self._herd(frame, m, None)), None)
+            )
         else:
             frame = self._frame(mixture, n)
             x = frame.back(self._herd(frame, n, None))
@@ -116,5 +133,7 @@ class ContinuousHerdedGibbs(MixtureSampler):
         origin = np.arange(-1, n - 1)
         if component_herding:
             origin = origins(herded_labels(np.exp(frame.log_weights), n))
-        herd_coordinates(target, origin, 1, sweeps, effective_count, is_wide(target, z[:, 0]), z, room)
+        herd_coordinates(
+            target, origin, 1, sweeps, effective_count, is_wide(target, z[:, 0]), z, room
+        )
         return z.T

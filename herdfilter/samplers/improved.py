@@ -32,7 +32,9 @@ class _Improved(MixtureSampler):
         object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth))
         as_kernel("kernel", self.kernel)
 
-    def draw(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
+    def draw(
+        self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None
+    ) -> tuple[Array, Array]:
         """Draw points with the sampler, which may use `rng`, and improve them."""
         return self._improve(mixture, draw_points(self.sampler, mixture, n, rng))
 
@@ -86,7 +88,9 @@ class Polished(_Improved):
         return x, points.weights.copy()
 
     def _polish(self, mixture: GaussianMixture, x: Array, weights: Array) -> Array:
-        frame = KernelFrame.of(mixture, kernel_covariance(self.bandwidth, mixture, len(x)), turn=False)
+        frame = KernelFrame.of(
+            mixture, kernel_covariance(self.bandwidth, mixture, len(x)), turn=False
+        )
         mean = KernelMean(self.kernel, np.exp(frame.log_weights), frame.means, frame.covariances)
         share = weights / max(weights.sum(), UNDERFLOW)
         return frame.back(descend(frame.forward(x), share, self.kernel, mean, self.iterations))
@@ -130,7 +134,14 @@ class Reweighted(_Improved):
         return points.x, weights / weights.sum()
 
 
-def descend(x: Array, weights: Array, kernel: Kernel, mean: KernelMean, iterations: int, symmetric: bool = False) -> Array:
+def descend(
+    x: Array,
+    weights: Array,
+    kernel: Kernel,
+    mean: KernelMean,
+    iterations: int,
+    symmetric: bool = False,
+) -> Array:
     """Move points (n, d) down the squared herding error, by L-BFGS with the analytic gradient; weights stay.
 
     In coordinates in which the kernel has bandwidth 1. With `symmetric` the points are mirrored through the origin: `x`
@@ -143,7 +154,9 @@ def descend(x: Array, weights: Array, kernel: Kernel, mean: KernelMean, iteratio
 
     def objective(flat: Array) -> tuple[float, Array]:
         y = flat.reshape(n, d)
-        value, gradient = herding_loss(np.concatenate([y, -y, origin]) if symmetric else y, weights, kernel, mean)
+        value, gradient = herding_loss(
+            np.concatenate([y, -y, origin]) if symmetric else y, weights, kernel, mean
+        )
         if symmetric:
             gradient = gradient[:n] - gradient[n : 2 * n]
         return value * len(weights), gradient.ravel() * len(weights)

@@ -73,14 +73,20 @@ class KernelHerding(MixtureSampler):
         one_of("weights", self.weights, WEIGHTINGS)
         as_kernel("kernel", self.kernel)
         if self.weights != "equal" and not self.kernel.value(np.zeros(1))[0] > 0:
-            raise ValueError(f"kernel: expected one with a positive peak for weights {self.weights!r}, got {self.kernel!r}")
+            raise ValueError(
+                f"kernel: expected one with a positive peak for weights {self.weights!r}, got {self.kernel!r}"
+            )
 
-    def draw(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
+    def draw(
+        self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None
+    ) -> tuple[Array, Array]:
         """Herd the points, group by group if the bandwidth is "auto"."""
         if self.bandwidth == "auto":
             x, weights = grouped(mixture, n, self._herd, weighted=self.weights != "equal")
         else:
-            frame = KernelFrame.of(mixture, kernel_covariance(self.bandwidth, mixture, n), turn=True)
+            frame = KernelFrame.of(
+                mixture, kernel_covariance(self.bandwidth, mixture, n), turn=True
+            )
             z, weights = self._herd(frame, n)
             x = frame.back(z)
         return x, np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
@@ -95,14 +101,18 @@ class KernelHerding(MixtureSampler):
         return herd_greedily(frame, n), None
 
 
-def herd_weighted(frame: KernelFrame, kernel: Kernel, n: int, weighting: str) -> tuple[Array, Array]:
+def herd_weighted(
+    frame: KernelFrame, kernel: Kernel, n: int, weighting: str
+) -> tuple[Array, Array]:
     """Return n points (n, d) and weights (n,): each point the maximum found of ``mu(x) - sum_s c_s k(x, x_s)``.
 
     In terms of Frank-Wolfe each new point x is the vertex ``k(., x)`` along which the distance of ``sum_s w_s k(., x_s)``
     from the expected kernel mu falls fastest. The coefficients c of t points are ``1 / (t + 1)`` with equal weights, the
     weights so far with the others. Memory O(n^2 + n C).
     """
-    if not (frame.covariances.any() or np.ptp(frame.means, axis=0).any()):  # all mass is in one place
+    if not (
+        frame.covariances.any() or np.ptp(frame.means, axis=0).any()
+    ):  # all mass is in one place
         return np.repeat(frame.means[:1], n, axis=0), np.full(n, 1 / n)
     start = np.ascontiguousarray(candidates(frame, n).T)
     if kernel == Gaussian():
@@ -117,8 +127,12 @@ def herd_weighted(frame: KernelFrame, kernel: Kernel, n: int, weighting: str) ->
     for t in range(n):
         c = np.full(t, 1 / (t + 1)) if weighting == "equal" else w[:t]
         gain = expected - near[:, :t] @ c
-        x[t], height = climb_from(start[(gain >= gain.max() - TIED_HEIGHTS * expected.max()).argmax()], x[:t], c)
-        near[:, t] = kernel.value(scipy.spatial.distance.cdist(start, x[t : t + 1], "sqeuclidean"))[:, 0]
+        x[t], height = climb_from(
+            start[(gain >= gain.max() - TIED_HEIGHTS * expected.max()).argmax()], x[:t], c
+        )
+        near[:, t] = kernel.value(scipy.spatial.distance.cdist(start, x[t : t + 1], "sqeuclidean"))[
+            :, 0
+        ]
         gram[t, : t + 1] = gram[: t + 1, t] = kernel.value(((x[: t + 1] - x[t]) ** 2).sum(axis=1))
         z[t] = height + gram[t, :t] @ c
         if weighting == "line-search":
@@ -135,14 +149,18 @@ def _gaussian_climb(frame: KernelFrame, start: Array, n: int) -> tuple[Array, Cl
     d = start.shape[1]
     target, samples, room = climbing_room(frame, n, (1.0,))
     table = np.empty((3, 1))
-    smoothed = GaussianMixture.unchecked(np.exp(frame.log_weights), frame.means, frame.covariances + np.eye(d))
+    smoothed = GaussianMixture.unchecked(
+        np.exp(frame.log_weights), frame.means, frame.covariances + np.eye(d)
+    )
 
     def climb_from(at: Array, points: Array, c: Array) -> tuple[Array, float]:
         t = len(points)
         # The loop divides by t + 1.
         samples.weight[0, :t] = (t + 1) * c
         samples.point[:, :t] = points.T
-        height = place_points(target, samples, at[:, None].copy(), table, t, t + 1, 0, CLIMB_STEPS, room)
+        height = place_points(
+            target, samples, at[:, None].copy(), table, t, t + 1, 0, CLIMB_STEPS, room
+        )
         return samples.point[:, t].copy(), height
 
     return np.exp(smoothed.log_density(start) + 0.5 * d * np.log(2 * np.pi)), climb_from
@@ -162,7 +180,9 @@ def _scipy_climb(frame: KernelFrame, start: Array, kernel: Kernel) -> tuple[Arra
             pull = 2 * (kernel.slope(squared) * c) @ offsets
             return float(c @ kernel.value(squared) - value[0]), pull - slope[0]
 
-        minimum = minimize(descent, at, jac=True, method="L-BFGS-B", options={"ftol": 1e-12, "gtol": 1e-8})
+        minimum = minimize(
+            descent, at, jac=True, method="L-BFGS-B", options={"ftol": 1e-12, "gtol": 1e-8}
+        )
         return minimum.x, -float(minimum.fun)
 
     return mean(start), climb_from

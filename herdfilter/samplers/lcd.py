@@ -14,7 +14,9 @@ from herdfilter.samplers.base import MixtureSampler, equal_weights
 from herdfilter.samplers.improved import descend, herding_loss
 from herdfilter.samplers.mapped import MappedSampling
 
-POINTS_OF_ALL_STARTS = 200  # few points have many local minima, and cost little: they get many starts
+POINTS_OF_ALL_STARTS = (
+    200  # few points have many local minima, and cost little: they get many starts
+)
 
 
 @dataclass(frozen=True)
@@ -47,9 +49,13 @@ class LCDSampling(MixtureSampler):
     def __post_init__(self) -> None:
         object.__setattr__(self, "largest", as_positive("largest", self.largest))
         object.__setattr__(self, "iterations", check_count("iterations", self.iterations))
-        object.__setattr__(self, "_mapped", MappedSampling(_Standard(self.largest, self.iterations)))
+        object.__setattr__(
+            self, "_mapped", MappedSampling(_Standard(self.largest, self.iterations))
+        )
 
-    def draw(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
+    def draw(
+        self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None
+    ) -> tuple[Array, Array]:
         """Map the points into `mixture`."""
         return self._mapped.draw(mixture, n, rng)
 
@@ -59,7 +65,9 @@ class _Standard(MixtureSampler):
     largest: float
     iterations: int
 
-    def draw(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
+    def draw(
+        self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None
+    ) -> tuple[Array, Array]:
         from scipy.stats import qmc  # slow to import
 
         d = mixture.dim

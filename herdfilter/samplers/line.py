@@ -17,7 +17,16 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
-from herdfilter.samplers.compiled import CALLED, IN_PLACE, INSIDE, PLAIN, QUICK, VECTORISE, exp, njit
+from herdfilter.samplers.compiled import (
+    CALLED,
+    IN_PLACE,
+    INSIDE,
+    PLAIN,
+    QUICK,
+    VECTORISE,
+    exp,
+    njit,
+)
 
 WINDOW = 10.0  # standard deviations, beyond which a density is below 2e-22 of its peak
 DEGREE = 25  # of the polynomial of a density on half a standard deviation to both sides: error below 1e-21 of its peak
@@ -34,7 +43,9 @@ NODE_PLACES = -np.cos(np.pi * (np.arange(NODES) + 0.5) / NODES)
 NODE_SHARES = (2.0 / NODES) * np.cos(np.arange(NODES) * np.arccos(NODE_PLACES)[:, None])
 NODE_SHARES[:, 0] *= 0.5
 FEW_WIDTHS = 3  # that have a group each
-ACCURATE_SHARE = 1e-10  # of the largest density there might be: below, the polynomials no longer hold 13 digits
+ACCURATE_SHARE = (
+    1e-10  # of the largest density there might be: below, the polynomials no longer hold 13 digits
+)
 CONDENSED_SHARE = 1e-16  # likewise of sums over what a line is condensed to
 NEGLIGIBLE_LOG_TERM = 36.0  # logarithm of what is left out of a sum of terms, below rounding
 
@@ -69,7 +80,9 @@ class Cells(NamedTuple):
     room: Array
 
 
-def in_order(mixture: GaussianMixture, targets: Array | None = None) -> tuple[Array, Array, Array, Array]:
+def in_order(
+    mixture: GaussianMixture, targets: Array | None = None
+) -> tuple[Array, Array, Array, Array]:
     """Return means, deviations, weights, and weights in a target, by default the same, (M,) each, by ascending means.
 
     A deviation below the distance between neighbouring numbers is raised to a few of these.
@@ -78,7 +91,12 @@ def in_order(mixture: GaussianMixture, targets: Array | None = None) -> tuple[Ar
     means, deviations = mixture.means[order, 0], np.sqrt(mixture.distinct_covariances[:, 0, 0])
     deviations = deviations if len(deviations) == 1 else deviations[order]
     deviations = np.maximum(deviations, np.maximum(RESOLUTION * np.abs(means), SMALLEST_DEVIATION))
-    return means, deviations, mixture.weights[order], (mixture.weights if targets is None else targets)[order]
+    return (
+        means,
+        deviations,
+        mixture.weights[order],
+        (mixture.weights if targets is None else targets)[order],
+    )
 
 
 @njit(**INSIDE)
@@ -141,7 +159,10 @@ def condensed(line):
                 middle = given[MEAN, i] + 0.5 * width
                 _chebyshev(given, i, last, middle, 0.5 * width, rows, sums)
                 for q in range(NODES):
-                    near[MEAN, size], near[DEVIATION, size] = middle + 0.5 * width * NODE_PLACES[q], width
+                    near[MEAN, size], near[DEVIATION, size] = (
+                        middle + 0.5 * width * NODE_PLACES[q],
+                        width,
+                    )
                     near[WEIGHT, size] = near[TARGET, size] = 0.0
                     for k in range(NODES):
                         near[WEIGHT, size] += NODE_SHARES[q, k] * sums[0, k]
@@ -211,11 +232,17 @@ def advance(line, cells, x):
             elif means[first] - reach > x:
                 cells.right[g] = means[first] - reach
             else:
-                cells.right[g], cells.terms[3 * g + 2, 0], cells.terms[3 * g + 2, 1] = x + 2 * half, x + half, 1.0 / half
+                cells.right[g], cells.terms[3 * g + 2, 0], cells.terms[3 * g + 2, 1] = (
+                    x + 2 * half,
+                    x + half,
+                    1.0 / half,
+                )
                 last = first
                 while last < end and means[last] - reach < cells.right[g]:
                     last += 1
-                _expand(line.components, first, last, x + half, half, cells.room, cells.terms, 3 * g)
+                _expand(
+                    line.components, first, last, x + half, half, cells.room, cells.terms, 3 * g
+                )
         nearest = min(nearest, cells.right[g])
     return nearest
 
@@ -277,7 +304,9 @@ def log_densities(mixture: GaussianMixture, x: Array) -> Array:
     """Return log-densities (n,) of a mixture on a line at points (n, 1), to 1e-12, in a time that grows with M + n."""
     order, result, rows = np.argsort(x[:, 0], kind="stable"), np.empty(len(x)), in_order(mixture)
     if len(mixture) * len(x) <= FEW_PAIRS:
-        _sum_densities(*rows[:3], x[order, 0], np.empty((2, len(mixture))), values := np.empty(len(x)))
+        _sum_densities(
+            *rows[:3], x[order, 0], np.empty((2, len(mixture))), values := np.empty(len(x))
+        )
     else:
         values = _sweep_densities(*rows, x[order, 0])
         take_logs(*rows[:3], ACCURATE_SHARE, x[order, 0], values)
@@ -340,14 +369,24 @@ def sum_condensed(line, row, share, x, values):
             values[i] = total / ROOT
 
 
-def take_logs(means: Array, deviations: Array, weights: Array, share: float, x: Array, values: Array) -> None:
+def take_logs(
+    means: Array, deviations: Array, weights: Array, share: float, x: Array, values: Array
+) -> None:
     """Replace densities at points by their logarithms; means and points ascend.
 
     Those below a share of the largest are made anew, as sums over the components that matter beside the nearest ones.
     """
     kept = weights > 0
     weights, scales = weights[kept], deviations[kept] * ROOT
-    sum_largest(means[kept], deviations[kept], np.log(weights) - np.log(scales), (weights / scales).sum(), share, x, values)
+    sum_largest(
+        means[kept],
+        deviations[kept],
+        np.log(weights) - np.log(scales),
+        (weights / scales).sum(),
+        share,
+        x,
+        values,
+    )
 
 
 @njit(**INSIDE)
@@ -379,7 +418,11 @@ def sum_largest(means, deviations, log_peaks, largest, share, x, values):
         peak, total = -np.inf, 0.0
         for m in range(max(nearest - 1, 0), min(nearest + 1, len(means))):
             peak = max(peak, log_peaks[m] - 0.5 * ((means[m] - x[i]) / deviations[m]) ** 2)
-        reach, first, last = widest * np.sqrt(2 * (largest - peak + NEGLIGIBLE_LOG_TERM)), nearest, nearest
+        reach, first, last = (
+            widest * np.sqrt(2 * (largest - peak + NEGLIGIBLE_LOG_TERM)),
+            nearest,
+            nearest,
+        )
         while first > 0 and x[i] - means[first - 1] <= reach:
             first -= 1
         while last < len(means) and means[last] - x[i] <= reach:

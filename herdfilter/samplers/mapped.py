@@ -41,13 +41,17 @@ class MappedSampling(MixtureSampler):
 
     sampler: Sampler
     match_moments: bool = True
-    _cache: dict[tuple[int, int], tuple[Array, Array]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _cache: dict[tuple[int, int], tuple[Array, Array]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         check_flags(match_moments=self.match_moments)
         as_sampler("sampler", self.sampler)
 
-    def draw(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
+    def draw(
+        self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None
+    ) -> tuple[Array, Array]:
         """Map points into `mixture`; `rng` is passed on when the base sampler is first asked for a size."""
         d = mixture.dim
         if len(mixture) == 1:
@@ -57,7 +61,11 @@ class MappedSampling(MixtureSampler):
         x = []
         weights = []
         dealt = 0
-        for m in along_main_axis(mixture) if ((shares > 0) & (shares <= d)).any() else range(len(mixture)):
+        for m in (
+            along_main_axis(mixture)
+            if ((shares > 0) & (shares <= d)).any()
+            else range(len(mixture))
+        ):
             share = int(shares[m])
             if share == 0:
                 continue
@@ -79,7 +87,10 @@ class MappedSampling(MixtureSampler):
             normal = GaussianMixture.unchecked(np.ones(1), np.zeros((1, dim)), np.eye(dim))
             points = draw_points(self.sampler, normal, n, rng)
             if self.match_moments:
-                self._cache[key] = standardise(points.x, points.weights), points.weights / points.weights.sum()
+                self._cache[key] = (
+                    standardise(points.x, points.weights),
+                    points.weights / points.weights.sum(),
+                )
             else:
                 self._cache[key] = points.x, points.weights
         return self._cache[key]

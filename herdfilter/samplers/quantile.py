@@ -56,28 +56,38 @@ class QuantileSampling(MixtureSampler):
 
     largest_dim: ClassVar[int] = 1
 
-    def draw(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
+    def draw(
+        self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None
+    ) -> tuple[Array, Array]:
         """Return the quantiles in ascending order."""
         x, _ = quantiles(mixture, (np.arange(n) + 0.5) / n)
         return x[:, None], equal_weights(n)
 
 
-def quantiles(mixture: GaussianMixture, levels: Array, targets: Array | None = None) -> tuple[Array, Array]:
+def quantiles(
+    mixture: GaussianMixture, levels: Array, targets: Array | None = None
+) -> tuple[Array, Array]:
     """Return the quantiles (n,) of a one-dimensional mixture at ascending levels (n,), and log-ratios of densities there.
 
     Those are of a target, the mixture of the same components with weights `targets` (M,), over the mixture itself.
     """
     rows = in_order(mixture, targets)
     points, densities = np.empty(len(levels)), np.empty((2, len(levels)))
-    share = (sweep_crowd if len(rows[0]) >= CROWDED else _sweep_few)(*rows, levels, points, densities)
+    share = (sweep_crowd if len(rows[0]) >= CROWDED else _sweep_few)(
+        *rows, levels, points, densities
+    )
     if targets is None:
         means, deviations, weights, _ = rows
         for i in np.flatnonzero(np.abs(levels - 0.5) > 0.5 - TAIL):
             side, share = np.sign(0.5 - levels[i]), min(levels[i], 1.0 - levels[i])
-            ends = means + side * ndtri(share) * deviations  # quantiles of the components, between which it lies
+            ends = (
+                means + side * ndtri(share) * deviations
+            )  # quantiles of the components, between which it lies
             low, high = ends.min(), ends.max()
             while low < (x := 0.5 * (low + high)) < high:
-                above = logsumexp(log_ndtr(side * (x - means) / deviations), b=weights) > np.log(share)
+                above = logsumexp(log_ndtr(side * (x - means) / deviations), b=weights) > np.log(
+                    share
+                )
                 low, high = (low, x) if above == (side > 0) else (x, high)
             points[i] = high
         return points, np.zeros(len(levels))
@@ -130,7 +140,9 @@ def _sweep(line, cells, levels, points, densities):
     """Fill in the quantiles at ascending levels (n,), and the densities of mixture and target there (2, n)."""
     n = len(levels)
     x, below, lost, i = -np.inf, 0.0, 0.0, 0
-    while i < n:  # polynomials hold in a cell; its ends are the bracket of every level reached in it
+    while (
+        i < n
+    ):  # polynomials hold in a cell; its ends are the bracket of every level reached in it
         end = advance(line, cells, x)
         if end == np.inf:  # weights that rounding keeps from a sum of 1
             for j in range(i, n):
@@ -141,7 +153,11 @@ def _sweep(line, cells, levels, points, densities):
         base, mass = state[0], evaluate(cells.terms, end)[0] - state[0]
         while i < n and levels[i] - below <= mass + MASS_ROUNDING:
             low, state = _root(
-                cells.terms, base + (levels[i] - below if levels[i] - below < mass else mass), low, end, state
+                cells.terms,
+                base + (levels[i] - below if levels[i] - below < mass else mass),
+                low,
+                end,
+                state,
             )
             points[i], densities[0, i], densities[1, i] = low, state[1], state[3]
             i += 1
@@ -172,7 +188,13 @@ def _root(terms, level, low, high, state):
             step = 0.5 * (low + high) - x
         x, last = x + step, 0.5 * abs(step)
         if sound and abs(step) <= enough:
-            return x, (level, density + slope * step, slope, target + target_slope * step, target_slope)
+            return x, (
+                level,
+                density + slope * step,
+                slope,
+                target + target_slope * step,
+                target_slope,
+            )
         value, density, slope, target, target_slope = evaluate(terms, x)
         if value < level:
             low = x

@@ -23,6 +23,8 @@ class RandomSampling(MixtureSampler):
     (100, True)
     """
 
-    def draw(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
+    def draw(
+        self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None
+    ) -> tuple[Array, Array]:
         """Draw with `rng`, or with fresh entropy if it is None."""
         return mixture.sample(n, rng), equal_weights(n)

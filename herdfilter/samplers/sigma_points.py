@@ -52,15 +52,21 @@ class SigmaPoints(MixtureSampler):
         """Return the number of sigma points for `mixture`: 2 d + 1 or 2 d."""
         return 2 * as_mixture("mixture", mixture).dim + (self.kind == "unscented")
 
-    def draw(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
+    def draw(
+        self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None
+    ) -> tuple[Array, Array]:
         """Return the sigma points. ValueError if `n` is not their number or `kappa` not above -d."""
         size = self.size(mixture)
         if n != size:
-            raise ValueError(f"n: expected {size}, the number of sigma points for this mixture, got {n}")
+            raise ValueError(
+                f"n: expected {size}, the number of sigma points for this mixture, got {n}"
+            )
         d = mixture.dim
         spread = d + (self.kappa if self.kind == "unscented" else 0.0)
         if spread <= 0:
-            raise ValueError(f"kappa: expected a number above {-d} in {d} dimensions, got {self.kappa}")
+            raise ValueError(
+                f"kappa: expected a number above {-d} in {d} dimensions, got {self.kappa}"
+            )
         z = np.sqrt(spread) * np.concatenate([np.eye(d), -np.eye(d)])
         w = np.full(2 * d, 0.5 / spread)
         if self.kind == "unscented":

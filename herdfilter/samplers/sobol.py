@@ -51,14 +51,20 @@ class SobolSampling(MixtureSampler):
     def __post_init__(self) -> None:
         check_flags(scramble=self.scramble)
 
-    def draw(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
+    def draw(
+        self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None
+    ) -> tuple[Array, Array]:
         """Draw points; `rng` is used if scrambling. ValueError if the mixture has more than 21200 dimensions."""
         from scipy.stats import qmc  # it takes longer to import than the rest of the package
 
         dim = mixture.dim + 1
         if dim > qmc.Sobol.MAXDIM:
-            raise ValueError(f"mixture: expected at most {qmc.Sobol.MAXDIM - 1} dimensions, got {dim - 1}")
-        power = (n - 1).bit_length()  # whole powers of two are drawn: their number is then right for the sequence
+            raise ValueError(
+                f"mixture: expected at most {qmc.Sobol.MAXDIM - 1} dimensions, got {dim - 1}"
+            )
+        power = (
+            n - 1
+        ).bit_length()  # whole powers of two are drawn: their number is then right for the sequence
         if self.scramble:
             engine = qmc.Sobol(dim, bits=SCRAMBLED_BITS, seed=as_generator(rng))
             cell = 2.0**-SCRAMBLED_BITS

@@ -153,7 +153,9 @@ class FixedLagSmoother:
     def window(self) -> SmoothedResult:
         """All steps from `step` to the latest, each given all observations so far."""
         if self.filter.step == 0:
-            raise RuntimeError("window: the filter stands at the initial state, step 0; call predict first")
+            raise RuntimeError(
+                "window: the filter stands at the initial state, step 0; call predict first"
+            )
         if self._window is None:
             model = self.filter.model
             numbers = np.arange(self.step, self.filter.step + 1)

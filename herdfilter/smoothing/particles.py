@@ -25,7 +25,14 @@ from herdfilter.filters.results import Views
 from herdfilter.filters.state import Particles
 from herdfilter.models.contract import ADDITIVE, Model, circular_dims, position_dims, require
 from herdfilter.models.returned import read_numbers
-from herdfilter.smoothing.results import Course, Horizons, SmoothedResult, UnreachableStateError, model_of, particles_of
+from herdfilter.smoothing.results import (
+    Course,
+    Horizons,
+    SmoothedResult,
+    UnreachableStateError,
+    model_of,
+    particles_of,
+)
 
 # Largest size of an array of residuals; more states are weighted in chunks that fit the cache.
 CHUNK_SIZE = 2**16
@@ -90,7 +97,9 @@ def particle_steps(result: FilterResult, course: Course, user: str) -> list[Part
     """Return the steps of a result as weighted particles."""
     particles, weights = particles_of(result)
     rows = zip(course.last, course.transitions, strict=True)
-    return [ParticleStep(particles[row], weights[row], transition, user) for row, transition in rows]
+    return [
+        ParticleStep(particles[row], weights[row], transition, user) for row, transition in rows
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +129,9 @@ class ParticleStep:
             smoothed += (weights[:, part] / shares.sum(axis=1)) @ shares
         smoothed /= smoothed.sum(axis=1, keepdims=True)
         if self._regression is None:
-            return smoothed, *(np.array(part) for part in zip(*map(self._moments_by, smoothed), strict=True))
+            return smoothed, *(
+                np.array(part) for part in zip(*map(self._moments_by, smoothed), strict=True)
+            )
         # m + G (m^s - m^-) and P - G C' + G P^s G', as in `rts_smoother`.
         mean, gain, residual_covariance = self._regression
         means = self.belief[1] + (next_means - mean) @ gain.T
@@ -135,8 +146,14 @@ class ParticleStep:
         x = self.particles
         w = self.weights
         transition = self.onward
-        plain = transition.additive and not transition.circular and not transition.motion.has_density
-        if x.shape[1] == 1 or not plain or not Gaussianity.of(Particles.weighted(x, w), ()).gaussian:
+        plain = (
+            transition.additive and not transition.circular and not transition.motion.has_density
+        )
+        if (
+            x.shape[1] == 1
+            or not plain
+            or not Gaussianity.of(Particles.weighted(x, w), ()).gaussian
+        ):
             return None
         predicted = transition.mean(x)
         # A nonlinear share of the variance below 1 / n does not show with n particles.
@@ -220,7 +237,9 @@ def backward_weights(
             log_densities = -0.5 * np.einsum("mni,mni->mn", z, z)
         else:
             centre = mean[0]  # differences of large coordinates would lose digits
-            log_densities = -0.5 * cdist((x_next - centre) @ whitening.T, (mean - centre) @ whitening.T, "sqeuclidean")
+            log_densities = -0.5 * cdist(
+                (x_next - centre) @ whitening.T, (mean - centre) @ whitening.T, "sqeuclidean"
+            )
         backward: Array = log_weights + log_densities
         if (backward.max(axis=1) == -np.inf).any():
             raise UnreachableStateError(step - 1, len(x))
@@ -347,5 +366,7 @@ def backward_simulation(
 def _choose(log_weights: Array, row: np.ndarray, u: Array) -> NDArray[np.intp]:
     """Return the index that each u (m,) in [0, 1) draws by inversion from the log-weights (r, n) of its `row` (m,)."""
     cumulative = np.cumsum(np.exp(log_weights - log_weights.max(axis=1, keepdims=True)), axis=1)
-    index: NDArray[np.intp] = np.count_nonzero(cumulative[row] <= (u * cumulative[row, -1])[:, None], axis=1)
+    index: NDArray[np.intp] = np.count_nonzero(
+        cumulative[row] <= (u * cumulative[row, -1])[:, None], axis=1
+    )
     return index

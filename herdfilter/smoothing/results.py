@@ -152,7 +152,9 @@ def smooth_back(
                 beliefs = filtered[k].back(filtered[k + 1], beliefs)
             # This step is the horizon of the step `lag` before it, if there is one.
             if k >= lag:
-                beliefs = tuple(np.concatenate(pair) for pair in zip(beliefs, filtered[k].belief, strict=True))
+                beliefs = tuple(
+                    np.concatenate(pair) for pair in zip(beliefs, filtered[k].belief, strict=True)
+                )
         weights.append(beliefs[0][0])
         moments.append(filtered[k].moments(beliefs))
     return SmoothedResult(
@@ -189,7 +191,9 @@ class Course(NamedTuple):
         if not rows:
             raise ValueError("result: expected at least one step, got none")
         if result.means.shape[1] != model.dim:
-            raise ValueError(f"result: expected states of the model's dimension, {model.dim}, got {result.means.shape[1]}")
+            raise ValueError(
+                f"result: expected states of the model's dimension, {model.dim}, got {result.means.shape[1]}"
+            )
         start = None if times is None else next(iter(as_list("times", times)), None)
         entries = series([None] * rows, dt, controls, times, start)
         numbers = np.arange(1, rows + 1) if result.steps is None else result.steps
@@ -200,7 +204,8 @@ class Course(NamedTuple):
             elapsed = Clock.at(result.times[0]).elapsed(list(result.times))
             intervals[first[1:]] = elapsed[first[1:]] - elapsed[first[:-1]]
         transitions = [
-            Transition(model, float(intervals[row]), entries[row].control, int(numbers[row])) for row in first[1:]
+            Transition(model, float(intervals[row]), entries[row].control, int(numbers[row]))
+            for row in first[1:]
         ]
         step_of_row = np.repeat(np.arange(len(first)), np.diff(first, append=rows))
         return cls(np.append(first[1:], rows) - 1, step_of_row, [*transitions, Transition(model)])
@@ -232,11 +237,17 @@ class Course(NamedTuple):
 
 def model_of(model_or_filter: Any) -> Model:
     """Return the model of a filter, or the model itself."""
-    return model_or_filter.model if isinstance(model_or_filter, ParticleFilter | KalmanFilter) else model_or_filter
+    return (
+        model_or_filter.model
+        if isinstance(model_or_filter, ParticleFilter | KalmanFilter)
+        else model_or_filter
+    )
 
 
 def particles_of(result: FilterResult) -> tuple[Array, Array]:
     """Return particles (T, n, d) and weights (T, n) of a result; ValueError if the run did not store them."""
     if result.particles is None or result.weights is None:
-        raise ValueError("result: expected particles, which ParticleFilter.run(..., keep_particles=True) keeps; got none")
+        raise ValueError(
+            "result: expected particles, which ParticleFilter.run(..., keep_particles=True) keeps; got none"
+        )
     return result.particles, result.weights

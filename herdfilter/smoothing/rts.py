@@ -90,7 +90,11 @@ def check_gaussian(filter: Any, user: str, or_else: str = "") -> None:  # noqa: 
     )
 
 
-def gaussian_steps(filter: KalmanFilter, result: FilterResult, course: Course) -> list[GaussianStep]:  # noqa: A002
+def gaussian_steps(
+    filter: KalmanFilter,  # noqa: A002
+    result: FilterResult,
+    course: Course,
+) -> list[GaussianStep]:
     """Return the steps of a result as Gaussians."""
     rule = filter.rule  # type: ignore[attr-defined]
     factors = [covariance_factor(result.covariances[i])[None] for i in course.last]
@@ -141,7 +145,9 @@ class GaussianStep:
         means = self.means + wrap(next_means - mean, self.onward.circular) @ gain.T
         # (P - G C') + G P^s G' as the factor of the two factors side by side.
         remainders = np.broadcast_to(remainder, (len(means), *remainder.shape))
-        return self.onward.wrapped(means), triangular(np.concatenate([remainders, gain @ next_factors], axis=2))
+        return self.onward.wrapped(means), triangular(
+            np.concatenate([remainders, gain @ next_factors], axis=2)
+        )
 
     def moments(self, belief: Horizons) -> tuple[Array, Array]:
         return self.onward.wrapped(belief[0][0]), belief[1][0] @ belief[1][0].T

@@ -6,5 +6,12 @@ from herdfilter.study.families import over_models
 from herdfilter.study.scenario import Scenario
 from herdfilter.study.summary import claims, over_time, summarise
 
-__all__ = ["Scenario", "claims", "over_models", "over_time", "posterior_cramer_rao_bound", "summarise"]
+__all__ = [
+    "Scenario",
+    "claims",
+    "over_models",
+    "over_time",
+    "posterior_cramer_rao_bound",
+    "summarise",
+]
 __dir__ = listing_of(globals())

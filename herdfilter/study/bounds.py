@@ -77,11 +77,15 @@ def posterior_cramer_rao_bound(
     >>> print(np.allclose(bound, kalman.covariances))  # reached where everything is Gaussian and linear
     True
     """
-    contract.require(model, "the Cramer-Rao bound", ("dim", "initial", *contract.ADDITIVE, *contract.OBSERVED))
+    contract.require(
+        model, "the Cramer-Rao bound", ("dim", "initial", *contract.ADDITIVE, *contract.OBSERVED)
+    )
     contract.require_constant_noise(model, "the Cramer-Rao bound")
     if not isinstance(model.initial, GaussianMixture):
         kind = type(model.initial).__name__
-        raise TypeError(f"model: the Cramer-Rao bound needs a GaussianMixture as initial distribution, got {kind}")
+        raise TypeError(
+            f"model: the Cramer-Rao bound needs a GaussianMixture as initial distribution, got {kind}"
+        )
     T = check_count("steps", steps)
     dt = as_positive("dt", dt)
     rng = as_generator(rng)
@@ -118,7 +122,9 @@ def posterior_cramer_rao_bound(
             whitened = np.linalg.solve(np.linalg.cholesky(R), H)
         except np.linalg.LinAlgError:
             expected = f"a positive definite matrix at step {step}"
-            raise ValueError(f"observation_covariance: expected {expected}, got {R.tolist()}") from None
+            raise ValueError(
+                f"observation_covariance: expected {expected}, got {R.tolist()}"
+            ) from None
         P = _informed(P, np.einsum("rij,rik->jk", whitened, whitened) / len(x))
         bounds[step - 1] = P
     return bounds
@@ -133,7 +139,9 @@ def _initial_bound(initial: GaussianMixture, x: Array) -> Array:
     # The score of a mixture is the mean of its components' scores, weighted by their responsibilities.
     responsibilities = softmax(initial.component_log_densities(x) + np.log(initial.weights), axis=1)
     components = zip(initial.means, initial.covariances, strict=True)
-    gradients = np.stack([np.linalg.solve(covariance, (mean - x).T).T for mean, covariance in components], axis=1)
+    gradients = np.stack(
+        [np.linalg.solve(covariance, (mean - x).T).T for mean, covariance in components], axis=1
+    )
     scores = (responsibilities[:, :, None] * gradients).sum(axis=1)
     return np.linalg.inv(scores.T @ scores / len(x))
 
@@ -159,7 +167,9 @@ def _variation(F: Array, Q: Array, step: int) -> Array:
     outside = centred - correlations @ inverse @ centred
     if (np.abs(outside) > 1e-6 * np.abs(F / scale[:, None]).max()).any():
         expected = "noise in every direction in which the transition is nonlinear"
-        raise ValueError(f"transition_covariance: expected {expected}, got a singular matrix at step {step}")
+        raise ValueError(
+            f"transition_covariance: expected {expected}, got a singular matrix at step {step}"
+        )
     return np.asarray(np.einsum("rji,jk,rkl->il", centred, inverse, centred) / len(F))
 
 
@@ -173,4 +183,6 @@ def _jacobians(
     """Return the Jacobians (runs, k, d) of a mean at states (runs, d): the model's own, else central differences."""
     if jacobian is not None:
         return np.asarray(jacobian(x, *at), dtype=np.float64)
-    return contract.central_differences(contract.VectorFunction(mean, circular), x, x.std(axis=0)[None])[1]
+    return contract.central_differences(
+        contract.VectorFunction(mean, circular), x, x.std(axis=0)[None]
+    )[1]

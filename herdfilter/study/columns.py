@@ -51,14 +51,18 @@ class Column:
 
     name: str  # in the table of runs, in the store and, with endings, in the summary
     meaning: str
-    summary: statistics.Summary | None = None  # over the runs of a filter; None leaves the column out of the summary
+    summary: statistics.Summary | None = (
+        None  # over the runs of a filter; None leaves the column out of the summary
+    )
     label: str = ""  # in tables of command line and report, with {unit} filled in; without one only CSV files have it
     format: Callable[[float], str] = digits
     brief: bool = False  # also in the narrow table of the command line
     figure: Literal["", "error", "scaled", "consistency"] = ""
     title: str = ""  # of its panel in a figure
     of_reference: bool = False  # does not need the filter's result, so that a failed run has it
-    measure: Callable[[RunRecord], float | np.floating[Any]] | None = None  # default: the record's attribute `name`
+    measure: Callable[[RunRecord], float | np.floating[Any]] | None = (
+        None  # default: the record's attribute `name`
+    )
 
     def of(self, run: RunRecord) -> float:
         """Measure the column of a run; NaN if it is unknown."""
@@ -80,7 +84,12 @@ def _part_of_gospa(part: str, meaning: str) -> Column:
 
 
 COLUMNS = (
-    Column("reference_sd", "standard error of the reference's own posterior mean", statistics.rms, of_reference=True),
+    Column(
+        "reference_sd",
+        "standard error of the reference's own posterior mean",
+        statistics.rms,
+        of_reference=True,
+    ),
     Column(
         "reference_error",
         "root mean square over time of the distance to the reference's posterior mean",
@@ -162,7 +171,10 @@ COLUMNS = (
     Column("final_rmse", "rmse over the final part of the run"),
     Column("log_likelihood", "log-likelihood of all observations"),
     Column(
-        "log_likelihood_error", "log-likelihood minus the reference's", statistics.rms, "RMS error of the log-likelihood"
+        "log_likelihood_error",
+        "log-likelihood minus the reference's",
+        statistics.rms,
+        "RMS error of the log-likelihood",
     ),
     Column(
         "ess",
@@ -260,7 +272,9 @@ class Series:
 
 SERIES = (
     Series("truth", lambda run: run.truth, statistics.rms_over_time("rmse")),
-    Series("reference", lambda run: run.against_reference, statistics.rms_over_time("reference_error")),
+    Series(
+        "reference", lambda run: run.against_reference, statistics.rms_over_time("reference_error")
+    ),
     Series("gospa", lambda run: run.of_sets("gospa"), statistics.mean_over_time),
     Series("ospa", lambda run: run.of_sets("ospa"), statistics.mean_over_time),
     Series("cardinality", lambda run: run.of_sets("cardinality"), statistics.mean_over_time),
@@ -276,14 +290,20 @@ SERIES = (
 
 def measured(run: RunRecord, of_reference: bool = False) -> dict[str, float]:
     """Measure every column of a run, or only the `of_reference` ones, which a failed run has, too."""
-    return {column.name: column.of(run) for column in COLUMNS if column.of_reference or not of_reference}
+    return {
+        column.name: column.of(run) for column in COLUMNS if column.of_reference or not of_reference
+    }
 
 
 def series_of(run: RunRecord) -> dict[str, Array]:
     """Return the series of a run that have a value at some step, each (T,)."""
     series = {entry.name: entry.measure(run) for entry in SERIES}
     # Degrees of freedom are 0, not NaN, where nothing is known; they are left out with their squares.
-    return {name: values for name, values in series.items() if np.isfinite(series[name.removesuffix("_degrees")]).any()}
+    return {
+        name: values
+        for name, values in series.items()
+        if np.isfinite(series[name.removesuffix("_degrees")]).any()
+    }
 
 
 def error_measures(table: pd.DataFrame) -> list[str]:
@@ -321,7 +341,11 @@ class Heading:
 
     def written(self, number: float) -> str:
         """Write a number of the column, or ``> 1e4`` if it is finite and larger than a `cap` of 10^4."""
-        return self.format(number) if not self.cap < number < math.inf else f"> 1e{math.log10(self.cap):.0f}"
+        return (
+            self.format(number)
+            if not self.cap < number < math.inf
+            else f"> 1e{math.log10(self.cap):.0f}"
+        )
 
     def value(self, row: pd.Series[Any]) -> str:
         """Write the column's number in a row of the summary."""
@@ -351,9 +375,13 @@ def headings(summary: pd.DataFrame, scenario: Scenario) -> list[Heading]:
             # Of many targets only failed runs count as diverged, and these have a column of their own.
             continue
         if column.name == "diverged" and localises(scenario):
-            columns.append(Heading("diverged", "localised", lambda share: percent(1 - share), brief=True))
+            columns.append(
+                Heading("diverged", "localised", lambda share: percent(1 - share), brief=True)
+            )
         elif column.label and summary[column.name].notna().any():
-            columns.append(Heading(column.name, column.label.format(unit=unit), column.format, column.brief))
+            columns.append(
+                Heading(column.name, column.label.format(unit=unit), column.format, column.brief)
+            )
     columns = [replace(heading, cap=_largest_shown(summary[heading.name])) for heading in columns]
     # `sorted` is stable: the columns keep their order within brief and other ones.
     failed = Heading("failures", "failed", lambda count: f"{count:.0f}")
@@ -364,7 +392,9 @@ def _largest_shown(values: pd.Series[float]) -> float:
     """Return the `cap` of a column: 10^4, or 10^4 times the smallest value's power of ten if that is larger."""
     # Infinite ratios and zeros say nothing about the scale of the column.
     positive = values[(values > 0) & (values < math.inf)]
-    return 10.0 ** (4 + max(0, math.floor(math.log10(positive.min())))) if len(positive) else math.inf
+    return (
+        10.0 ** (4 + max(0, math.floor(math.log10(positive.min())))) if len(positive) else math.inf
+    )
 
 
 def headings_of_models(models: pd.DataFrame) -> list[Heading]:

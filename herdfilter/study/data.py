@@ -18,7 +18,9 @@ from herdfilter.study.machine import check_folder, user_cache
 __all__ = ["DATA_FILES", "fetch"]
 
 _PACKAGE = Path(__file__).parents[1]
-SCENARIOS = _PACKAGE / "_scenarios" if (_PACKAGE / "_scenarios").is_dir() else _PACKAGE.parent / "scenarios"
+SCENARIOS = (
+    _PACKAGE / "_scenarios" if (_PACKAGE / "_scenarios").is_dir() else _PACKAGE.parent / "scenarios"
+)
 """The folder of the scenarios that come with the package: inside it when installed, beside it in a clone."""
 
 __path__ = [str(SCENARIOS)]  # so that the modules there are submodules of this one
@@ -44,18 +46,37 @@ def _autoferry(scenario: int, sha256: str) -> DataFile:
 
 
 DATA_FILES: dict[str, DataFile] = {
-    "Plaza1_.mat": DataFile("plaza", _GTSAM, "9ccbfec19942eabecfa3206bff983bf708b98d6c7db462d81c55376f92d75847", "BSD"),
-    "Plaza2_.mat": DataFile("plaza", _GTSAM, "72f0abe0fea2050eb5ee1cffc8c43823266a35785b7cdecac4ec5eae727561a2", "BSD"),
-    "UAV_Rot.csv": DataFile("uav", _STONE_SOUP, "c20845069a8bc1e4226ad630797a266228d41ad00cb237d233ca00dca2da2043", "MIT"),
-    "scenario2_detections.json": _autoferry(2, "461d2eefb5d66d08b6288ba5b4c644cc3118bcfcdbfe2c2a5ad84bb85d3ad6ef"),
-    "scenario2_groundTruth.json": _autoferry(2, "18fa16bd82fa82724ca9608bdf7ea2e5ec5a654dc4e52d4eac61c08edb0a1865"),
-    "scenario4_detections.json": _autoferry(4, "4b55a394f1a3e6a7416655996494de1c7d2bbfb1a28963884d6a8d713f23f62e"),
-    "scenario4_groundTruth.json": _autoferry(4, "8ae0a4d3871a54cb3d0c7d41ec14b56564c7d0011236cf3a0d8a3d3dea4743bf"),
+    "Plaza1_.mat": DataFile(
+        "plaza", _GTSAM, "9ccbfec19942eabecfa3206bff983bf708b98d6c7db462d81c55376f92d75847", "BSD"
+    ),
+    "Plaza2_.mat": DataFile(
+        "plaza", _GTSAM, "72f0abe0fea2050eb5ee1cffc8c43823266a35785b7cdecac4ec5eae727561a2", "BSD"
+    ),
+    "UAV_Rot.csv": DataFile(
+        "uav",
+        _STONE_SOUP,
+        "c20845069a8bc1e4226ad630797a266228d41ad00cb237d233ca00dca2da2043",
+        "MIT",
+    ),
+    "scenario2_detections.json": _autoferry(
+        2, "461d2eefb5d66d08b6288ba5b4c644cc3118bcfcdbfe2c2a5ad84bb85d3ad6ef"
+    ),
+    "scenario2_groundTruth.json": _autoferry(
+        2, "18fa16bd82fa82724ca9608bdf7ea2e5ec5a654dc4e52d4eac61c08edb0a1865"
+    ),
+    "scenario4_detections.json": _autoferry(
+        4, "4b55a394f1a3e6a7416655996494de1c7d2bbfb1a28963884d6a8d713f23f62e"
+    ),
+    "scenario4_groundTruth.json": _autoferry(
+        4, "8ae0a4d3871a54cb3d0c7d41ec14b56564c7d0011236cf3a0d8a3d3dea4743bf"
+    ),
 }
 """Name of a file -> its data set, folder, checksum and licence."""
 
 
-def locate(file: str, folder: str | os.PathLike[str] | None = None, base_url: str | None = None) -> Path:
+def locate(
+    file: str, folder: str | os.PathLike[str] | None = None, base_url: str | None = None
+) -> Path:
     """Return the path of a file in `folder`, else in the folder ``HERDFILTER_DATA`` names, else downloaded (`fetch`)."""
     named = folder or os.environ.get("HERDFILTER_DATA")
     return _find(Path(named).expanduser(), file) if named else fetch(file, base_url=base_url)
@@ -113,7 +134,9 @@ def fetch(
     # A wrong source is an error before anything is written.
     original = None if source is None else _find(Path(source).expanduser(), file)
     if original is not None and checksum(original) != published.sha256:
-        raise ValueError(f"{original}: expected sha256 {published.sha256}, got {checksum(original)}")
+        raise ValueError(
+            f"{original}: expected sha256 {published.sha256}, got {checksum(original)}"
+        )
     try:
         check_folder(folder)
     except OSError as error:
@@ -132,7 +155,13 @@ def fetch(
     except (OSError, ValueError) as error:
         # pooch raises ValueError for a wrong checksum; an error of requests has the server's response.
         status = getattr(getattr(error, "response", None), "status_code", None)
-        cause = "its checksum differs" if "hash" in str(error) else f"status {status}" if status else type(error).__name__
+        cause = (
+            "its checksum differs"
+            if "hash" in str(error)
+            else f"status {status}"
+            if status
+            else type(error).__name__
+        )
         kind = ValueError if isinstance(error, ValueError) else OSError
         raise kind(f"{file}: no download ({cause}); name a folder that has it") from None
 
@@ -145,10 +174,14 @@ def checksum(path: Path) -> str:
 def _find(folder: Path, file: str) -> Path:
     """Return the path of a file in a folder or its subfolder for the data set; the error lists the files of the folder."""
     if not folder.is_dir():
-        raise FileNotFoundError(f"data folder: expected a folder with {file}, got {folder}: no such folder")
+        raise FileNotFoundError(
+            f"data folder: expected a folder with {file}, got {folder}: no such folder"
+        )
     for directory in (folder, folder / (DATA_FILES[file].data_set if file in DATA_FILES else "")):
         if (directory / file).is_file():
             return directory / file
     names = sorted(entry.name for entry in folder.iterdir())
     listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-    raise FileNotFoundError(f"data folder: expected {file} in {folder}, got {listed or 'an empty folder'}")
+    raise FileNotFoundError(
+        f"data folder: expected {file} in {folder}, got {listed or 'an empty folder'}"
+    )

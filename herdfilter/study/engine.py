@@ -23,7 +23,16 @@ from herdfilter.study.recording import feed, record
 from herdfilter.study.reference import compute_reference
 from herdfilter.study.results import StudyResult, trajectory_arrays
 from herdfilter.study.run_record import RunRecord, watch
-from herdfilter.study.tasks import Key, Stopped, Task, TaskResult, error_text, row_of_error, stop_on_signals, suppress_errors
+from herdfilter.study.tasks import (
+    Key,
+    Stopped,
+    Task,
+    TaskResult,
+    error_text,
+    row_of_error,
+    stop_on_signals,
+    suppress_errors,
+)
 from herdfilter.study.workers import BATCH_SECONDS, Deadline, check_scheduler, distribute
 from herdfilter.study.writing import open_store
 
@@ -66,7 +75,10 @@ def run_study(
     run_timeout = None if run_timeout is None else as_positive("run_timeout", run_timeout)
     if resume and store is None:
         raise ValueError("resume: expected a store to continue, got none")
-    with stop_on_signals("SIGINT"), open_store(None if store is None else Path(store), study, resume) as storage:
+    with (
+        stop_on_signals("SIGINT"),
+        open_store(None if store is None else Path(store), study, resume) as storage,
+    ):
         finished = storage.finished()
         tasks = [task for task in study.tasks if task not in finished]
         if tasks:
@@ -94,7 +106,11 @@ def run_study(
                 for results in batches:
                     # Before anything else: nothing that is computed may be lost.
                     storage.add(results)
-                    failures = [(*result.task, result.row["error"]) for result in results if result.row["error"]]
+                    failures = [
+                        (*result.task, result.row["error"])
+                        for result in results
+                        if result.row["error"]
+                    ]
                     failed += len(failures)
                     bar.set_postfix_str(f"{failed} failed" if failed else "", refresh=False)
                     bar.update(len(results))
@@ -112,7 +128,10 @@ def _compile(study: Study, count: int, visible: bool) -> None:
     names = [name for name, factory in study.filters.items() if isinstance(factory, FilterSpec)]
     tasks = [Task(name, min(study.particles), i) for i, name in enumerate(reversed(names))]
     batches = distribute(tasks, partial(_warm_up, study), count=count)
-    with closing(batches), live_line(f"compiling (once) or loading {', '.join(names)}", visible=visible):
+    with (
+        closing(batches),
+        live_line(f"compiling (once) or loading {', '.join(names)}", visible=visible),
+    ):
         list(batches)
 
 
@@ -120,7 +139,9 @@ def _warm_up(study: Study, tasks: Sequence[Task]) -> list[TaskResult]:
     """Run the filter of the first task over a few steps of run 0; its errors will be raised again by the runs."""
     with suppress_errors():
         model = study.build_model()
-        recording = record(study.scenario, model, study.data, study.recording_rng(0)).first(_WARM_UP_STEPS)
+        recording = record(study.scenario, model, study.data, study.recording_rng(0)).first(
+            _WARM_UP_STEPS
+        )
         feed(study.build_filter(tasks[0]._replace(run=0), model), recording)
     return [TaskResult(tasks[0], {})]
 
@@ -172,7 +193,9 @@ def _perform(study: Study, task: Task, restart: Callable[[], None]) -> TaskResul
             # Errors are raised again, and recorded, when the filter is measured.
             feed(study.build_filter(task, run.model), run.recording.first(_WARM_UP_STEPS))
     restart()
-    common: dict[str, Any] = {"reference": "" if run.reference is None else (study.scenario.reference or {})["type"]}
+    common: dict[str, Any] = {
+        "reference": "" if run.reference is None else (study.scenario.reference or {})["type"]
+    }
     common |= measured(run, of_reference=True)
     if study.family is not None:
         common["kind"] = kind_of(run.model)

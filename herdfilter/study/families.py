@@ -50,8 +50,12 @@ def planned_family(
     if scenario.models is None:
         for name, value in (("models", models), ("first_model", first_model)):
             if value is not None:
-                expected = f"expected none, since scenario {short_repr(scenario.name)} has one model"
-                raise ValueError(f"{name}: {expected}, got {short_repr(value)}; use --runs for more runs of it")
+                expected = (
+                    f"expected none, since scenario {short_repr(scenario.name)} has one model"
+                )
+                raise ValueError(
+                    f"{name}: {expected}, got {short_repr(value)}; use --runs for more runs of it"
+                )
         return None, runs
     count = check_count("models", scenario.models if models is None else models)
     return Family(scenario.first_model if first_model is None else first_model, runs), count * runs
@@ -134,11 +138,22 @@ def over_models(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFram
         lost=failed | table["diverged"].astype(bool) if "diverged" in table else failed,
         distance=table["log_likelihood_error"].abs(),
     )
-    groups = {key: group.set_index(["model", "run"]) for key, group in runs.groupby(["filter", "n_particles"], sort=False)}
+    groups = {
+        key: group.set_index(["model", "run"])
+        for key, group in runs.groupby(["filter", "n_particles"], sort=False)
+    }
     uncertainty = table.groupby("model")["reference_uncertainty"].median()
     # A model has a reference if any of its runs has its uncertainty, or an error to it.
-    is_known = table[["reference_uncertainty", error_measure(table)]].notna().any(axis=1).groupby(table["model"]).any()
-    kinds: Any = table.groupby("model")["kind"].max() if "kind" in table else pd.Series("", is_known.index)
+    is_known = (
+        table[["reference_uncertainty", error_measure(table)]]
+        .notna()
+        .any(axis=1)
+        .groupby(table["model"])
+        .any()
+    )
+    kinds: Any = (
+        table.groupby("model")["kind"].max() if "kind" in table else pd.Series("", is_known.index)
+    )
     rows = []
     for (name, n), filter_runs in groups.items():
         smallest = errors.xs(n, axis="columns", level="n_particles").min(axis=1)
@@ -163,7 +178,10 @@ def _ratios(pairs: Pairs, key: Any, base: Any, kinds: Any) -> dict[str, Any]:
     row |= {f"ratio_{q}": _quantile(values, q) for q in (10, 50, 90)}
     row |= {"above": of(np.mean, values > 1), "above_shown": of(np.mean, lows[~np.isnan(lows)] > 1)}
     worst = ratios.sort_values(ascending=False, kind="stable")[:3]
-    named = [f"{model}: {digits(ratio)}" + (f" ({kinds[model]})" if kinds[model] else "") for model, ratio in worst.items()]
+    named = [
+        f"{model}: {digits(ratio)}" + (f" ({kinds[model]})" if kinds[model] else "")
+        for model, ratio in worst.items()
+    ]
     return row | {"worst": "; ".join(named)}
 
 

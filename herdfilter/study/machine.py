@@ -24,7 +24,17 @@ import numpy as np
 from herdfilter._checks import Array
 from herdfilter._version import __version__
 
-_PACKAGES = ("herdfilter", "numpy", "scipy", "numba", "pandas", "joblib", "filterpy", "threadpoolctl", "distributed")
+_PACKAGES = (
+    "herdfilter",
+    "numpy",
+    "scipy",
+    "numba",
+    "pandas",
+    "joblib",
+    "filterpy",
+    "threadpoolctl",
+    "distributed",
+)
 
 
 @cache
@@ -42,7 +52,9 @@ def machine() -> dict[str, Any]:
     processor = platform.processor() or platform.machine()
     # On Linux `platform` does not know the processor's name.
     with suppress(OSError, StopIteration), open("/proc/cpuinfo", encoding="utf-8") as lines:
-        processor = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+        processor = next(
+            line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")
+        )
     return {
         "system": platform.platform(),
         "processor": processor,
@@ -111,7 +123,9 @@ def warn_if_unusable() -> None:
     reason = _references()[1]
     if reason:
         named = os.environ.get(VARIABLE, "the user's cache")
-        _warn(f"{VARIABLE}: cannot write into {named} ({reason}); references are computed anew every time")
+        _warn(
+            f"{VARIABLE}: cannot write into {named} ({reason}); references are computed anew every time"
+        )
 
 
 def sources(model: Any) -> list[str]:
@@ -141,7 +155,9 @@ def user_cache() -> Path:
     try:
         return Path(base, "herdfilter").expanduser()
     except RuntimeError:
-        raise OSError(f"no home directory for {base}; set HOME or XDG_CACHE_HOME, or name a folder") from None
+        raise OSError(
+            f"no home directory for {base}; set HOME or XDG_CACHE_HOME, or name a folder"
+        ) from None
 
 
 def _references() -> tuple[Path | None, str]:

@@ -72,7 +72,9 @@ def normalised_squares(errors: Array, covariances: Array) -> Array:
     projections = (vectors * (errors[usable] / scale)[:, :, None]).sum(axis=1)
     regular = values[:, 0] > _SINGULAR
     with np.errstate(over="ignore"):  # a lost filter with a small covariance
-        result[np.flatnonzero(usable)[regular]] = (projections[regular] ** 2 / values[regular]).sum(axis=1)
+        result[np.flatnonzero(usable)[regular]] = (projections[regular] ** 2 / values[regular]).sum(
+            axis=1
+        )
     return result
 
 
@@ -84,7 +86,11 @@ def inside_ellipsoid(squares: Array, degrees: Array, level: float = 0.95) -> flo
     from scipy.special import chdtri
 
     finite = np.isfinite(squares)
-    return float(np.mean(squares[finite] <= chdtri(degrees[finite], 1 - level))) if finite.any() else np.nan
+    return (
+        float(np.mean(squares[finite] <= chdtri(degrees[finite], 1 - level)))
+        if finite.any()
+        else np.nan
+    )
 
 
 def energy_distance_on_line(x: Array, weights: Array, edges: Array, masses: Array) -> float:
@@ -96,7 +102,9 @@ def energy_distance_on_line(x: Array, weights: Array, edges: Array, masses: Arra
     # Between neighbouring points and edges F_n is constant and G is linear.
     order = np.argsort(x)
     ends = np.sort(np.concatenate([x, edges]))
-    F = np.concatenate([[0.0], np.cumsum(weights[order])])[np.searchsorted(x[order], ends[:-1], "right")]
+    F = np.concatenate([[0.0], np.cumsum(weights[order])])[
+        np.searchsorted(x[order], ends[:-1], "right")
+    ]
     G = np.interp(ends, edges, np.concatenate([[0.0], np.cumsum(masses)]))
     first = F - G[:-1]
     last = F - G[1:]
@@ -136,8 +144,12 @@ def set_errors(
     c = targets.cutoff
     p = targets.gospa_order
     steps = [gospa(row, at_step, c, p) for row, at_step in zip(x, points, strict=True)]
-    distances, localisation, missed, false = (np.array(values) for values in zip(*steps, strict=True))
-    ospas = np.array([ospa(row, at_step, c, targets.ospa_order) for row, at_step in zip(x, points, strict=True)])
+    distances, localisation, missed, false = (
+        np.array(values) for values in zip(*steps, strict=True)
+    )
+    ospas = np.array(
+        [ospa(row, at_step, c, targets.ospa_order) for row, at_step in zip(x, points, strict=True)]
+    )
     cardinality = np.array([len(at_step) for at_step in points], dtype=float) - count(truth)
     switches = label_switches(x, points, labels, c)
     return SetErrors(distances, ospas, localisation, missed, false, cardinality, switches, p)
@@ -158,7 +170,9 @@ def labelled_estimates(result: Any, steps: int, dim: int) -> Array:
         values = getattr(result, name, None)
         if values is None or len(values) != steps:
             got = "none" if values is None else len(values)
-            raise ValueError(f"{name}: expected one entry for each of {steps} steps from a tracker, got {got}")
+            raise ValueError(
+                f"{name}: expected one entry for each of {steps} steps from a tracker, got {got}"
+            )
     label_indices: dict[Any, int] = {}
     entries = []
     for step, (means, labels) in enumerate(zip(result.means, result.labels, strict=True)):

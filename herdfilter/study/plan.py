@@ -30,7 +30,12 @@ from herdfilter.study import machine
 from herdfilter.study.families import Family, planned_family
 from herdfilter.study.recording import DataSet, load_data, record
 from herdfilter.study.reference import check_reference, try_reference
-from herdfilter.study.scenario import Scenario, check_beside_model, load_scenario, scenario_from_table
+from herdfilter.study.scenario import (
+    Scenario,
+    check_beside_model,
+    load_scenario,
+    scenario_from_table,
+)
 from herdfilter.study.tasks import Key, Task
 
 __all__ = ["plan_study"]
@@ -50,13 +55,17 @@ class Study:
     seed: int = 0
     data: DataSet | None = None
     family: Family | None = None
-    more: Mapping[str, Iterable[int]] = field(default_factory=dict)  # filter -> its particle counts beside `particles`
+    more: Mapping[str, Iterable[int]] = field(
+        default_factory=dict
+    )  # filter -> its particle counts beside `particles`
     token: str = field(default_factory=lambda: uuid.uuid4().hex, init=False)
 
     @property
     def keys(self) -> list[Key]:
         """Every filter with each of its particle counts."""
-        return [(name, n) for name in self.filters for n in (*self.particles, *self.more.get(name, ()))]
+        return [
+            (name, n) for name in self.filters for n in (*self.particles, *self.more.get(name, ()))
+        ]
 
     @property
     def tasks(self) -> list[Task]:
@@ -71,7 +80,9 @@ class Study:
     def build_model(self, run: int = 0) -> Any:
         """Build the model of a run: the scenario's, with the arguments from its data, or that of its family."""
         seed = {} if self.family is None else {"seed": self.family.seed(run)}
-        return self.scenario.build_model(**seed, **({} if self.data is None else self.data.model_arguments))
+        return self.scenario.build_model(
+            **seed, **({} if self.data is None else self.data.model_arguments)
+        )
 
     def build_filter(self, task: Task, model: Any) -> Any:
         """Build the filter of a task."""
@@ -80,7 +91,11 @@ class Study:
         options = {} if self.scenario.targets is None else self.scenario.targets.for_tracker()
         if not isinstance(build, specifications.FilterSpec):
             # A caller's function need not take all of a tracker's options.
-            options = {name: value for name, value in options.items() if specifications.takes_keyword(build, name)}
+            options = {
+                name: value
+                for name, value in options.items()
+                if specifications.takes_keyword(build, name)
+            }
         return build(model, task.n_particles, self.filter_rng(task.run, task.key), **options)
 
     def recording_rng(self, run: int) -> np.random.Generator:
@@ -99,7 +114,9 @@ class Study:
     def _rng(self, run: int, *purpose: int) -> np.random.Generator:
         # The model's seed instead of the run's number, so that a model has the same runs whichever the first one is.
         run_key = (run,) if self.family is None else self.family.seed_and_repeat(run)
-        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(*run_key, *purpose)))
+        return np.random.default_rng(
+            np.random.SeedSequence(self.seed, spawn_key=(*run_key, *purpose))
+        )
 
     def describe(self) -> dict[str, Any]:
         """Return everything that decides the outcome, or that figures need, as JSON data."""
@@ -111,7 +128,9 @@ class Study:
             model_digest = digest(type(model))
         description = {
             "herdfilter": __version__,
-            "scenario": {k: v for k, v in vars(self.scenario).items() if k != "folder" and v is not None},
+            "scenario": {
+                k: v for k, v in vars(self.scenario).items() if k != "folder" and v is not None
+            },
             "filters": self.filters,
             "particles": self.particles,
             "more": {name: [*counts] for name, counts in self.more.items()},
@@ -119,7 +138,9 @@ class Study:
             "family": None if self.family is None else asdict(self.family),
             "seed": self.seed,
             "model": model_digest,
-            "imports": {name: digest(module) for name, module in self.scenario.modules.modules().items()},
+            "imports": {
+                name: digest(module) for name, module in self.scenario.modules.modules().items()
+            },
             "data": None if self.data is None else digest(self.data),
         }
         plain: dict[str, Any] = json.loads(json.dumps(description, default=encoded))
@@ -137,7 +158,11 @@ class Study:
             check_count("runs", description["runs"]),
             check_count("seed", description["seed"], minimum=0, most=None),
             family=Family(**description["family"]) if description.get("family") else None,
-            more={name: _counts(counts) for name, counts in description.get("more", {}).items() if counts},
+            more={
+                name: _counts(counts)
+                for name, counts in description.get("more", {}).items()
+                if counts
+            },
         )
 
 
@@ -168,7 +193,9 @@ def plan_study(
     family, total = planned_family(scenario, models, first_model, each)
     study = Study(
         scenario,
-        specifications.resolve_filters(scenario.filters if filters is None else filters, scenario.filter, scenario.modules),
+        specifications.resolve_filters(
+            scenario.filters if filters is None else filters, scenario.filter, scenario.modules
+        ),
         _counts(scenario.particles if particles is None else particles),
         total,
         check_count("seed", seed, minimum=0, most=None),
@@ -186,7 +213,9 @@ def _try_parts(study: Study) -> None:
     check_beside_model(scenario, model.dim)
     # The scenario's own filters, too, even if this comparison leaves them out: a mistake in its file is found at once.
     declared = (
-        specifications.resolve_filters([*scenario.filter], scenario.filter, scenario.modules) if scenario.filter else {}
+        specifications.resolve_filters([*scenario.filter], scenario.filter, scenario.modules)
+        if scenario.filter
+        else {}
     )
     # A filter may support only some models of a family.
     every = declared | dict(study.filters) if study.family is None else {}
@@ -194,20 +223,32 @@ def _try_parts(study: Study) -> None:
         with prefix_errors(f"filter {name}: "):
             replace(study, filters=every).build_filter(Task(name, study.particles[0], 0), model)
     for entry in scenario.published:
-        one_of("published filter", entry.filter, ["reference", *specifications.catalogue(), *scenario.filter])
+        one_of(
+            "published filter",
+            entry.filter,
+            ["reference", *specifications.catalogue(), *scenario.filter],
+        )
         if entry.model:
-            replace(study, scenario=replace(scenario, model={**scenario.model, **entry.model})).build_model()
+            replace(
+                study, scenario=replace(scenario, model={**scenario.model, **entry.model})
+            ).build_model()
     if study.family is not None:
         return  # another model of the family may work
     try:
-        try_reference(scenario, model, record(scenario, model, study.data, study.recording_rng(0), steps=1))
+        try_reference(
+            scenario, model, record(scenario, model, study.data, study.recording_rng(0), steps=1)
+        )
     except SystemExit as error:  # of a user's model
         raise ValueError(f"the first run cannot be prepared: SystemExit: {error}") from error
 
 
 def _counts(particles: int | Iterable[int]) -> tuple[int, ...]:
     """Return the particle counts, each once; `particles` may be a single number."""
-    values = [particles] if isinstance(particles, (str, bytes)) or not isinstance(particles, Iterable) else particles
+    values = (
+        [particles]
+        if isinstance(particles, (str, bytes)) or not isinstance(particles, Iterable)
+        else particles
+    )
     counts = tuple(dict.fromkeys([check_count("particles", n) for n in values]))
     if not counts:
         raise ValueError("particles: expected at least one count, got none")
@@ -230,7 +271,10 @@ def encoded(value: Any) -> Any:
             return {"partial": value.func, "args": value.args, "keywords": value.keywords}
         # Functions made by one `def` differ in the variables that they captured.
         case FunctionType() if value.__closure__:
-            return {"function": digest(value), "captured": [cell.cell_contents for cell in value.__closure__]}
+            return {
+                "function": digest(value),
+                "captured": [cell.cell_contents for cell in value.__closure__],
+            }
         case FunctionType() | type():
             return digest(value)
     if is_dataclass(value):
@@ -242,7 +286,11 @@ def encoded(value: Any) -> Any:
         return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
     public = {k: v for k, v in attributes.items() if not k.startswith("_")}
     cls = type(value)
-    return public if cls.__module__ in _TABLE_MODULES else {"type": f"{cls.__module__}.{cls.__qualname__}"} | public
+    return (
+        public
+        if cls.__module__ in _TABLE_MODULES
+        else {"type": f"{cls.__module__}.{cls.__qualname__}"} | public
+    )
 
 
 _TABLE_MODULES = tuple(f"herdfilter.study.{name}" for name in ("scenario", "tables", "targets"))
@@ -276,8 +324,12 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]
     import pandas as pd
 
     # Nested tables become flat, so that a difference is named by its full key.
-    before, after = (pd.json_normalize(dict(description)).to_dict("records")[0] for description in (old, new))
+    before, after = (
+        pd.json_normalize(dict(description)).to_dict("records")[0] for description in (old, new)
+    )
     for key in dict.fromkeys([*before, *after]):
-        stored, now = (json.dumps(values[key]) if key in values else "nothing" for values in (before, after))
+        stored, now = (
+            json.dumps(values[key]) if key in values else "nothing" for values in (before, after)
+        )
         if stored != now:
             yield f"{key}: {shortened(stored, 60)} there, {shortened(now, 60)} now"

@@ -133,7 +133,9 @@ def feed(estimator: Any, recording: Recording, **options: Any) -> Any:
     accepted = inspect.signature(estimator.run).parameters
     observations, arguments = recording.input
     with hold_warnings():
-        return estimator.run(observations, **arguments, **{k: v for k, v in options.items() if k in accepted})
+        return estimator.run(
+            observations, **arguments, **{k: v for k, v in options.items() if k in accepted}
+        )
 
 
 def load_data(scenario: Scenario, folder: str | Path | None) -> DataSet | None:
@@ -142,7 +144,9 @@ def load_data(scenario: Scenario, folder: str | Path | None) -> DataSet | None:
         raise ValueError(f"data: expected a folder, got {short_repr(folder)}")
     if scenario.data is None:
         if folder is not None:
-            raise ValueError(f"data: scenario {short_repr(scenario.name)} is simulated and takes no data folder")
+            raise ValueError(
+                f"data: scenario {short_repr(scenario.name)} is simulated and takes no data folder"
+            )
         return None
     load = scenario.data_loader
     options = {k: v for k, v in scenario.data.items() if k != "type"}
@@ -151,7 +155,9 @@ def load_data(scenario: Scenario, folder: str | Path | None) -> DataSet | None:
     # A loader may return an object of its own that holds the data set and more.
     data = getattr(loaded, "data_set", loaded)
     if not isinstance(data, DataSet):
-        raise TypeError(f"[data] type: expected a function that returns a DataSet, got {short_repr(loaded)} from it")
+        raise TypeError(
+            f"[data] type: expected a function that returns a DataSet, got {short_repr(loaded)} from it"
+        )
     return data
 
 

@@ -19,7 +19,13 @@ from herdfilter.filters.filter import ParticleFilter
 from herdfilter.filters.results import DegenerateWeightsError
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import ConditionallyLinear, contract, linear_chain
-from herdfilter.models.contract import ADDITIVE, OBSERVED, circular_dims, require, require_constant_noise
+from herdfilter.models.contract import (
+    ADDITIVE,
+    OBSERVED,
+    circular_dims,
+    require,
+    require_constant_noise,
+)
 from herdfilter.models.resolved import Measurement
 from herdfilter.study import machine
 from herdfilter.study.recording import Recording, feed
@@ -70,7 +76,9 @@ def snapshot_steps(steps: int) -> list[int]:
 
 def to_arrays(reference: Reference) -> dict[str, Array]:
     """Return a reference, whose posteriors must be densities on the line, as arrays of numbers for the cache."""
-    arrays = {name: np.asarray(getattr(reference, name)) for name in ("means", "error", "log_likelihood")}
+    arrays = {
+        name: np.asarray(getattr(reference, name)) for name in ("means", "error", "log_likelihood")
+    }
     if reference.covariances is not None:
         arrays["covariances"] = reference.covariances
     densities: Any = reference.posteriors.values()
@@ -121,7 +129,9 @@ def _grid(
         h = grid.spacing[0]
         # A grid point is the centre of its cell.
         edges = np.append(grid.x[:, 0] - h / 2, grid.x[-1, 0] + h / 2)
-        posteriors = {k: LineDensity(edges, result.masses[k].copy()) for k in snapshot_steps(len(recording))}
+        posteriors = {
+            k: LineDensity(edges, result.masses[k].copy()) for k in snapshot_steps(len(recording))
+        }
     exact = np.zeros_like(result.means)
     return Reference(
         result.means,
@@ -231,11 +241,17 @@ def _is_better(first: Reference, second: Reference, circular: Sequence[int]) -> 
     """Return True if the `first` one has the smaller standard error and the two agree."""
     # Squares are summed in units of the variance, averaged over time, so that dimensions of any unit count alike.
     variances = np.diagonal(np.asarray(second.covariances), axis1=1, axis2=2).mean(axis=0)
-    squares = first.error**2, second.error**2, wrap_angles(first.means - second.means, circular) ** 2
+    squares = (
+        first.error**2,
+        second.error**2,
+        wrap_angles(first.means - second.means, circular) ** 2,
+    )
     first_error, second_error, distance = (
         np.divide(x, variances, out=np.zeros_like(x), where=variances > 0).sum() for x in squares
     )
-    return bool(first_error < second_error and distance <= AGREEMENT**2 * (first_error + second_error))
+    return bool(
+        first_error < second_error and distance <= AGREEMENT**2 * (first_error + second_error)
+    )
 
 
 def _kalman(model: Any, recording: Recording, rng: np.random.Generator) -> Reference:
@@ -243,7 +259,9 @@ def _kalman(model: Any, recording: Recording, rng: np.random.Generator) -> Refer
     require(model, "the Kalman reference", (*ADDITIVE, *OBSERVED))
     require_constant_noise(model, "the Kalman reference")
     if not isinstance(model.initial, GaussianMixture) or len(model.initial) > 1:
-        raise ValueError(f"initial: expected one Gaussian for the Kalman reference, got {short_repr(model.initial)}")
+        raise ValueError(
+            f"initial: expected one Gaussian for the Kalman reference, got {short_repr(model.initial)}"
+        )
     x = model.initial.mean
     P = model.initial.covariance
     dts = np.broadcast_to(recording.dt, len(recording))
@@ -251,7 +269,9 @@ def _kalman(model: Any, recording: Recording, rng: np.random.Generator) -> Refer
     means = []
     covariances = []
     log_likelihood = 0.0
-    for step, (z, dt, control) in enumerate(zip(recording.observations, dts, controls, strict=True), start=1):
+    for step, (z, dt, control) in enumerate(
+        zip(recording.observations, dts, controls, strict=True), start=1
+    ):
         F, shift = _affine(model.dim, model.transition_mean, dt, control, step)
         x = F @ x + shift
         P = F @ P @ F.T + model.transition_covariance(dt, step)
@@ -264,10 +284,17 @@ def _kalman(model: Any, recording: Recording, rng: np.random.Generator) -> Refer
             # A likelihood of the model's own must be this Gaussian's up to a constant, as a few states around x tell.
             if Measurement(model).has_likelihood:
                 states = x + np.sqrt(np.diagonal(P)) * np.array([[0.0], [1.0], [-2.0]])
-                gaussian = contract.gaussian_log_density((z - offset)[observed] - states @ H.T, R[None], step)
+                gaussian = contract.gaussian_log_density(
+                    (z - offset)[observed] - states @ H.T, R[None], step
+                )
                 stated = Measurement(model).log_likelihood(z, states, step)
-                if not (np.isfinite(stated).all() and np.ptp(stated - gaussian) <= 1e-6 * (1 + np.ptp(gaussian))):
-                    raise ValueError(f"log_likelihood: expected a Gaussian's for the Kalman reference, got another, {step=}")
+                if not (
+                    np.isfinite(stated).all()
+                    and np.ptp(stated - gaussian) <= 1e-6 * (1 + np.ptp(gaussian))
+                ):
+                    raise ValueError(
+                        f"log_likelihood: expected a Gaussian's for the Kalman reference, got another, {step=}"
+                    )
             S = H @ P @ H.T + R
             gain = np.linalg.solve(S, H @ P).T
             quadratic = residual @ np.linalg.solve(S, residual)
@@ -279,7 +306,8 @@ def _kalman(model: Any, recording: Recording, rng: np.random.Generator) -> Refer
         means.append(x)
         covariances.append(0.5 * (P + P.T))
     posteriors = {
-        k: GaussianMixture.unchecked(np.ones(1), means[k][None], covariances[k]) for k in snapshot_steps(len(means))
+        k: GaussianMixture.unchecked(np.ones(1), means[k][None], covariances[k])
+        for k in snapshot_steps(len(means))
     }
     return Reference(
         np.array(means),
@@ -299,7 +327,9 @@ def _affine(dim: int, function: Callable[..., Array], *arguments: Any) -> tuple[
     matrix = (values[1:-1] - offset).T
     gap = np.abs(offset - 2 * matrix.sum(axis=1) - values[-1])
     if not (gap <= 1e-9 * (1 + np.abs(values).max()) + 1e-5 * np.abs(values[-1])).all():
-        raise ValueError("reference: expected a linear model for type 'kalman', got a nonlinear one")
+        raise ValueError(
+            "reference: expected a linear model for type 'kalman', got a nonlinear one"
+        )
     return matrix, offset
 
 
@@ -335,11 +365,22 @@ def compute_reference(
         return compute()
 
     def decisive() -> tuple[Any, ...]:
-        sensors = None if recording.sensors is None else [machine.bare(sensor) for sensor in recording.sensors]
+        sensors = (
+            None
+            if recording.sensors is None
+            else [machine.bare(sensor) for sensor in recording.sensors]
+        )
         observed = recording.observations, recording.dt, recording.controls, sensors
         # The seed sequence, too: it decides the generators that a reference spawns.
         state = rng.bit_generator.state, getattr(rng.bit_generator.seed_seq, "state", None)
-        return CACHE_VERSION, machine.bare(model), machine.sources(model), observed, scenario.reference, state
+        return (
+            CACHE_VERSION,
+            machine.bare(model),
+            machine.sources(model),
+            observed,
+            scenario.reference,
+            state,
+        )
 
     return machine.remembered(compute, to_arrays, from_arrays, decisive)
 
@@ -366,7 +407,9 @@ def check_reference(scenario: Scenario) -> None:
         for name in names:
             with prefix_errors(f"[reference] {key}: "):
                 if not _draws_at_random(name):
-                    expected = "a particle filter that draws at random, without which the error is unknown"
+                    expected = (
+                        "a particle filter that draws at random, without which the error is unknown"
+                    )
                     raise ValueError(f"expected {expected}, got {name!r}")
 
 

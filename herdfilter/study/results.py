@@ -48,7 +48,9 @@ class Trajectory:
     estimates: Mapping[str, Array]  # posterior means (T, d)
     particles: Mapping[str, Array]  # (T, n, d), of the filters that store them
     weights: Mapping[str, Array] = field(default_factory=dict)  # (T, n)
-    positions: list[Array] | None = None  # detections (k, 2) of every scan in the plane drawn; None if they are no positions
+    positions: list[Array] | None = (
+        None  # detections (k, 2) of every scan in the plane drawn; None if they are no positions
+    )
 
     __repr__ = fields_in_line
 
@@ -134,7 +136,11 @@ class StudyResult:
         """Measure -> fitted slopes (see `fitted_slopes`), first the measure that ranks filters; empty below four counts."""
         # An empty mapping, so that pages and figures need no further check.
         enough = len(self.study.particles) >= LEAST_COUNTS
-        return {measure: fitted_slopes(self.runs, measure) for measure in error_measures(self.runs) if enough}
+        return {
+            measure: fitted_slopes(self.runs, measure)
+            for measure in error_measures(self.runs)
+            if enough
+        }
 
 
 READINGS: tuple[Callable[[Array], Array], ...] = (
@@ -153,7 +159,11 @@ def positions(model: Any, recording: Recording, plane: Sequence[int]) -> list[Ar
     The model's observations of the true states, without noise, decide among the `READINGS`; None if no reading fits.
     """
     dim = recording.truth.shape[-1]
-    if recording.scans is None or max(plane) >= dim or not contract.has(model, ("observation_mean",)):
+    if (
+        recording.scans is None
+        or max(plane) >= dim
+        or not contract.has(model, ("observation_mean",))
+    ):
         return None
     states = recording.truth[np.isfinite(recording.truth).all(axis=-1)]
     true_positions = states[:, list(plane)]
@@ -165,7 +175,9 @@ def positions(model: Any, recording: Recording, plane: Sequence[int]) -> list[Ar
                 # A reading fits if it is off by the same vector everywhere: the sensor's position.
                 offsets = true_positions - read(observations)
                 if np.ptp(offsets, axis=0).max() <= _SAME_POSITION * np.abs(true_positions).max():
-                    return [read(scan.reshape(-1, 2)) + offsets.mean(axis=0) for scan in recording.scans]
+                    return [
+                        read(scan.reshape(-1, 2)) + offsets.mean(axis=0) for scan in recording.scans
+                    ]
     return None
 
 
@@ -188,7 +200,9 @@ def trajectory_arrays(study: Study, task: Task, run: RunRecord) -> dict[tuple[st
             steps, _, dim = recording.truth.shape
             arrays[task.filter, "estimates"] = labelled_estimates(result, steps, dim)
             return arrays
-        arrays[task.filter, "estimates"] = as_array("estimates", result.means, recording.truth.shape)
+        arrays[task.filter, "estimates"] = as_array(
+            "estimates", result.means, recording.truth.shape
+        )
         for name in ("particles", "weights"):
             values = getattr(result, name, None)
             if values is not None:

@@ -37,7 +37,9 @@ class WatchedRun:
     seconds: float
     nis: Array  # (T,)
     nis_degrees: Array  # (T,), number of entries observed; 0 where `nis` is NaN
-    particles: Mapping[int, tuple[Array, Array]]  # index of a step, from 0 -> particles (n, d), weights (n,)
+    particles: Mapping[
+        int, tuple[Array, Array]
+    ]  # index of a step, from 0 -> particles (n, d), weights (n,)
 
 
 def watch(estimator: Any, recording: Recording, steps: Collection[int] = ()) -> WatchedRun:
@@ -79,7 +81,10 @@ class _Watcher:
         if k in self.steps and hasattr(estimator, "particles"):
             x = estimator.particles
             # An ensemble filter has particles without weights.
-            self.particles[k] = x, estimator.weights if hasattr(estimator, "weights") else np.full(len(x), 1 / len(x))
+            self.particles[k] = (
+                x,
+                estimator.weights if hasattr(estimator, "weights") else np.full(len(x), 1 / len(x)),
+            )
 
 
 def _normalised_innovations(
@@ -92,9 +97,13 @@ def _normalised_innovations(
         return nis, degrees
     observations = np.asarray(recording.observations)
     model = getattr(estimator, "model", None)
-    partial = isinstance(estimator, KalmanFilter) or (model is not None and Measurement(model).takes_partial)
+    partial = isinstance(estimator, KalmanFilter) or (
+        model is not None and Measurement(model).takes_partial
+    )
     size = observations.shape[1]
-    steps = np.array([k for k, (mean, _) in predictions.items() if len(mean) == size], dtype=np.int64)
+    steps = np.array(
+        [k for k, (mean, _) in predictions.items() if len(mean) == size], dtype=np.int64
+    )
     finite = np.isfinite(observations[steps])
     # Steps that lack the same entries are computed in one call.
     for pattern in np.unique(finite, axis=0):
@@ -167,7 +176,9 @@ class RunRecord:
     @cached_property
     def against_reference(self) -> Array:
         """Squared distance of the mean to the reference's mean, over the same dimensions; over time."""
-        return self._all_nan if self.reference is None else self._squared_error(self.reference.means)
+        return (
+            self._all_nan if self.reference is None else self._squared_error(self.reference.means)
+        )
 
     @cached_property
     def posterior_sd(self) -> Array:
@@ -239,7 +250,10 @@ class RunRecord:
             return np.nan
         squares = self.truth
         if bound.in_spreads:  # models of a family differ in units
-            errors = wrap_angles(self.means - self.recording.truth, circular_dims(self.model)) / self.model.spread
+            errors = (
+                wrap_angles(self.means - self.recording.truth, circular_dims(self.model))
+                / self.model.spread
+            )
             squares = np.asarray((errors[:, self.dims] ** 2).mean(axis=1))
         return metrics.root_mean(squares[-max(1, round(bound.final_part * len(self.recording))) :])
 
@@ -259,7 +273,9 @@ class RunRecord:
         """RMS error to the reference in units of `posterior_sd`, over time and the dimensions whose error counts."""
         if self.reference is None:
             return np.nan
-        errors = wrap_angles(self.means - self.reference.means, circular_dims(self.model))[:, self.dims]
+        errors = wrap_angles(self.means - self.reference.means, circular_dims(self.model))[
+            :, self.dims
+        ]
         return _root_mean_square(errors / self.posterior_sd)
 
     @property
@@ -272,12 +288,16 @@ class RunRecord:
     @property
     def log_likelihood(self) -> float:
         """Log-likelihood that the filter estimates; NaN with many targets."""
-        return np.nan if self.recording.many else float(getattr(self.result, "log_likelihood", np.nan))
+        return (
+            np.nan if self.recording.many else float(getattr(self.result, "log_likelihood", np.nan))
+        )
 
     @property
     def log_likelihood_error(self) -> float:
         """Log-likelihood minus that of the reference."""
-        return self.log_likelihood - (np.nan if self.reference is None else self.reference.log_likelihood)
+        return self.log_likelihood - (
+            np.nan if self.reference is None else self.reference.log_likelihood
+        )
 
     @property
     def variance_ratio(self) -> float:
@@ -324,11 +344,15 @@ def energy_distance_to(posterior: GaussianMixture | LineDensity, x: Array, weigh
         centres = 0.5 * (posterior.edges[1:] + posterior.edges[:-1])
         mean = centres @ posterior.masses
         sd = np.sqrt((centres - mean) ** 2 @ posterior.masses)
-        return metrics.energy_distance_on_line(x[:, 0], weights, posterior.edges, posterior.masses) / float(sd)
+        return metrics.energy_distance_on_line(
+            x[:, 0], weights, posterior.edges, posterior.masses
+        ) / float(sd)
     covariance = posterior.covariance
     sd = np.sqrt(np.diagonal(covariance))
     sd = np.where(sd > 0, sd, 1.0)
     # The posterior of the Kalman reference is one Gaussian: standardised it has mean 0.
     centred = Points.unchecked((x - posterior.mean) / sd, weights)
-    normal = GaussianMixture.unchecked(np.ones(1), np.zeros((1, len(sd))), covariance / np.outer(sd, sd))
+    normal = GaussianMixture.unchecked(
+        np.ones(1), np.zeros((1, len(sd))), covariance / np.outer(sd, sd)
+    )
     return energy_distance(centred, normal)

@@ -15,7 +15,15 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from herdfilter._checks import as_array, as_positive, check_count, check_label, one_of, short_repr, shortened
+from herdfilter._checks import (
+    as_array,
+    as_positive,
+    check_count,
+    check_label,
+    one_of,
+    short_repr,
+    shortened,
+)
 from herdfilter.catalogue.expressions import Imports, check_keywords, evaluate, prefix_errors
 from herdfilter.study.data import SCENARIOS
 from herdfilter.study.tables import Divergence, Published, Truth, convert_fields
@@ -30,12 +38,16 @@ FigureText = Annotated[str, check_label]
 
 def _check_typed(key: str, table: Mapping[str, Any]) -> None:
     if not isinstance(table.get("type"), str):
-        raise ValueError(f"{key}: expected a key 'type' with a name, got {short_repr(table.get('type'))}")
+        raise ValueError(
+            f"{key}: expected a key 'type' with a name, got {short_repr(table.get('type'))}"
+        )
 
 
 def _check_different(key: str, dims: Sequence[int]) -> None:
     if not dims or len(set(dims)) < len(dims):
-        raise ValueError(f"{key}: expected dimensions, each once, got {short_repr(list(dims))}; leave it out for all")
+        raise ValueError(
+            f"{key}: expected dimensions, each once, got {short_repr(list(dims))}; leave it out for all"
+        )
 
 
 TypedTable = Annotated[Mapping[str, Any], _check_typed]
@@ -102,12 +114,16 @@ class Scenario:
         convert_fields(self)
         if self.models is not None and "seed" in self.model:
             seed = short_repr(self.model["seed"])
-            raise ValueError(f"model.seed: cannot be combined with `models`, which seed themselves (got {seed})")
+            raise ValueError(
+                f"model.seed: cannot be combined with `models`, which seed themselves (got {seed})"
+            )
         # Recorded data and targets bring a truth of their own, and sets of targets have no posterior mean.
         for table, excluded in EXCLUDED.items():
             for key in excluded:
                 if getattr(self, table) is not None and getattr(self, key) is not None:
-                    raise ValueError(f"{key}: cannot be combined with [{table}] (got {short_repr(getattr(self, key))})")
+                    raise ValueError(
+                        f"{key}: cannot be combined with [{table}] (got {short_repr(getattr(self, key))})"
+                    )
         if self.targets is not None:
             self.targets.check_truth(recorded=self.data is not None)
 
@@ -134,7 +150,9 @@ class Scenario:
         name = str((self.data or {})["type"])
         with prefix_errors("data.type: ", Exception, SystemExit):
             if ":" not in name:
-                raise ValueError(f"expected 'module:function' from a module under imports, got {short_repr(name)}")
+                raise ValueError(
+                    f"expected 'module:function' from a module under imports, got {short_repr(name)}"
+                )
             return self.modules.resolve(name)
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
@@ -150,7 +168,11 @@ class Scenario:
 
     def steps_of(self, model: Any) -> int:
         """Return the number of steps of a simulated run; a model of a family may have its own in its attribute `steps`."""
-        return self.steps if self.models is None else check_count("steps", getattr(model, "steps", self.steps))
+        return (
+            self.steps
+            if self.models is None
+            else check_count("steps", getattr(model, "steps", self.steps))
+        )
 
     @property
     def plane(self) -> tuple[int, int]:
@@ -228,7 +250,9 @@ def check_beside_model(scenario: Any, dim: int) -> None:
         if i >= dim:
             raise ValueError(f"error_dims: expected indices from 0 to {dim - 1}, got {i}")
     if scenario.labels and len(scenario.labels) != dim:
-        raise ValueError(f"labels: expected one for each of {dim} dimensions, got {len(scenario.labels)}")
+        raise ValueError(
+            f"labels: expected one for each of {dim} dimensions, got {len(scenario.labels)}"
+        )
     if scenario.initial_truth is not None:
         as_array("truth.initial", scenario.initial_truth, (dim,))
     if scenario.targets is not None:

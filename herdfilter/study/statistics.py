@@ -270,7 +270,9 @@ def rms_over_time(column: str) -> SeriesSummary:
 
     def summary(name: str, runs: AllRuns) -> dict[str, Array]:
         squared = runs.values(name)
-        return {column: np.sqrt(_mean_over_runs(squared))} | _quantile_band(column, np.sqrt(squared), runs.quantiles)
+        return {column: np.sqrt(_mean_over_runs(squared))} | _quantile_band(
+            column, np.sqrt(squared), runs.quantiles
+        )
 
     return summary
 

@@ -91,7 +91,16 @@ def connect(path: Path | None, options: str = "") -> sqlite3.Connection:
         raise StoreError(f"{path}: cannot be opened ({error})") from error
 
 
-_DAMAGE = (sqlite3.Error, zlib.error, LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError)
+_DAMAGE = (
+    sqlite3.Error,
+    zlib.error,
+    LookupError,
+    TypeError,
+    ValueError,
+    ArithmeticError,
+    AttributeError,
+    RecursionError,
+)
 """Errors that reading damaged contents may raise."""
 
 
@@ -120,7 +129,9 @@ class Store:
         except StoreError:
             raise
         except _DAMAGE as error:
-            raise StoreError(f"{self.name}: damaged store ({type(error).__name__}: {error})") from error
+            raise StoreError(
+                f"{self.name}: damaged store ({type(error).__name__}: {error})"
+            ) from error
 
     def check(self, empty: bool) -> None:
         """Raise StoreError unless this is an intact store of this version, or with `empty` has nothing in it."""
@@ -135,8 +146,12 @@ class Store:
         except (sqlite3.Error, UnicodeDecodeError) as error:
             # UnicodeDecodeError: the report of a flaw may quote damaged text.
             if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
-                raise StoreError(f"{self.name}: locked by another program; end that, or wait") from error
-            raise StoreError(f"{self.name}: not a store of herdfilter, or damaged ({error})") from error
+                raise StoreError(
+                    f"{self.name}: locked by another program; end that, or wait"
+                ) from error
+            raise StoreError(
+                f"{self.name}: not a store of herdfilter, or damaged ({error})"
+            ) from error
         if not kind and not tables:
             if not empty:
                 raise StoreError(f"{self.name}: nothing is in it yet")
@@ -153,7 +168,9 @@ class Store:
     def description(self) -> dict[str, Any]:
         """Return the description of the study."""
         with self._undamaged():
-            (text,) = self._connection.execute("SELECT value FROM study WHERE name = 'configuration'").fetchone()
+            (text,) = self._connection.execute(
+                "SELECT value FROM study WHERE name = 'configuration'"
+            ).fetchone()
             description: dict[str, Any] = json.loads(text)
             Study.described(description)  # raises an error if it is damaged
         return description
@@ -171,7 +188,10 @@ class Store:
     def finished(self) -> set[Task]:
         """Return the finished tasks."""
         with self._undamaged():
-            return {Task(*row) for row in self._connection.execute("SELECT filter, n_particles, run FROM runs")}
+            return {
+                Task(*row)
+                for row in self._connection.execute("SELECT filter, n_particles, run FROM runs")
+            }
 
     def table(self) -> pd.DataFrame:
         """Return all finished tasks as the table of `herdfilter.compare`, in the order of the study."""
@@ -193,7 +213,9 @@ class Store:
                 family = ["model", "kind"]
             # SQLite returns the order of completion.
             order = {key: i for i, key in enumerate(study.keys)}
-            table["key"] = [order[key] for key in zip(table["filter"], table["n_particles"], strict=True)]
+            table["key"] = [
+                order[key] for key in zip(table["filter"], table["n_particles"], strict=True)
+            ]
             table = table.sort_values(["key", "run"], ignore_index=True)
             leading = ["scenario", "filter", "n_particles", "run", *family, "seed", "reference"]
             return table.reindex(columns=[*leading, *MEASURED, "diverged", "error", "traceback"])
@@ -216,7 +238,11 @@ class Store:
                 study = replace(study, runs=len(complete))
                 table = table[table["run"].isin(complete)].reset_index(drop=True)
             # A filter all of whose runs failed has no series.
-            finished = set(table[table["error"] == ""][["filter", "n_particles"]].itertuples(index=False, name=None))
+            finished = set(
+                table[table["error"] == ""][["filter", "n_particles"]].itertuples(
+                    index=False, name=None
+                )
+            )
             keys = [key for key in study.keys if key in finished]
             series: Mapping[Key, Mapping[str, Array]]
             if self.path is None:
@@ -238,24 +264,44 @@ class Store:
         index = {run: i for i, run in enumerate(runs)}
         series: dict[str, Array] = {}
         with self._undamaged():
-            rows = [row for row in self._arrays("name, run", "filter = ? AND n_particles = ?", *key) if row[1] in index]
+            rows = [
+                row
+                for row in self._arrays("name, run", "filter = ? AND n_particles = ?", *key)
+                if row[1] in index
+            ]
             steps = max((len(values) for *_, values in rows), default=0)
             for name, run, values in rows:
-                series.setdefault(name, np.full((len(runs), steps), np.nan))[index[run], : len(values)] = values
+                series.setdefault(name, np.full((len(runs), steps), np.nan))[
+                    index[run], : len(values)
+                ] = values
         return series
 
-    def _arrays(self, columns: str, condition: str, *values: Any) -> Iterator[tuple[Any, Any, Array]]:
+    def _arrays(
+        self, columns: str, condition: str, *values: Any
+    ) -> Iterator[tuple[Any, Any, Array]]:
         """Yield two columns and the array of every row that meets a condition."""
-        rows = self._connection.execute(f"SELECT {columns}, shape, data FROM arrays WHERE {condition}", values)
+        rows = self._connection.execute(
+            f"SELECT {columns}, shape, data FROM arrays WHERE {condition}", values
+        )
         for first, second, shape, data in rows:
-            yield first, second, np.frombuffer(zlib.decompress(data), dtype="<f8").reshape(json.loads(shape))
+            yield (
+                first,
+                second,
+                np.frombuffer(zlib.decompress(data), dtype="<f8").reshape(json.loads(shape)),
+            )
 
     def trajectory(self, study: Study) -> Trajectory:
         """Return the first run in full."""
         with self._undamaged():
-            arrays = {(owner, name): values for owner, name, values in self._arrays("filter, name", "n_particles = 0")}
+            arrays = {
+                (owner, name): values
+                for owner, name, values in self._arrays("filter, name", "n_particles = 0")
+            }
             if not arrays:  # every process that worked on the first run died
-                steps = max((len(values) for *_, values in self._arrays("run, name", "TRUE LIMIT 1")), default=0)
+                steps = max(
+                    (len(values) for *_, values in self._arrays("run, name", "TRUE LIMIT 1")),
+                    default=0,
+                )
                 unknown = np.full((steps, 1), np.nan)
                 return Trajectory(
                     Recording(unknown, unknown, study.scenario.dt),

@@ -28,7 +28,9 @@ class Pairs:
         self._family = "model" in table
         # A failed run loses to every other, and so has an infinite error.
         self.losses = table.assign(loss=table[error_measure(table)].mask(failed, np.inf)).pivot(
-            index=["model", "run"] if self._family else ["run"], columns=["filter", "n_particles"], values="loss"
+            index=["model", "run"] if self._family else ["run"],
+            columns=["filter", "n_particles"],
+            values="loss",
         )
         self.errors = median_by_model(self.losses) if self._family else self.losses
 
@@ -47,7 +49,10 @@ class Pairs:
         """
         ratios = self.by_run(key, base)
         if self._family:
-            lower, upper = (ratios.groupby(level="model").quantile(interpolation=side) for side in ("lower", "higher"))
+            lower, upper = (
+                ratios.groupby(level="model").quantile(interpolation=side)
+                for side in ("lower", "higher")
+            )
             # A product of 0 and infinity is NaN.
             ratios = (lower * upper).fillna(np.inf).apply(np.sqrt)
             ratios = ratios[np.isfinite(self.errors[base][ratios.index])]
@@ -59,7 +64,9 @@ class Pairs:
             row = geometric_mean("ratio", self.ratios(key, base).to_numpy(), level)
         else:
             row = paired_median("ratio", self.ratios(key, base).to_numpy(), level)
-            row |= paired_median("difference", (self.losses[key] - self.losses[base]).dropna().to_numpy(), level)
+            row |= paired_median(
+                "difference", (self.losses[key] - self.losses[base]).dropna().to_numpy(), level
+            )
         # -1 with the whole interval below 1, 1 with the whole interval above; comparisons with NaN are false.
         return row | {"better": int(row["ratio_low"] > 1) - int(row["ratio_high"] < 1)}
 
@@ -136,7 +143,9 @@ def summarise(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFrame:
 def check_runs(table: Any) -> None:
     """Raise TypeError unless this is a table of runs."""
     if not {"filter", "n_particles", "run"} <= set(getattr(table, "columns", ())):
-        raise TypeError(f"table: expected the table of runs that compare returns, got {short_repr(table)}")
+        raise TypeError(
+            f"table: expected the table of runs that compare returns, got {short_repr(table)}"
+        )
 
 
 def baseline_of(table: pd.DataFrame, baseline: str | None = None) -> str:
@@ -153,7 +162,9 @@ def verdict(summary: pd.DataFrame) -> str:
     measure = error_measure(summary)
     error = error_phrase(measure)
     # Filters are ranked by their medians, but a claim needs the paired ratio.
-    ranked = summary[summary["n_particles"] == n].dropna(subset=f"{measure}_median").set_index("filter")
+    ranked = (
+        summary[summary["n_particles"] == n].dropna(subset=f"{measure}_median").set_index("filter")
+    )
     if ranked.empty:
         return f"With {n} particles no filter finished a run."
     best = ranked.loc[ranked[f"{measure}_median"].idxmin()]
@@ -171,7 +182,11 @@ def comparison(best: pd.Series[Any], error: str, units: str, times: float, over:
     base = best["baseline"]
     doubt = "" if best["better"] < 0 else f"no gain over {base} is shown: "
     ratio, low, high = (RATIO.written(best[f"ratio{end}"]) for end in ("", "_low", "_high"))
-    interval = f"too few {units} for an interval" if np.isnan(best["ratio_low"]) else f"95 % interval {low} to {high}"
+    interval = (
+        f"too few {units} for an interval"
+        if np.isnan(best["ratio_low"])
+        else f"95 % interval {low} to {high}"
+    )
     cost = "" if np.isnan(times) else f", at {float(f'{times:.2g}'):g} times its time per step"
     return f"{doubt}{best.name}'s {error} is {ratio} times {base}'s{over} ({interval}){cost}"
 
@@ -241,17 +256,28 @@ def claims(
         lambda level: 1e-9 < level < 1,
     )
     check_flags(simultaneous=simultaneous)
-    against = list(combinations(names, 2)) if baseline is None else [(name, baseline) for name in names if name != baseline]
+    against = (
+        list(combinations(names, 2))
+        if baseline is None
+        else [(name, baseline) for name in names if name != baseline]
+    )
     counts = dict.fromkeys(table["n_particles"])
     # Some filters may have other particle counts.
-    keys = [((a, n), (b, n)) for n in counts for a, b in against if {(a, n), (b, n)} <= set(pairs.errors)]
+    keys = [
+        ((a, n), (b, n))
+        for n in counts
+        for a, b in against
+        if {(a, n), (b, n)} <= set(pairs.errors)
+    ]
     # Bonferroni: each claim may be false with an equal share of the probability for all.
     claim_level = 1 - (1 - level) / max(1, len(keys)) if simultaneous else level
     rows = []
     for (a, n), (b, _) in keys:
         errors_a = pairs.errors[a, n]
         errors_b = pairs.errors[b, n]
-        comparable = errors_a.notna() & errors_b.notna() & ~(np.isinf(errors_a) & np.isinf(errors_b))
+        comparable = (
+            errors_a.notna() & errors_b.notna() & ~(np.isinf(errors_a) & np.isinf(errors_b))
+        )
         row = {"n_particles": n, "a": a, "b": b, "runs": int(comparable.sum())}
         row["failures_a"] = int(np.isinf(errors_a[comparable]).sum())
         row["failures_b"] = int(np.isinf(errors_b[comparable]).sum())
@@ -264,7 +290,9 @@ def claims(
 
 
 def over_time(
-    series: Mapping[tuple[str, int], Mapping[str, Array]], quantiles: tuple[float, float] = (0.25, 0.75), level: float = 0.95
+    series: Mapping[tuple[str, int], Mapping[str, Array]],
+    quantiles: tuple[float, float] = (0.25, 0.75),
+    level: float = 0.95,
 ) -> pd.DataFrame:
     """Summarise series over the runs, step by step.
 
@@ -310,7 +338,11 @@ def over_time(
     frames = []
     for (name, n), named in series.items():
         runs = AllRuns(named, quantiles, level)
-        columns: dict[str, Any] = {"filter": name, "n_particles": n, "step": np.arange(1, np.shape(runs.main)[1] + 1)}
+        columns: dict[str, Any] = {
+            "filter": name,
+            "n_particles": n,
+            "step": np.arange(1, np.shape(runs.main)[1] + 1),
+        }
         columns["runs"] = np.isfinite(runs.main).sum(axis=0)
         for entry in SERIES:
             if entry.over_time is not None:

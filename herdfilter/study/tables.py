@@ -48,17 +48,23 @@ def _converted(key: str, kind: Any, value: Any) -> Any:
     if base is Literal:
         return one_of(key, value, arguments)
     if base is tuple and isinstance(value, list | tuple):
-        return tuple(_converted(f"{key}[{i}]", arguments[0], entry) for i, entry in enumerate(value))
+        return tuple(
+            _converted(f"{key}[{i}]", arguments[0], entry) for i, entry in enumerate(value)
+        )
     if is_dataclass(base) and isinstance(value, Mapping):
         check_keywords(key, kind, value)
         with prefix_errors(f"{key}."):
             return kind(**value)
     if (is_dataclass(base) or base in _EXPECTED) and not isinstance(value, base):
-        raise ValueError(f"{key}: expected {_EXPECTED.get(base, 'a table')}, got {short_repr(value)}")
+        raise ValueError(
+            f"{key}: expected {_EXPECTED.get(base, 'a table')}, got {short_repr(value)}"
+        )
     return value  # the checks in the annotation look at numbers
 
 
-as_share = partial(as_number, expected="a number above 0 and up to 1", fits=lambda share: 0 < share <= 1)
+as_share = partial(
+    as_number, expected="a number above 0 and up to 1", fits=lambda share: 0 < share <= 1
+)
 
 
 @dataclass(frozen=True)

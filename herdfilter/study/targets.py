@@ -18,7 +18,9 @@ from herdfilter.tracking.simulation import simulate_path
 __all__ = ["Anywhere", "BirthPlace", "Targets", "TrueTrack"]
 
 Vector = Annotated[Sequence[float], partial(as_array, shape=(None,))]
-Order = Annotated[float, partial(as_number, expected="a number from 1 to 100", fits=lambda p: 1 <= p <= 100)]
+Order = Annotated[
+    float, partial(as_number, expected="a number from 1 to 100", fits=lambda p: 1 <= p <= 100)
+]
 
 
 @dataclass(frozen=True)
@@ -160,21 +162,31 @@ class Targets:
     def __post_init__(self) -> None:
         convert_fields(self)
         if not self.births:
-            raise ValueError("births: expected at least one, got none; without births no target is found")
+            raise ValueError(
+                "births: expected at least one, got none; without births no target is found"
+            )
 
     def for_tracker(self) -> dict[str, Any]:
         """Return the arguments ``birth`` and ``survival_probability`` of a tracker."""
         births = self.births
         # Births at detections, or a list of places.
-        birth = births.for_tracker() if isinstance(births, Anywhere) else [birth.for_tracker() for birth in births]
+        birth = (
+            births.for_tracker()
+            if isinstance(births, Anywhere)
+            else [birth.for_tracker() for birth in births]
+        )
         return {"birth": birth, "survival_probability": self.survival_probability}
 
     def check_truth(self, recorded: bool) -> None:
         """Raise ValueError unless the truth is either recorded or can be simulated."""
         if recorded and self.tracks:
-            raise ValueError("targets.tracks: cannot be combined with [data], which brings the truth")
+            raise ValueError(
+                "targets.tracks: cannot be combined with [data], which brings the truth"
+            )
         if not recorded and not self.tracks and isinstance(self.births, Anywhere):
-            raise ValueError("targets.tracks: expected some, or [[targets.births]] to draw them from, got neither")
+            raise ValueError(
+                "targets.tracks: expected some, or [[targets.births]] to draw them from, got neither"
+            )
 
     def check_beside_model(self, dim: int, steps: int) -> None:
         """Raise ValueError unless states have `dim` entries and all targets begin within the steps."""
@@ -183,7 +195,9 @@ class Targets:
         for track in self.tracks:
             as_array("targets.tracks: initial", track.initial, (dim,))
             if track.first > steps:
-                raise ValueError(f"targets.tracks: first: expected at most {steps}, the last step, got {track.first}")
+                raise ValueError(
+                    f"targets.tracks: first: expected at most {steps}, the last step, got {track.first}"
+                )
 
     def simulate_truth(
         self,
@@ -225,7 +239,9 @@ class Targets:
 
 def _independent_gaussian(births: BirthPlace | Anywhere) -> GaussianMixture:
     """Return the Gaussian of a birth's state, whose dimensions are independent."""
-    return GaussianMixture([1.0], [births.mean], np.diag(np.square(np.asarray(births.sd, dtype=np.float64))))
+    return GaussianMixture(
+        [1.0], [births.mean], np.diag(np.square(np.asarray(births.sd, dtype=np.float64)))
+    )
 
 
 def _check_sd(births: BirthPlace | Anywhere) -> None:

@@ -41,7 +41,9 @@ class TaskResult:
     task: Task
     row: Mapping[str, Any]  # without the measured numbers if it failed
     series: Mapping[str, Array] = field(default_factory=dict)  # name -> values at every step (T,)
-    trajectory: Mapping[tuple[str, str], Array] = field(default_factory=dict)  # (filter, or "" if shared; name) -> array
+    trajectory: Mapping[tuple[str, str], Array] = field(
+        default_factory=dict
+    )  # (filter, or "" if shared; name) -> array
 
 
 def failure_row(text: str, traceback: str = "") -> dict[str, Any]:
@@ -63,8 +65,12 @@ def own_code(traceback: str) -> str:
     standard library and installed packages.
     """
     paths = sysconfig.get_paths()
-    library_folders = [Path(paths[name]) for name in ("stdlib", "purelib", "platlib")] + [Path(__file__).parents[1]]
-    for name, line, function in reversed(re.findall(r'File "(.+?)", line (\d+), in (.+)', traceback)):
+    library_folders = [Path(paths[name]) for name in ("stdlib", "purelib", "platlib")] + [
+        Path(__file__).parents[1]
+    ]
+    for name, line, function in reversed(
+        re.findall(r'File "(.+?)", line (\d+), in (.+)', traceback)
+    ):
         file = Path(name)
         # A name such as <string> is not a file.
         if file.is_file() and not any(file.is_relative_to(folder) for folder in library_folders):
@@ -110,7 +116,11 @@ def stop_on_signals(*names: str) -> Iterator[None]:
     before: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
         numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
-        before = {n: signal.getsignal(n) for n in numbers if signal.getsignal(n) not in (signal.SIG_IGN, None)}
+        before = {
+            n: signal.getsignal(n)
+            for n in numbers
+            if signal.getsignal(n) not in (signal.SIG_IGN, None)
+        }
 
     def stop(number: int, frame: FrameType | None) -> None:
         handler = before[number]

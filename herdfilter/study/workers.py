@@ -21,7 +21,15 @@ import time
 import uuid
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ThreadPoolExecutor,
+    wait,
+)
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import groupby
@@ -47,7 +55,15 @@ LOOK_SECONDS = 0.5  # time after which workers are counted again
 NOBODY_SECONDS = 60.0  # time that a cluster may have no workers
 IDLE_SECONDS = 300.0  # time after which a child without work ends
 
-LIBRARIES = ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "BLIS_NUM", "VECLIB_MAXIMUM", "NUMEXPR_NUM", "NUMBA_NUM")
+LIBRARIES = (
+    "OMP_NUM",
+    "OPENBLAS_NUM",
+    "MKL_NUM",
+    "BLIS_NUM",
+    "VECLIB_MAXIMUM",
+    "NUMEXPR_NUM",
+    "NUMBA_NUM",
+)
 ONE_THREAD = {f"{library}_THREADS": "1" for library in LIBRARIES}
 
 Work = Callable[..., list[TaskResult]]
@@ -66,7 +82,9 @@ def check_scheduler(scheduler: str | None) -> str:
     if not isinstance(scheduler, str) or "://" not in scheduler:
         one_of("scheduler", scheduler, ("local", "dask", "tcp://host:port"))
     elif not re.fullmatch(r"(tcp|tls|ucx|wss?)://.+:\d+", scheduler):
-        raise ValueError(f"scheduler: expected an address such as tcp://host:8786, got {scheduler!r}")
+        raise ValueError(
+            f"scheduler: expected an address such as tcp://host:8786, got {scheduler!r}"
+        )
     _import_distributed()
     return str(scheduler)
 
@@ -134,11 +152,16 @@ def distribute(
                     if not results:
                         # Any task of the batch may be to blame: only one that was alone in its process is counted.
                         _log.warning(
-                            "a process died with %d runs to make; they are tried again, each on its own", len(batch)
+                            "a process died with %d runs to make; they are tried again, each on its own",
+                            len(batch),
                         )
                         deaths.update(batch if len(batch) == 1 else ())
                         text = "ProcessDied: the process that worked on it ended, killed or out of memory"
-                        results = [TaskResult(task, failure_row(text)) for task in batch if deaths[task] >= ATTEMPTS]
+                        results = [
+                            TaskResult(task, failure_row(text))
+                            for task in batch
+                            if deaths[task] >= ATTEMPTS
+                        ]
                         batches.extend([task] for task in batch if deaths[task] < ATTEMPTS)
                     elif len(results) < len(batch):
                         batches.appendleft(batch[len(results) :])
@@ -251,7 +274,11 @@ class _Child:
         # Dask's workers may have no children otherwise; ours end with it.
         multiprocessing.current_process().daemon = False
         self.executor = loky.ProcessPoolExecutor(
-            1, timeout=IDLE_SECONDS, initializer=_begin_child, initargs=(os.getpid(),), env=ONE_THREAD
+            1,
+            timeout=IDLE_SECONDS,
+            initializer=_begin_child,
+            initargs=(os.getpid(),),
+            env=ONE_THREAD,
         )
         self.latest = ("", 0)
 

@@ -40,7 +40,9 @@ class WritableStore(Store):
             # `executescript` would commit, and so end the transaction.
             for statement in () if self.begun() else schema().split(";"):
                 self._connection.execute(statement)
-            self._put("study", {"name": "configuration", "value": json.dumps(description)}, "OR REPLACE")
+            self._put(
+                "study", {"name": "configuration", "value": json.dumps(description)}, "OR REPLACE"
+            )
 
     def begin(self, executor: str) -> None:
         """Record the start of a session."""
@@ -69,7 +71,9 @@ class WritableStore(Store):
 
     def _put(self, table: str, row: Mapping[str, Any], conflict: str = "") -> None:
         marks = ", ".join(f":{name}" for name in row)
-        self._connection.execute(f"INSERT {conflict} INTO {table} ({', '.join(row)}) VALUES ({marks})", row)
+        self._connection.execute(
+            f"INSERT {conflict} INTO {table} ({', '.join(row)}) VALUES ({marks})", row
+        )
 
     @contextmanager
     def _transaction(self, *pragmas: str) -> Iterator[None]:
@@ -84,7 +88,9 @@ class WritableStore(Store):
                 self._connection.execute("ROLLBACK")
             if not isinstance(error, sqlite3.Error):
                 raise
-            raise StoreError(f"{self.name}: cannot be written ({error}); runs finished before are kept") from error
+            raise StoreError(
+                f"{self.name}: cannot be written ({error}); runs finished before are kept"
+            ) from error
 
     def close(self) -> None:
         """Close the file, and remove SQLite's files beside it."""
@@ -140,7 +146,9 @@ def _check_old(old: Store, description: dict[str, Any], resume: bool) -> None:
     changed = list(differences(_decisive(before), _decisive(description)))
     if changed:
         more = f" and {len(changed) - 4} more" if len(changed) > 4 else ""
-        raise StoreError(f"{old.name}: cannot resume, another study is in it: {'; '.join(changed[:4])}{more}")
+        raise StoreError(
+            f"{old.name}: cannot resume, another study is in it: {'; '.join(changed[:4])}{more}"
+        )
     runs_begun = 1 + max(task.run for task in finished)
     if runs_begun > description["runs"]:
         what = "runs" if description["family"] is None else "runs of all models"

@@ -85,12 +85,16 @@ class ListedFilters(list[Any]):
             means, covariances = map(np.array, zip(*moments, strict=True))
         elif detections.measurement.in_mode(0).has_moments:
             particles = [online._current() for online in self]
-            means, covariances = predicted_observations(particles, detections.measurement, detections.step)
+            means, covariances = predicted_observations(
+                particles, detections.measurement, detections.step
+            )
         else:
             return None
         return Linearisation(means, np.zeros((*means.shape, 0)), covariances)
 
-    def hypotheses(self, detections: Detections, prediction: Any, inside: np.ndarray, log_densities: Array) -> Merge:
+    def hypotheses(
+        self, detections: Detections, prediction: Any, inside: np.ndarray, log_densities: Array
+    ) -> Merge:
         """Update each track with no detection, and with each of the detections `inside` (T, M) its gate.
 
         Fill in the log-densities (T, M) of these, minus infinity where the likelihood vanishes, and return the function that
@@ -100,12 +104,20 @@ class ListedFilters(list[Any]):
         of_particles = self.negligible_share is not None
         if of_particles and sensor is not None and inside.any():
             self[0].proposal.check(measurement.model)
-        updated: list[dict[int, Any]] = []  # the misses come first: they use the particles of the prediction
+        updated: list[
+            dict[int, Any]
+        ] = []  # the misses come first: they use the particles of the prediction
         for online in self:
-            updated.append({0: online.suppose(None)[0] if of_particles else _suppose(online, None, sensor)[0]})
+            updated.append(
+                {0: online.suppose(None)[0] if of_particles else _suppose(online, None, sensor)[0]}
+            )
         if of_particles and inside.any():
             detection = Observation(measurement, z[0], step, None)
-            _ = detection.observed_entries, detection.circular, detection.guides  # the same of all, computed once
+            _ = (
+                detection.observed_entries,
+                detection.circular,
+                detection.guides,
+            )  # the same of all, computed once
         for i, j in np.argwhere(inside).tolist():
             if of_particles:
                 observation = copy.copy(detection)
@@ -122,7 +134,9 @@ class ListedFilters(list[Any]):
                 positive = np.flatnonzero(shares)
                 filters = list(map([*updated[i].values()].__getitem__, positive))
                 shares = shares[positive] / shares.sum()
-                merged.append(filters[0] if len(filters) == 1 else filters[0].combine(filters, shares))
+                merged.append(
+                    filters[0] if len(filters) == 1 else filters[0].combine(filters, shares)
+                )
             return merged
 
         return merge
@@ -160,7 +174,9 @@ class GaussianFilters(BatchedKalmanFilter):
         starts = [unwrapped(start, circular) for start in starts]
         means = wrap(np.array([start.mean for start in starts]), circular)
         factors = covariance_factor(np.array([start.covariance for start in starts]))
-        born = self._standing_at(Gaussians(np.ones(len(starts)), means, factors), np.zeros(len(starts)))
+        born = self._standing_at(
+            Gaussians(np.ones(len(starts)), means, factors), np.zeros(len(starts))
+        )
         born.step = step
         born._clock = clock
         return born
@@ -176,15 +192,21 @@ class GaussianFilters(BatchedKalmanFilter):
             self._observed_by(detections.sensor)  # raises an error
         return self._linear_observations(detections.measurement)
 
-    def hypotheses(self, detections: Detections, prediction: Any, inside: np.ndarray, log_densities: Array) -> Merge:
+    def hypotheses(
+        self, detections: Detections, prediction: Any, inside: np.ndarray, log_densities: Array
+    ) -> Merge:
         """See `ListedFilters`."""
         states = self.states
         tracks, columns = np.nonzero(inside)
-        members = np.zeros((len(inside), 1 + inside.shape[1]), dtype=int)  # index of each hypothesis' Gaussian
+        members = np.zeros(
+            (len(inside), 1 + inside.shape[1]), dtype=int
+        )  # index of each hypothesis' Gaussian
         members[:, 0] = np.arange(len(inside))
         if len(tracks):
             observations = Observations(detections.measurement, detections.z[columns], self.step)
-            updated, log_densities[inside] = self._corrected(states.take(tracks), observations, prediction.take(tracks))
+            updated, log_densities[inside] = self._corrected(
+                states.take(tracks), observations, prediction.take(tracks)
+            )
             states = Gaussians.join([states, updated])
             members[:, 1:][inside] = len(inside) + np.arange(len(tracks))
 
@@ -196,8 +218,12 @@ class GaussianFilters(BatchedKalmanFilter):
             heaviest = np.argsort(-weights, axis=1)[:, :size]
             weights = np.take_along_axis(weights, heaviest, axis=1)
             rows = np.take_along_axis(members[tracks], heaviest, axis=1)
-            moments = merge_gaussians(states.means[rows], states.factors[rows], weights, circular_dims(self.model))
-            return self._standing_at(Gaussians(np.ones(len(tracks)), *moments), self.log_likelihoods[tracks])
+            moments = merge_gaussians(
+                states.means[rows], states.factors[rows], weights, circular_dims(self.model)
+            )
+            return self._standing_at(
+                Gaussians(np.ones(len(tracks)), *moments), self.log_likelihoods[tracks]
+            )
 
         return merge
 
@@ -214,7 +240,12 @@ class Tracks:
     def take(self, tracks: np.ndarray) -> Tracks:
         """Return chosen tracks, (n,)."""
         labels = list(map(self.labels.__getitem__, tracks))
-        return Tracks(labels, self.existence[tracks], self.bank.take(tracks), [self.histories[i] for i in tracks])
+        return Tracks(
+            labels,
+            self.existence[tracks],
+            self.bank.take(tracks),
+            [self.histories[i] for i in tracks],
+        )
 
     def join(self, other: Tracks) -> Tracks:
         """Return these tracks and others, at the same step."""
@@ -224,7 +255,9 @@ class Tracks:
         alike = getattr(banks[0], "rule", 0) == getattr(banks[1], "rule", 1)
         bank = banks[0].join(banks[1]) if alike else ListedFilters([*banks[0], *banks[1]])
         existence = np.concatenate([self.existence, other.existence])
-        return Tracks([*self.labels, *other.labels], existence, bank, [*self.histories, *other.histories])
+        return Tracks(
+            [*self.labels, *other.labels], existence, bank, [*self.histories, *other.histories]
+        )
 
     @cached_property
     def listed(self) -> list[Track]:

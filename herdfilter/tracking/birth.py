@@ -8,7 +8,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from herdfilter._checks import SMALLEST, Array, as_array, as_fraction, as_positive, check_methods, read_only, short_repr
+from herdfilter._checks import (
+    SMALLEST,
+    Array,
+    as_array,
+    as_fraction,
+    as_positive,
+    check_methods,
+    read_only,
+    short_repr,
+)
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap
 from herdfilter.filters.kalman.gaussian import iterated_update
@@ -53,7 +62,9 @@ class Birth:
     def __post_init__(self) -> None:
         object.__setattr__(self, "probability", as_probability("probability", self.probability))
         if not isinstance(self.initial, GaussianMixture):
-            raise TypeError(f"initial: expected a herdfilter.GaussianMixture, got {short_repr(self.initial)}")
+            raise TypeError(
+                f"initial: expected a herdfilter.GaussianMixture, got {short_repr(self.initial)}"
+            )
 
     def within(self, dt: float) -> Birth:
         """Return the birth with the probability that a target appears in a time `dt`."""
@@ -118,17 +129,25 @@ class BirthFromMeasurements:
 
     def __post_init__(self) -> None:
         if not isinstance(self.initial, GaussianMixture):
-            raise TypeError(f"initial: expected a herdfilter.GaussianMixture, got {short_repr(self.initial)}")
+            raise TypeError(
+                f"initial: expected a herdfilter.GaussianMixture, got {short_repr(self.initial)}"
+            )
         if len(self.initial) != 1:
             raise ValueError(f"initial: expected one component, got {len(self.initial)}")
         if np.linalg.eigvalsh(self.initial.distinct_covariances[0])[0] <= 0:
-            raise ValueError("initial: expected a covariance that is positive definite, got a singular one")
+            raise ValueError(
+                "initial: expected a covariance that is positive definite, got a singular one"
+            )
         object.__setattr__(self, "expected", as_positive("expected", self.expected))
         if self.state is not None and not callable(self.state):
-            raise TypeError(f"state: expected a function of detections, got {short_repr(self.state)}")
+            raise TypeError(
+                f"state: expected a function of detections, got {short_repr(self.state)}"
+            )
         object.__setattr__(self, "most", as_probability("most", self.most))
 
-    def births_at(self, scans: Sequence[UnexplainedDetections], step: int, dt: float) -> list[Birth]:
+    def births_at(
+        self, scans: Sequence[UnexplainedDetections], step: int, dt: float
+    ) -> list[Birth]:
         """Return the births at the detections of a step, `expected` times `dt` in the mean."""
         total = sum(scan.probabilities.sum() for scan in scans)
         births = []
@@ -151,7 +170,9 @@ class BirthFromMeasurements:
                     group = near[i] & unused
                     unused &= ~group
                     rate = rates[group].sum()
-                    start = GaussianMixture.unchecked(rates[group] / rate, means[group], covariances[group])
+                    start = GaussianMixture.unchecked(
+                        rates[group] / rate, means[group], covariances[group]
+                    )
                     births.append(Birth(min(self.most, rate), start))
         return births
 
@@ -160,9 +181,15 @@ class BirthFromMeasurements:
         require(model, "BirthFromMeasurements", OBSERVED)
         prior = self.initial.means
         means = np.repeat(prior, len(z), axis=0)
-        states = means if self.state is None else as_array("state", self.state(read_only(z)), means.shape)
+        states = (
+            means
+            if self.state is None
+            else as_array("state", self.state(read_only(z)), means.shape)
+        )
         start = np.linalg.solve(self.initial.factors[0], (states - prior).T).T
-        means, factors, _ = iterated_update(Observations(model, z, step), means, self.initial.factors, start)
+        means, factors, _ = iterated_update(
+            Observations(model, z, step), means, self.initial.factors, start
+        )
         return wrap(means, circular_dims(model)), factors @ factors.mT
 
 
@@ -209,7 +236,10 @@ class BirthModel(ModelWithInitial):
             white = (vectors[:, positive] / np.sqrt(values[positive])).T / scale
             share = max(np.linalg.eigvalsh(white @ covariances @ white.T)[:, 0].min(), 0.0)
         self._noise = 0.5 * share * common
-        super().__init__(model, GaussianMixture.unchecked(mixture.weights, mixture.means, covariances - self._noise))
+        super().__init__(
+            model,
+            GaussianMixture.unchecked(mixture.weights, mixture.means, covariances - self._noise),
+        )
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """Return the states."""
@@ -225,7 +255,9 @@ class BirthModel(ModelWithInitial):
         return super().__getattr__(name)
 
 
-def start_filter(make: Callable[[Model], Any], model: Model, initial: GaussianMixture, step: int, predicted: bool) -> Any:
+def start_filter(
+    make: Callable[[Model], Any], model: Model, initial: GaussianMixture, step: int, predicted: bool
+) -> Any:
     """Return a filter whose state at `step` is distributed as `initial`; raise an error unless model and tracks fit it.
 
     If `predicted`, a transition of its own leads there (`BirthModel`). So a proposal that uses the observation moves its
@@ -234,10 +266,16 @@ def start_filter(make: Callable[[Model], Any], model: Model, initial: GaussianMi
     starting = BirthModel if predicted else ModelWithInitial
     if jumps(model):  # at a birth a target keeps its mode
         matrix = np.eye(len(model.models)) if predicted else model.transition_matrix
-        online = make(JumpMarkov([starting(mode, initial) for mode in model.models], matrix, model.initial_modes))
+        online = make(
+            JumpMarkov(
+                [starting(mode, initial) for mode in model.models], matrix, model.initial_modes
+            )
+        )
     else:
         online = make(starting(model, initial))
-    check_methods("filter", online, "predicted_observation", "combine")  # it can carry several hypotheses
+    check_methods(
+        "filter", online, "predicted_observation", "combine"
+    )  # it can carry several hypotheses
     if predicted:
         online.step = step - 1
         online.predict()
@@ -245,5 +283,7 @@ def start_filter(make: Callable[[Model], Any], model: Model, initial: GaussianMi
         _ = online.mean  # particles are drawn when they are first needed
         online.step = step
     # a filter holds a model with modes, or its only mode
-    online.model = with_modes(model, type(online).__name__) if jumps(online.model) else only_mode(model)
+    online.model = (
+        with_modes(model, type(online).__name__) if jumps(online.model) else only_mode(model)
+    )
     return online

@@ -138,9 +138,13 @@ class LMBTracker(Timed):
         confirm: Sequence[int] = (3, 5),
     ) -> None:
         if not isinstance(model, WithClutter):
-            raise TypeError(f"model: expected a herdfilter.models.WithClutter, got {type(model).__name__}")
+            raise TypeError(
+                f"model: expected a herdfilter.models.WithClutter, got {type(model).__name__}"
+            )
         self.model = model
-        self.birth = birth if isinstance(birth, BirthFromMeasurements) else _as_births("birth", birth)
+        self.birth = (
+            birth if isinstance(birth, BirthFromMeasurements) else _as_births("birth", birth)
+        )
         self.survival_probability = as_probability("survival_probability", survival_probability)
         self.association = association
         self.filter = filter
@@ -162,14 +166,18 @@ class LMBTracker(Timed):
         initial = _as_births("initial", initial)
         births = (self.birth,) if isinstance(self.birth, BirthFromMeasurements) else self.birth
         starts = [start.initial for start in (*births, *initial)]
-        self._start = starts[0].means[:1] if starts else None  # a state, to see how long a detection is
+        self._start = (
+            starts[0].means[:1] if starts else None
+        )  # a state, to see how long a detection is
         for start in starts:
             if start.dim != model.model.dim:
                 expected = f"states of {model.model.dim} dimensions, as the model has"
                 raise ValueError(f"birth: expected {expected}, got {start.dim}")
             check_state(ModelWithInitial(model, start), "LMBTracker")
         # a filter of the catalogue starts where the birth says, so that one of Gaussians need not be built for each
-        batch = GaussianFilters.of([self._start_filter((), start, 0, False) for start in starts[:1]])
+        batch = GaussianFilters.of(
+            [self._start_filter((), start, 0, False) for start in starts[:1]]
+        )
         self._template = batch if isinstance(filter, str) else None
         self._held = self._start_tracks(initial, 0)
 
@@ -193,13 +201,20 @@ class LMBTracker(Timed):
         step = self.step + 1
         tracks = replace(self._held, existence=self.survival_probability**dt * self._held.existence)
         if isinstance(self.birth, BirthFromMeasurements):
-            tracks = tracks.join(self._start_tracks(self.birth.births_at(self._unexplained, self.step, dt), step))
+            tracks = tracks.join(
+                self._start_tracks(self.birth.births_at(self._unexplained, self.step, dt), step)
+            )
         bank = copy.copy(tracks.bank)
         bank.predict(dt, control)
-        histories = [past._replace(time_since_detection=past.time_since_detection + dt) for past in tracks.histories]
+        histories = [
+            past._replace(time_since_detection=past.time_since_detection + dt)
+            for past in tracks.histories
+        ]
         tracks = replace(tracks, bank=bank, histories=histories)
         if not isinstance(self.birth, BirthFromMeasurements):
-            tracks = tracks.join(self._start_tracks([birth.within(dt) for birth in self.birth], step, dt))
+            tracks = tracks.join(
+                self._start_tracks([birth.within(dt) for birth in self.birth], step, dt)
+            )
         self._held = tracks
         self.step = step
         self._unexplained = []
@@ -225,11 +240,18 @@ class LMBTracker(Timed):
             tracker does not change.
         """
         if self.step == 0:
-            raise RuntimeError("update: the tracker stands at the initial state, step 0; call predict first")
+            raise RuntimeError(
+                "update: the tracker stands at the initial state, step 0; call predict first"
+            )
         tracks = self._held if scan is None else self._use_scan(scan, sensor)
         if len(tracks.labels) > self.max_tracks:
             least = np.sort(tracks.existence)[-self.max_tracks]
-            _log.info("step %d: %d of %d tracks kept, max_tracks", self.step, self.max_tracks, len(tracks.labels))
+            _log.info(
+                "step %d: %d of %d tracks kept, max_tracks",
+                self.step,
+                self.max_tracks,
+                len(tracks.labels),
+            )
             tracks = tracks.take(np.flatnonzero(tracks.existence >= least)[: self.max_tracks])
         self._held = tracks
         reported = np.flatnonzero(tracks.existence >= self.report)
@@ -244,7 +266,9 @@ class LMBTracker(Timed):
             self.cardinality,
             list(map(tracks.histories.__getitem__, reported)),
         )
-        _log.debug("step %d: %d tracks, %d of them reported", self.step, len(tracks.labels), len(reported))
+        _log.debug(
+            "step %d: %d tracks, %d of them reported", self.step, len(tracks.labels), len(reported)
+        )
         return self.record
 
     def _use_scan(self, scan: ArrayLike, sensor: Sensor | None) -> Tracks:
@@ -296,15 +320,22 @@ class LMBTracker(Timed):
                 f"step {self.step}, which belongs to no track; give a clutter density, or births where targets may appear"
             )
         existence, weights = update_existence(tracks.existence, detected, marginals)
-        histories = add_scan(tracks.histories, (marginals[:, 1:].sum(axis=1) > 0.5).tolist(), self.confirm)
+        histories = add_scan(
+            tracks.histories, (marginals[:, 1:].sum(axis=1) > 0.5).tolist(), self.confirm
+        )
         alive = np.flatnonzero(existence >= self.prune)
         labels = list(map(tracks.labels.__getitem__, alive))
         histories = list(map(histories.__getitem__, alive))
         tracks = Tracks(labels, existence[alive], merge(alive, weights), histories)
-        self._unexplained = [*self._unexplained, UnexplainedDetections(model, z, np.clip(unexplained, 0.0, 1.0))]
+        self._unexplained = [
+            *self._unexplained,
+            UnexplainedDetections(model, z, np.clip(unexplained, 0.0, 1.0)),
+        ]
         return tracks
 
-    def _update_with_each(self, detections: Detections, detected: Factor, log_clutter: Factor) -> tuple[Array, Merge]:
+    def _update_with_each(
+        self, detections: Detections, detected: Factor, log_clutter: Factor
+    ) -> tuple[Array, Merge]:
         """Update the tracks with each detection in their gates; see `ListedFilters.hypotheses`.
 
         Particles are spared where the moments of the prediction foretell that a hypothesis is too light to be merged: its
@@ -320,12 +351,17 @@ class LMBTracker(Timed):
                 log_odds = np.log(hit) - np.log1p(-hit) - np.min(log_clutter)
             circular = detections.measurement.circular(detections.z.shape[1])
             moments = prediction.means, prediction.covariances
-            inside, foretold = gate_detections(detections.z, *moments, circular, log_odds, self.gate_probability)
+            inside, foretold = gate_detections(
+                detections.z, *moments, circular, log_odds, self.gate_probability
+            )
             if bank.negligible_share is not None:
                 log_densities[inside] = foretold[inside]
                 matrix = self._ratios(detected, log_densities, log_clutter)
                 if matrix.any(axis=1).all():
-                    inside &= solve_clusters(FORETELLING, matrix, None).marginals[:, 1:] >= bank.negligible_share
+                    inside &= (
+                        solve_clusters(FORETELLING, matrix, None).marginals[:, 1:]
+                        >= bank.negligible_share
+                    )
         return log_densities, bank.hypotheses(detections, prediction, inside, log_densities)
 
     def _ratios(self, detected: Factor, log_densities: Array, log_clutter: Factor) -> Array:
@@ -392,12 +428,22 @@ class LMBTracker(Timed):
         existence = np.array([birth.probability for birth in births])
         return Tracks(labels, existence, bank, [DetectionHistory()] * len(labels))
 
-    def _start_filter(self, label: tuple[int, ...], start: GaussianMixture, step: int, predicted: bool) -> Any:
+    def _start_filter(
+        self, label: tuple[int, ...], start: GaussianMixture, step: int, predicted: bool
+    ) -> Any:
         """Return a filter with a generator of its own, by its label, so that tracks do not disturb one another."""
-        seeds = np.random.SeedSequence(self._seeds.entropy, spawn_key=(*self._seeds.spawn_key, *label))
+        seeds = np.random.SeedSequence(
+            self._seeds.entropy, spawn_key=(*self._seeds.spawn_key, *label)
+        )
         rng = np.random.Generator(type(self.rng.bit_generator)(seeds))
         make = catalogue_spec(self.filter) if isinstance(self.filter, str) else self.filter
-        return start_filter(lambda model: make(model, self.n_particles, rng), self.model.model, start, step, predicted)
+        return start_filter(
+            lambda model: make(model, self.n_particles, rng),
+            self.model.model,
+            start,
+            step,
+            predicted,
+        )
 
 
 class _Foretelling(BeliefPropagation):

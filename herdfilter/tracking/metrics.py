@@ -8,7 +8,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import LARGEST, SMALLEST, Array, as_array, as_list, as_number, as_positive, short_repr
+from herdfilter._checks import (
+    LARGEST,
+    SMALLEST,
+    Array,
+    as_array,
+    as_list,
+    as_number,
+    as_positive,
+    short_repr,
+)
 
 
 class GOSPA(NamedTuple):
@@ -40,7 +49,9 @@ class GOSPA(NamedTuple):
     false: float
 
 
-def gospa(truth: ArrayLike, estimates: ArrayLike, cutoff: float, p: float = 2.0, alpha: float = 2.0) -> GOSPA:
+def gospa(
+    truth: ArrayLike, estimates: ArrayLike, cutoff: float, p: float = 2.0, alpha: float = 2.0
+) -> GOSPA:
     r"""Return the generalised optimal sub-pattern assignment (GOSPA) distance of estimates to targets, with its parts.
 
     .. math:: d^p = \min_\pi \sum_{i=1}^{m} \min(d(x_i, y_{\pi(i)}), c)^p + \frac{c^p}{\alpha} (n - m), \qquad m \le n
@@ -123,7 +134,10 @@ def ospa(truth: ArrayLike, estimates: ArrayLike, cutoff: float, p: float = 1.0) 
 
 
 def label_switches(
-    truth: ArrayLike, estimates: Sequence[ArrayLike], labels: Sequence[Sequence[Hashable]], cutoff: float
+    truth: ArrayLike,
+    estimates: Sequence[ArrayLike],
+    labels: Sequence[Sequence[Hashable]],
+    cutoff: float,
 ) -> int:
     """Count the label switches: the assignments of a target to another label than at its last assignment.
 
@@ -157,24 +171,40 @@ def label_switches(
     for name, sets in (("estimates", estimates), ("labels", labels)):
         count = len(as_list(name, sets, "one entry for each step"))
         if count != len(path):
-            raise ValueError(f"{name}: expected one entry for each of {len(path)} steps, got {count}")
-    last: dict[int, Hashable] = {}  # target -> its label, the target that was assigned last at the end
+            raise ValueError(
+                f"{name}: expected one entry for each of {len(path)} steps, got {count}"
+            )
+    last: dict[
+        int, Hashable
+    ] = {}  # target -> its label, the target that was assigned last at the end
     switches = 0
     for step, (states, points, names) in enumerate(zip(path, estimates, labels, strict=True), 1):
         present = np.flatnonzero(np.isfinite(states).all(axis=1))
         distances = _distances(states[present], points)
-        names = list(names if isinstance(names, str) else as_list("labels", names, "labels for each step"))
-        distinct = all(isinstance(name, Hashable) for name in names) and len(set(names)) == len(names)
+        names = list(
+            names if isinstance(names, str) else as_list("labels", names, "labels for each step")
+        )
+        distinct = all(isinstance(name, Hashable) for name in names) and len(set(names)) == len(
+            names
+        )
         if distances.shape[1] != len(names) or not distinct:
-            raise ValueError(f"labels: expected {distances.shape[1]} different ones at step {step}, got {short_repr(names)}")
-        for target, label in _correspondence(distances, present.tolist(), names, last, cutoff).items():
+            raise ValueError(
+                f"labels: expected {distances.shape[1]} different ones at step {step}, got {short_repr(names)}"
+            )
+        for target, label in _correspondence(
+            distances, present.tolist(), names, last, cutoff
+        ).items():
             switches += last.pop(target, label) != label
             last[target] = label
     return switches
 
 
 def _correspondence(
-    distances: Array, targets: list[int], names: list[Hashable], last: dict[int, Hashable], cutoff: float
+    distances: Array,
+    targets: list[int],
+    names: list[Hashable],
+    last: dict[int, Hashable],
+    cutoff: float,
 ) -> dict[int, Hashable]:
     """Assign labels to targets at one step: first the last labels, then as many others as possible."""
     from scipy.optimize import linear_sum_assignment
@@ -190,7 +220,9 @@ def _correspondence(
             assigned[target] = name
             near[i] = False
             near[:, j] = False
-    penalty = cutoff * (1 + min(near.shape))  # above every sum of distances: one more pair always pays
+    penalty = cutoff * (
+        1 + min(near.shape)
+    )  # above every sum of distances: one more pair always pays
     for i, j in np.transpose(linear_sum_assignment(np.where(near, distances, penalty))).tolist():
         if near[i, j]:
             assigned[targets[i]] = names[j]
@@ -213,11 +245,15 @@ def _distances(truth: ArrayLike, estimates: ArrayLike) -> Array:
     x, y = _as_set("truth", truth, finite=False), _as_set("estimates", estimates)
     x = x[~np.isnan(x).all(axis=1)] if x.size else x
     if not np.isfinite(x).all():
-        raise ValueError("truth: expected finite positions, or rows of NaN for absent targets, got others")
+        raise ValueError(
+            "truth: expected finite positions, or rows of NaN for absent targets, got others"
+        )
     if not (x.size and y.size):
         return np.empty((len(x), len(y)))
     if x.shape[1] != y.shape[1]:
-        raise ValueError(f"estimates: expected shape (*, {x.shape[1]}), as truth has, got {y.shape}")
+        raise ValueError(
+            f"estimates: expected shape (*, {x.shape[1]}), as truth has, got {y.shape}"
+        )
     difference = x[:, None] - y
     distances: Array = np.sqrt((difference * difference).sum(axis=2))
     return distances

@@ -23,7 +23,13 @@ if TYPE_CHECKING:
 
 
 OF_HISTORY = ("status", "detections", "time_since_detection")  # columns of a table
-LISTS = ("labels", "means", "covariances", "existence", "history")  # fields of a result with an entry for each scan
+LISTS = (
+    "labels",
+    "means",
+    "covariances",
+    "existence",
+    "history",
+)  # fields of a result with an entry for each scan
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
@@ -114,7 +120,9 @@ class TrackingResult:
     _repr_html_ = html_repr
 
     @classmethod
-    def collect(cls, records: Sequence[TrackingRecord], model: Any, kept: Any, times: Sequence[Any]) -> TrackingResult:
+    def collect(
+        cls, records: Sequence[TrackingRecord], model: Any, kept: Any, times: Sequence[Any]
+    ) -> TrackingResult:
         """Stack records of a tracker's model, with the times of the first steps; no particles are kept."""
         return cls(
             **{name: [getattr(record, name) for record in records] for name in LISTS},
@@ -196,7 +204,11 @@ class TrackingResult:
         """
         columns = {"first": ("time", "first"), "last": ("time", "last"), "scans": ("time", "size")}
         columns |= {name: (name, "last") for name in ("detections", "existence", "status")}
-        table: pd.DataFrame = self.to_dataframe().groupby(["birth", "number"]).agg(track_id=("track_id", "first"), **columns)
+        table: pd.DataFrame = (
+            self.to_dataframe()
+            .groupby(["birth", "number"])
+            .agg(track_id=("track_id", "first"), **columns)
+        )
         return table.reset_index()[["track_id", "birth", "number", *columns]]
 
     def plot(
@@ -237,10 +249,19 @@ class TrackingResult:
         for x in actual.swapaxes(0, 1):
             paths.append((x, None, [], style))
             style = style | {"label": None}
-        coasts = self._of_each_track([[past.status == "coasting" for past in histories] for histories in self.history], ())
+        coasts = self._of_each_track(
+            [[past.status == "coasting" for past in histories] for histories in self.history], ()
+        )
         spreads = self._of_each_track(self.covariances, (self.dim, self.dim))
         for label, x in self.trajectories().items():
-            paths.append((x, None if ellipses is None else spreads[label], coasts[label] == 1, {"label": f"track {label}"}))
+            paths.append(
+                (
+                    x,
+                    None if ellipses is None else spreads[label],
+                    coasts[label] == 1,
+                    {"label": f"track {label}"},
+                )
+            )
         axes = []
         for place, drawn in panes:
             pane = axes_or_new(place)
@@ -251,12 +272,20 @@ class TrackingResult:
                 at = slice(present[0], present[-1] + 1)
                 covariances = None if spread is None else spread[at]
                 if over_time:
-                    part = SimpleNamespace(means=x[at], covariances=covariances, times=self.times[at])
+                    part = SimpleNamespace(
+                        means=x[at], covariances=covariances, times=self.times[at]
+                    )
                     plot_state_over_time(part, drawn[0], pane, None, mass, angles, **style)
                 else:
                     plot_track(x[at], covariances, pane, drawn, mass, circular=angles, **style)
                 rings = [*[times[coasting]] * over_time, *x[coasting][:, drawn].T]
-                pane.plot(*rings, "o", color=pane.lines[-1].get_color(), markerfacecolor="none", markersize=5)
+                pane.plot(
+                    *rings,
+                    "o",
+                    color=pane.lines[-1].get_color(),
+                    markerfacecolor="none",
+                    markersize=5,
+                )
             axes.append(pane)
         for pane in axes[:-1]:
             pane.set_xlabel("")

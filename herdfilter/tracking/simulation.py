@@ -37,11 +37,15 @@ def simulate_scans(model: Any, truth: ArrayLike, rng: np.random.Generator | int)
     True
     """
     if not isinstance(model, WithClutter):
-        raise TypeError(f"model: expected a herdfilter.models.WithClutter, got {type(model).__name__}")
+        raise TypeError(
+            f"model: expected a herdfilter.models.WithClutter, got {type(model).__name__}"
+        )
     states = as_array("truth", truth, (None, None, model.dim), finite=False)
     rng = as_generator(rng)
     if model.region is None:
-        raise ValueError("region: expected WithClutter(..., region=[[lowest, highest], ...]), got None")
+        raise ValueError(
+            "region: expected WithClutter(..., region=[[lowest, highest], ...]), got None"
+        )
     size = len(np.asarray(model.region))
     scans = []
     for step, x in enumerate(states, start=1):
@@ -51,14 +55,22 @@ def simulate_scans(model: Any, truth: ArrayLike, rng: np.random.Generator | int)
         if detected.any():
             detections = Measurement(model.model).sample(x[detected], rng, step)
             if detections.shape[1] != size:
-                raise ValueError(f"region: expected bounds of shape ({detections.shape[1]}, 2), got {(size, 2)}")
+                raise ValueError(
+                    f"region: expected bounds of shape ({detections.shape[1]}, 2), got {(size, 2)}"
+                )
             scan = np.concatenate([scan, detections])
         scans.append(rng.permutation(scan))
     return scans
 
 
 def simulate_path(
-    model: Any, initial: Array, at: int, steps: Sequence[int], rng: np.random.Generator, dt: float = 1.0, noise: bool = True
+    model: Any,
+    initial: Array,
+    at: int,
+    steps: Sequence[int],
+    rng: np.random.Generator,
+    dt: float = 1.0,
+    noise: bool = True,
 ) -> Array:
     """Simulate a target's states (len(steps), d) at consecutive steps, given its state `initial` (d,) at step `at`.
 
@@ -78,6 +90,8 @@ def simulate_path(
         earlier = np.linalg.solve((np.array(columns) - origin).T, x - added - origin)
         again = transition.mean(earlier[None])[0] + added
         if not np.allclose(again, x, rtol=1e-6, atol=1e-6 * (1 + np.abs(earlier).max())):
-            raise ValueError(f"model: simulation back in time needs a linear transition, {type(model).__name__} has none")
+            raise ValueError(
+                f"model: simulation back in time needs a linear transition, {type(model).__name__} has none"
+            )
         states[step - 1] = earlier
     return np.array([states[step] for step in steps])

@@ -53,9 +53,13 @@ def scans_from_table(
         try:
             table = pd.read_csv(table)
         except (OSError, ValueError) as error:
-            raise OSError(f"table: cannot read {short_repr(table)} ({short_repr(error, 200)})") from None
+            raise OSError(
+                f"table: cannot read {short_repr(table)} ({short_repr(error, 200)})"
+            ) from None
     if not isinstance(table, pd.DataFrame):
-        raise TypeError(f"table: expected a pandas.DataFrame or the path of a CSV file, got {short_repr(table)}")
+        raise TypeError(
+            f"table: expected a pandas.DataFrame or the path of a CSV file, got {short_repr(table)}"
+        )
     names = as_list("columns", columns, "a list of the columns of a detection")
     if not names:
         raise ValueError("columns: expected at least one column of a detection, got none")
@@ -63,13 +67,19 @@ def scans_from_table(
         raise TypeError(f"sensor: expected a Sensor or None, got {short_repr(sensor)}")
     for name in (*names, time):
         if not pd.api.types.is_hashable(name) or name not in table:
-            raise ValueError(f"table: expected a column {name!r}, got the columns {short_repr(list(table))}")
+            raise ValueError(
+                f"table: expected a column {name!r}, got the columns {short_repr(list(table))}"
+            )
     z = np.array([as_array(f"column {name!r}", table[name], (None,)) for name in names]).T
     given = None if times is None else pd.Series(as_list("times", times, "the times of all scans"))
-    scans: dict[Any, list[int]] = {} if given is None else {when: [] for when in _as_times("times", given)}
+    scans: dict[Any, list[int]] = (
+        {} if given is None else {when: [] for when in _as_times("times", given)}
+    )
     for row, when in enumerate(_as_times(f"column {time!r}", table[time])):
         if times is not None and when not in scans:
-            raise ValueError(f"times: expected the times of all scans, got none at {when}, the time of row {row}")
+            raise ValueError(
+                f"times: expected the times of all scans, got none at {when}, the time of row {row}"
+            )
         scans.setdefault(when, []).append(row)
     return [(when, sensor, z[scans[when]]) for when in sorted(scans)]
 
@@ -77,10 +87,16 @@ def scans_from_table(
 def _as_times(name: str, column: pd.Series) -> list[Any]:
     import pandas as pd
 
-    times = column if column.dtype.kind in "iufmM" else pd.to_datetime(column, format="ISO8601", errors="coerce")
+    times = (
+        column
+        if column.dtype.kind in "iufmM"
+        else pd.to_datetime(column, format="ISO8601", errors="coerce")
+    )
     if times.isna().any():
         row = int(np.argmax(times.isna()))
-        raise ValueError(f"{name}: expected numbers or dates, got {short_repr(column.iloc[row])} in row {row}")
+        raise ValueError(
+            f"{name}: expected numbers or dates, got {short_repr(column.iloc[row])} in row {row}"
+        )
     if times.dtype.kind == "f":
         ZERO.elapsed(times.to_numpy(), name)  # names times that a type of few bits has made equal
     return list(times)

@@ -53,7 +53,11 @@ class DetectionHistory(NamedTuple):
     @property
     def status(self) -> Literal["tentative", "confirmed", "coasting"]:
         """``"tentative"`` until confirmed; then ``"coasting"`` if no scan of the present step detected it."""
-        return ("coasting" if self.time_since_detection else "confirmed") if self.confirmed else "tentative"
+        return (
+            ("coasting" if self.time_since_detection else "confirmed")
+            if self.confirmed
+            else "tentative"
+        )
 
 
 def add_scan(
@@ -72,7 +76,9 @@ def as_confirm(value: Any) -> tuple[int, int]:
     """Return M and N of the confirmation of a track."""
     least, scans = as_array("confirm", value, (2,)).tolist()
     if not 1 <= least <= scans or least % 1 or scans % 1:
-        raise ValueError(f"confirm: expected integers (M, N), 1 <= M <= N: M detections in N scans, got {short_repr(value)}")
+        raise ValueError(
+            f"confirm: expected integers (M, N), 1 <= M <= N: M detections in N scans, got {short_repr(value)}"
+        )
     return int(least), int(scans)
 
 
@@ -119,11 +125,22 @@ class Track:
         return np.asarray(self.filter.covariance)
 
     def __repr__(self) -> str:
-        return summary_repr(self, label=self.label, existence=self.existence, status=self.history.status, filter=self.filter)
+        return summary_repr(
+            self,
+            label=self.label,
+            existence=self.existence,
+            status=self.history.status,
+            filter=self.filter,
+        )
 
 
 def gate_detections(
-    z: Array, means: Array, covariances: Array, circular: tuple[int, ...], log_odds: Array, probability: float
+    z: Array,
+    means: Array,
+    covariances: Array,
+    circular: tuple[int, ...],
+    log_odds: Array,
+    probability: float,
 ) -> tuple[np.ndarray, Array]:
     """Return which detections z (M, m) are in the gate of each track, and their log-densities by its prediction, (T, M).
 
@@ -136,14 +153,18 @@ def gate_detections(
     residuals = wrap(z - means[:, None], circular)
     roots = np.linalg.cholesky(covariances)
     squares = ((np.linalg.inv(roots) @ residuals.mT) ** 2).sum(axis=1)
-    log_peaks = -np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1) - 0.5 * size * np.log(2 * np.pi)
+    log_peaks = -np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1) - 0.5 * size * np.log(
+        2 * np.pi
+    )
     log_densities = log_peaks[:, None] - 0.5 * squares
     inside = squares <= 2 * scipy.special.gammainccinv(size / 2, 1 - probability)
     inside |= log_densities + log_odds[:, None] >= np.log(SMALLEST_GATED_RATIO)
     return inside, log_densities
 
 
-def association_matrix(existence: Array, detected: Factor, log_densities: Array, log_clutter: Factor) -> Array:
+def association_matrix(
+    existence: Array, detected: Factor, log_densities: Array, log_clutter: Factor
+) -> Array:
     """Return the matrix (T, 1 + M) of likelihood ratios, from logarithms, with each row up to a factor.
 
     A row is ``1 - r P_D`` for a target that does not exist or is missed, and ``r P_D g(z_j) / kappa`` for each detection

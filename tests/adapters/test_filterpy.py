@@ -21,7 +21,12 @@ def moved(x, dt):
 
 
 def seen(x):
-    return np.array([np.hypot(x[0] - SENSOR[0], x[2] - SENSOR[1]), np.arctan2(x[2] - SENSOR[1], x[0] - SENSOR[0])])
+    return np.array(
+        [
+            np.hypot(x[0] - SENSOR[0], x[2] - SENSOR[1]),
+            np.arctan2(x[2] - SENSOR[1], x[0] - SENSOR[0]),
+        ]
+    )
 
 
 def wrapped(entries):
@@ -55,10 +60,16 @@ def prepared(kf):
 
 
 def unscented(scale=(0.5, 2.0, 0.5), **options):
-    return prepared(fp.UnscentedKalmanFilter(4, 2, DT, seen, moved, fp.MerweScaledSigmaPoints(4, *scale), **options))
+    return prepared(
+        fp.UnscentedKalmanFilter(
+            4, 2, DT, seen, moved, fp.MerweScaledSigmaPoints(4, *scale), **options
+        )
+    )
 
 
-def largest_difference(kf, ours, observations, predict=lambda kf: kf.predict(), update=lambda kf, z: kf.update(z)):
+def largest_difference(
+    kf, ours, observations, predict=lambda kf: kf.predict(), update=lambda kf, z: kf.update(z)
+):
     """Largest difference of means, covariances and log-likelihoods of the two, and of angles but for whole turns."""
     worst = 0.0
     for z in observations:
@@ -75,7 +86,9 @@ def largest_difference(kf, ours, observations, predict=lambda kf: kf.predict(), 
 
 def test_unscented_kalman_filter_has_filterpys_numbers():
     kf = unscented()
-    ours = hf.UnscentedKalmanFilter(from_filterpy(kf, vectorised="columns"), alpha=0.5, beta=2.0, kappa=0.5)
+    ours = hf.UnscentedKalmanFilter(
+        from_filterpy(kf, vectorised="columns"), alpha=0.5, beta=2.0, kappa=0.5
+    )
     assert largest_difference(kf, ours, Z) < 1e-10
 
 
@@ -148,7 +161,9 @@ def test_time_is_counted_in_the_filters_own_steps_unless_told_otherwise():
     x = kf.x[None] + np.arange(3.0)[:, None]
     own, seconds = from_filterpy(kf), from_filterpy(kf, time_unit=1.0)
     np.testing.assert_array_equal(own.transition_mean(x, 1.0, None, 1), [moved(s, DT) for s in x])
-    np.testing.assert_array_equal(seconds.transition_mean(x, 0.2, None, 1), [moved(s, 0.2) for s in x])
+    np.testing.assert_array_equal(
+        seconds.transition_mean(x, 0.2, None, 1), [moved(s, 0.2) for s in x]
+    )
 
 
 def test_further_arguments_and_control_reach_the_functions():
@@ -213,7 +228,10 @@ def test_other_objects_and_arguments_are_refused_by_name():
     kalman = prepared(fp.KalmanFilter(4, 2))
     for make, word in [
         (lambda: from_filterpy(fp.InformationFilter(2, 1)), "InformationFilter"),
-        (lambda: from_filterpy(kalman, time_unit=2.0), "time_unit: expected None unless kf is UnscentedKalmanFilter or"),
+        (
+            lambda: from_filterpy(kalman, time_unit=2.0),
+            "time_unit: expected None unless kf is UnscentedKalmanFilter or",
+        ),
         (lambda: from_filterpy(unscented(), vectorised="rows"), "vectorised"),
     ]:
         with pytest.raises((TypeError, ValueError), match=word):
@@ -232,7 +250,12 @@ def test_a_function_of_more_arguments_is_told_how_to_give_them():
     message = r"^UnscentedKalmanFilter.fx: expected a function of a state and dt, got .*'u'\); .* control='u', "
     with pytest.raises(TypeError, match=message):
         from_filterpy(kf)
-    assert hf.UnscentedKalmanFilter(from_filterpy(kf, control="u")).run([[0.0, 0.0]], controls=[1.0]).steps.size == 1
+    assert (
+        hf.UnscentedKalmanFilter(from_filterpy(kf, control="u"))
+        .run([[0.0, 0.0]], controls=[1.0])
+        .steps.size
+        == 1
+    )
 
 
 @pytest.mark.parametrize("vectorised", [False, "columns"])
@@ -311,5 +334,7 @@ def test_a_prediction_of_x_that_changes_q_is_named():
             self.Q = self.Q * float(self.x[0, 0])
 
     model = from_filterpy(Adaptive(2, 1), hx=lambda x: x[:1])
-    with pytest.raises(ValueError, match=r"^Adaptive.predict_x: expected it to set x and F, got another Q"):
+    with pytest.raises(
+        ValueError, match=r"^Adaptive.predict_x: expected it to set x and F, got another Q"
+    ):
         model.transition_mean(np.array([[3.0, 2.0]]), 1.0, None, 1)

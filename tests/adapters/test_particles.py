@@ -33,7 +33,9 @@ def exact(ssm, data):
 LINEAR = {
     "d = 1": kalman.LinearGauss(sigma0=3.0, sigmaX=0.5),
     "d = 2": kalman.MVLinearGauss_Guarniero_etal(alpha=0.4, dx=2),
-    "d = 1, as vectors": kalman.MVLinearGauss(covX=[[0.3]], covY=[[0.5]], cov0=[[4.0]], mu0=np.array([2.0])),
+    "d = 1, as vectors": kalman.MVLinearGauss(
+        covX=[[0.3]], covY=[[0.5]], cov0=[[4.0]], mu0=np.array([2.0])
+    ),
 }
 
 
@@ -55,7 +57,9 @@ def test_linear_gaussian_models_have_the_librarys_exact_posterior(name):
 
 def large(ssm, data, n):
     np.random.seed(0)  # noqa: NPY002
-    smc = particles.SMC(fk=ssms.Bootstrap(ssm=ssm, data=data), N=n, collect=[particles.collectors.Moments()])
+    smc = particles.SMC(
+        fk=ssms.Bootstrap(ssm=ssm, data=data), N=n, collect=[particles.collectors.Moments()]
+    )
     smc.run()
     return np.array([m["mean"] for m in smc.summaries.moments]), smc.logLt
 
@@ -81,20 +85,28 @@ class Scaled(ssms.StateSpaceModel):
 
     def PX(self, t, xp):  # noqa: N802
         spread = 0.2 + 0.1 * np.abs(xp)
-        return dists.MvNormal(loc=0.8 * xp + 0.1, scale=spread, cov=np.array([[1.0, 0.5], [0.5, 1.0]]))
+        return dists.MvNormal(
+            loc=0.8 * xp + 0.1, scale=spread, cov=np.array([[1.0, 0.5], [0.5, 1.0]])
+        )
 
     def PY(self, t, xp, x):  # noqa: N802
-        return dists.IndepProd(dists.Normal(loc=x[:, 0] * x[:, 1], scale=0.5), dists.Laplace(loc=x[:, 1]))
+        return dists.IndepProd(
+            dists.Normal(loc=x[:, 0] * x[:, 1], scale=0.5), dists.Laplace(loc=x[:, 1])
+        )
 
 
 class Simulated(ssms.StateSpaceModel):
     """Steps of two kinds, of which the library knows no quantiles."""
 
     def PX0(self):  # noqa: N802
-        return dists.Mixture([0.5, 0.5], dists.Normal(loc=-1.0, scale=0.5), dists.Normal(loc=1.0, scale=0.5))
+        return dists.Mixture(
+            [0.5, 0.5], dists.Normal(loc=-1.0, scale=0.5), dists.Normal(loc=1.0, scale=0.5)
+        )
 
     def PX(self, t, xp):  # noqa: N802
-        return dists.Mixture([0.9, 0.1], dists.Normal(loc=xp, scale=0.1), dists.Normal(loc=-xp, scale=0.1))
+        return dists.Mixture(
+            [0.9, 0.1], dists.Normal(loc=xp, scale=0.1), dists.Normal(loc=-xp, scale=0.1)
+        )
 
     def PY(self, t, xp, x):  # noqa: N802
         return dists.Student(df=1.5, loc=x, scale=0.3)
@@ -157,7 +169,9 @@ def test_bearings_of_rank_deficient_noise_and_whole_turns():
     z = np.array([3.0])
     turned = model.log_likelihood(z - 2 * np.pi, x, 2)
     np.testing.assert_allclose(turned, model.log_likelihood(z, x, 2))
-    np.testing.assert_allclose(np.linalg.eigvalsh(model.transition_covariance(1.0, 2)), [0, 0, 0.01, 0.01], atol=1e-15)
+    np.testing.assert_allclose(
+        np.linalg.eigvalsh(model.transition_covariance(1.0, 2)), [0, 0, 0.01, 0.01], atol=1e-15
+    )
 
 
 class Depends(ssms.StateSpaceModel):
@@ -182,12 +196,16 @@ def test_what_cannot_be_converted_is_named():
 
 
 def herded(ssm, data, n, **options):
-    smc = particles.SMC(fk=HerdedFilter(ssm, data, **options), N=n, collect=[particles.collectors.Moments()])
+    smc = particles.SMC(
+        fk=HerdedFilter(ssm, data, **options), N=n, collect=[particles.collectors.Moments()]
+    )
     smc.run()
     return vectors([m["mean"] for m in smc.summaries.moments]), smc
 
 
-@pytest.mark.parametrize("proposal", [hf.RankedProposal(), hf.HerdedProposal(hf.QuantileSampling())])
+@pytest.mark.parametrize(
+    "proposal", [hf.RankedProposal(), hf.HerdedProposal(hf.QuantileSampling())]
+)
 def test_herded_filter_within_smc_has_the_numbers_of_ours(proposal):
     ssm = ssms.Gordon_etal()
     data = data_of(ssm, 12)

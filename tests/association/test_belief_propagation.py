@@ -51,5 +51,7 @@ def test_messages_go_to_and_fro_until_none_changes_by_more_than_the_tolerance(to
     log_evidence = np.log(belief.sum(axis=1)).sum()
     log_evidence += np.log(1 + wish.sum(axis=0)).sum() - np.log(1 + wish * free).sum()
     found = association.associate(ratios, BeliefPropagation(tolerance=tolerance))
-    np.testing.assert_allclose(found.marginals, belief / belief.sum(axis=1, keepdims=True), rtol=1e-12)
+    np.testing.assert_allclose(
+        found.marginals, belief / belief.sum(axis=1, keepdims=True), rtol=1e-12
+    )
     assert found.log_evidence == pytest.approx(log_evidence, rel=1e-12)

@@ -32,7 +32,9 @@ def test_sets_of_more_members_than_a_word_has_bits(shape):
     few = pairs if shape[0] < shape[1] else pairs.T
     a, b, c = few
     pair_sums = [a.sum() * b.sum() - a @ b, a.sum() * c.sum() - a @ c, b.sum() * c.sum() - b @ c]
-    triples = a.sum() * b.sum() * c.sum() - (a @ b) * c.sum() - (a @ c) * b.sum() - (b @ c) * a.sum()
+    triples = (
+        a.sum() * b.sum() * c.sum() - (a @ b) * c.sum() - (a @ c) * b.sum() - (b @ c) * a.sum()
+    )
     total = 1 + a.sum() + b.sum() + c.sum() + sum(pair_sums) + triples + 2 * (a * b * c).sum()
     found = association.associate(np.column_stack([np.ones(shape[0]), pairs]))
     assert found.log_evidence == pytest.approx(math.log(total), abs=1e-12)
@@ -54,11 +56,15 @@ def test_a_long_chain_of_tracks_is_a_matter_of_two_open_measurements():
 def test_ratios_of_any_magnitude():
     """Two tracks want one measurement, and the weights of neither alternative can be squared."""
     np.testing.assert_allclose(association.marginals([[1e-200, 1e200]] * 2), 0.5, rtol=1e-12)
-    np.testing.assert_allclose(association.marginals([[3e-320, 3e-320, 0], [1e300, 0, 1e300]])[:, 0], 0.5)
+    np.testing.assert_allclose(
+        association.marginals([[3e-320, 3e-320, 0], [1e300, 0, 1e300]])[:, 0], 0.5
+    )
 
 
 def test_tracks_that_are_never_missed_take_turns():
-    np.testing.assert_allclose(association.marginals([[0, 1, 3], [0, 1, 1]]), [[0, 0.25, 0.75], [0, 0.75, 0.25]])
+    np.testing.assert_allclose(
+        association.marginals([[0, 1, 3], [0, 1, 1]]), [[0, 0.25, 0.75], [0, 0.75, 0.25]]
+    )
 
 
 def test_a_cluster_that_is_too_large_is_refused_with_its_cost():
@@ -66,8 +72,12 @@ def test_a_cluster_that_is_too_large_is_refused_with_its_cost():
     most = 13 + 12 * 2**12 * 13 + (2**13 - 2)
     ways = elimination_order(linked_vertices(np.ones((12, 13), dtype=bool)), np.inf)[1]
     assert most / 2 < ways <= most
-    cost = re.escape(f"got 12 tracks with 13 shared measurements, which need {ways:.3g} ways; take BeliefPropagation()")
-    with pytest.raises(ValueError, match="^ratios: expected clusters with up to max_ways = 1,000 ways, " + cost):
+    cost = re.escape(
+        f"got 12 tracks with 13 shared measurements, which need {ways:.3g} ways; take BeliefPropagation()"
+    )
+    with pytest.raises(
+        ValueError, match="^ratios: expected clusters with up to max_ways = 1,000 ways, " + cost
+    ):
         association.Exact(max_ways=1000).marginals(np.ones((12, 14)))
 
 
@@ -90,7 +100,9 @@ def graph(seed, rows, columns, band):
 
 def linked_vertices(gated):
     rows, columns = gated.shape
-    return np.block([[np.zeros((rows, rows), bool), gated], [gated.T, np.zeros((columns, columns), bool)]])
+    return np.block(
+        [[np.zeros((rows, rows), bool), gated], [gated.T, np.zeros((columns, columns), bool)]]
+    )
 
 
 def ways_of(linked, order):
@@ -98,13 +110,19 @@ def ways_of(linked, order):
     ways, opened, eliminated = 0, set(), set()
     for v in order:
         left = set(np.flatnonzero(linked[v]).tolist()) - eliminated
-        ways += 2 ** len(opened) * (1 + len(left)) if v not in opened else 2 ** (len(opened) - 1) * (2 + len(left))
+        ways += (
+            2 ** len(opened) * (1 + len(left))
+            if v not in opened
+            else 2 ** (len(opened) - 1) * (2 + len(left))
+        )
         eliminated.add(v)
         opened = (opened | left) - eliminated
     return ways
 
 
-@pytest.mark.parametrize(("rows", "columns", "band"), [(5, 4, 3), (12, 12, 3), (25, 20, 4), (8, 80, 30)])
+@pytest.mark.parametrize(
+    ("rows", "columns", "band"), [(5, 4, 3), (12, 12, 3), (25, 20, 4), (8, 80, 30)]
+)
 def test_an_order_has_every_vertex_once_and_its_ways_are_counted(rows, columns, band):
     for seed in range(3):
         linked = linked_vertices(graph(seed, rows, columns, band))
@@ -125,7 +143,9 @@ def test_where_tracks_are_few_here_and_measurements_there_sets_are_small_in_both
     assert elimination_order(linked_vertices(both), np.inf)[1] < 2 * 200 * 2**3 * 4
     assert elimination_order(linked_vertices(star), np.inf)[1] < 200 * 2 * 3
     found = association.associate(np.column_stack([np.ones(103), both]))
-    assert found.log_evidence == pytest.approx(math.log(1 + 300 + 3 * 100 * 99 + 100 * 99 * 98) * 2, rel=1e-2)
+    assert found.log_evidence == pytest.approx(
+        math.log(1 + 300 + 3 * 100 * 99 + 100 * 99 * 98) * 2, rel=1e-2
+    )
 
 
 def test_as_many_ways_as_are_allowed_are_taken():
@@ -154,7 +174,9 @@ def test_zeros_anywhere_and_rows_of_any_scale_equal_brute_force(brute, shape):
         scale = np.exp(rng.uniform(-300, 300, (shape[0], 1)))
         found = association.associate(scale * ratios)
         np.testing.assert_allclose(found.marginals, brute.marginals(ratios), rtol=0, atol=2e-12)
-        assert found.log_evidence == pytest.approx(math.log(brute.total(ratios)) + np.log(scale).sum(), abs=1e-11)
+        assert found.log_evidence == pytest.approx(
+            math.log(brute.total(ratios)) + np.log(scale).sum(), abs=1e-11
+        )
     assert 0 < refused < 70
 
 
@@ -170,7 +192,9 @@ def test_all_clusters_at_once_are_what_each_is_alone():
         assert split.log_evidence == pytest.approx(log_evidence, abs=1e-12)
         rows, columns = rng.permutation(15), np.append(0, 1 + rng.permutation(25))
         turned = association.marginals(ratios[np.ix_(rows, columns)])
-        np.testing.assert_allclose(turned, split.marginals[np.ix_(rows, columns)], rtol=0, atol=1e-13)
+        np.testing.assert_allclose(
+            turned, split.marginals[np.ix_(rows, columns)], rtol=0, atol=1e-13
+        )
 
 
 @pytest.mark.parametrize(
@@ -185,8 +209,12 @@ def test_all_clusters_at_once_are_what_each_is_alone():
 )
 def test_auto_is_exact_where_sets_are_few_and_else_belief_propagation(gated, method):
     rng = np.random.default_rng(0)
-    ratios = np.column_stack([rng.exponential(size=len(gated)), rng.exponential(size=gated.shape) * gated])
-    np.testing.assert_array_equal(association.marginals(ratios, "auto"), association.marginals(ratios, method))
+    ratios = np.column_stack(
+        [rng.exponential(size=len(gated)), rng.exponential(size=gated.shape) * gated]
+    )
+    np.testing.assert_array_equal(
+        association.marginals(ratios, "auto"), association.marginals(ratios, method)
+    )
 
 
 @pytest.mark.parametrize("shape", [(3, 4), (4, 3)])
@@ -196,7 +224,9 @@ def test_weights_over_hundreds_of_orders_of_magnitude_are_those_of_fractions(bru
         rng = np.random.default_rng(seed)
         ratios = 10.0 ** (rng.uniform(-1, 1, (shape[0], 1)) * orders + rng.uniform(-2, 2, shape))
         every = brute.assignments(*shape)
-        weights = [math.prod(Fraction(ratios[t, c]) for t, c in enumerate(one)) for one in every.tolist()]
+        weights = [
+            math.prod(Fraction(ratios[t, c]) for t, c in enumerate(one)) for one in every.tolist()
+        ]
         total = sum(weights)
         expected = np.zeros(shape)
         for one, weight in zip(every, weights, strict=True):
@@ -210,7 +240,9 @@ def test_weights_over_hundreds_of_orders_of_magnitude_are_those_of_fractions(bru
 
 @pytest.mark.parametrize("method", [Exact(), KBest(), BeliefPropagation()])
 def test_a_method_refuses_a_cluster_without_an_assignment_by_itself(method):
-    with pytest.raises(ValueError, match="ratios: expected an assignment of positive weight, got none"):
+    with pytest.raises(
+        ValueError, match="ratios: expected an assignment of positive weight, got none"
+    ):
         method.cluster(np.array([[0.0, 1.0], [0.0, 1.0]]))
 
 

@@ -54,16 +54,23 @@ def test_the_published_example_converges(brute, example):
 
 def test_the_evidence_of_collected_assignments_is_a_lower_bound(example):
     exact = association.associate(example).log_evidence
-    bounds = [association.associate(example, HerdedGibbs(n, estimate="joint")).log_evidence for n in (10, 100, 10_000)]
+    bounds = [
+        association.associate(example, HerdedGibbs(n, estimate="joint")).log_evidence
+        for n in (10, 100, 10_000)
+    ]
     assert bounds == sorted(bounds)
     assert exact - 2e-3 < bounds[-1] < exact
     assert np.isnan(association.associate(example, HerdedGibbs(10)).log_evidence)
 
 
 def test_a_track_that_cannot_be_missed_is_refused():
-    with pytest.raises(ValueError, match=r"ratios: expected a positive first column for Gibbs .* take Exact"):
+    with pytest.raises(
+        ValueError, match=r"ratios: expected a positive first column for Gibbs .* take Exact"
+    ):
         HerdedGibbs().marginals([[0, 1, 1], [1, 1, 1]])
-    np.testing.assert_array_equal(HerdedGibbs().marginals([[0, 1, 0], [1, 0, 1]]), [[0, 1, 0], [0.5, 0, 0.5]])
+    np.testing.assert_array_equal(
+        HerdedGibbs().marginals([[0, 1, 0], [1, 0, 1]]), [[0, 1, 0], [0.5, 0, 0.5]]
+    )
 
 
 def conditional(rows, t, s, state):
@@ -83,14 +90,22 @@ def herded(ratios, moves, n_sweeps, by_set, neglect, irrational, patience=100):
     tracks, columns = rows.shape
     steps = np.sqrt([2, 3, 5, 7, 11, 13, 17, 19][:tracks]) % 1
     weights, met, at, state, sums = {}, {}, np.zeros(tracks), [0] * tracks, np.zeros(rows.shape)
-    draws = [(move, *draw) for move in moves for draw in ([(move[0], None)] if move[1] < 0 else [move, (move[1], None)])]
+    draws = [
+        (move, *draw)
+        for move in moves
+        for draw in ([(move[0], None)] if move[1] < 0 else [move, (move[1], None)])
+    ]
     for _ in range(n_sweeps):
         for move, t, s in draws:
             p = conditional(rows, t, s, state)
             sums[t] += p
             others = {r: state[r] for r in range(tracks) if r not in (t, s) and state[r]}
             whole = (move, t, "whole", *others.items())
-            counting = frozenset(a for a in others.values() if max(rows[r, a] for r in (t, s) if r is not None) > neglect)
+            counting = frozenset(
+                a
+                for a in others.values()
+                if max(rows[r, a] for r in (t, s) if r is not None) > neglect
+            )
             key = (move, t, counting) if by_set else whole
             new = key not in weights
             w = weights.setdefault(key, np.zeros(columns))
@@ -102,27 +117,37 @@ def herded(ratios, moves, n_sweeps, by_set, neglect, irrational, patience=100):
                 at[t] = (at[t] + steps[t]) % 1
                 value = int(np.searchsorted(np.cumsum(p), at[t], "right"))
             else:
-                value = max((a for a in range(columns) if a == 0 or p[a] > 0), key=lambda a: (w[a], -a))
+                value = max(
+                    (a for a in range(columns) if a == 0 or p[a] > 0), key=lambda a: (w[a], -a)
+                )
             w[value] -= 1
             state[t] = value
     return sums / sums.sum(axis=1, keepdims=True)
 
 
 @pytest.mark.parametrize(
-    ("size", "missed", "neglect"), [((2, 3), 1e-3, "auto"), ((4, 5), 1, "auto"), ((4, 5), 1e-3, 0.2), ((7, 6), 1e-3, 0)]
+    ("size", "missed", "neglect"),
+    [((2, 3), 1e-3, "auto"), ((4, 5), 1, "auto"), ((4, 5), 1e-3, 0.2), ((7, 6), 1e-3, 0)],
 )
 def test_herding_is_that_of_the_rule_written_out(size, missed, neglect):
     ratios = np.random.default_rng(size[0]).exponential(size=size)
     ratios[:, 0] *= missed
     alone = [(t, -1) for t in range(len(ratios))]
-    moves = [tuple(move) for move in gibbs_moves(ratios / ratios.sum(axis=1, keepdims=True), True).tolist()]
+    moves = [
+        tuple(move)
+        for move in gibbs_moves(ratios / ratios.sum(axis=1, keepdims=True), True).tolist()
+    ]
     assert (len(moves) > len(alone)) == (missed < 1 or size[0] == 7)
     for n_sweeps in (1, 7, 200):
         bound = 3 / np.sqrt(n_sweeps) if neglect == "auto" else neglect
         found = HerdedGibbs(n_sweeps, neglect=neglect).marginals(ratios)
-        np.testing.assert_allclose(found, herded(ratios, moves, n_sweeps, True, bound, True), atol=1e-9)
+        np.testing.assert_allclose(
+            found, herded(ratios, moves, n_sweeps, True, bound, True), atol=1e-9
+        )
         found = HerdedGibbs(n_sweeps, **PUBLISHED).marginals(ratios)
-        np.testing.assert_allclose(found, herded(ratios, alone, n_sweeps, False, 0, False), atol=1e-9)
+        np.testing.assert_allclose(
+            found, herded(ratios, alone, n_sweeps, False, 0, False), atol=1e-9
+        )
 
 
 def close_tracks(seed, tracks, clutter):
@@ -131,7 +156,9 @@ def close_tracks(seed, tracks, clutter):
     truth = 2.5 * np.arange(tracks)[:, None] * [1, 0]
     seen = rng.random(tracks) < 0.95
     detections = truth[seen] + 2 * rng.standard_normal((seen.sum(), 2))
-    squared = ((detections - truth[:, None] - rng.standard_normal((tracks, 1, 2))) ** 2).sum(axis=-1)
+    squared = ((detections - truth[:, None] - rng.standard_normal((tracks, 1, 2))) ** 2).sum(
+        axis=-1
+    )
     return association.ratios(np.exp(-squared / 10) / (10 * np.pi), 0.95, clutter)
 
 
@@ -151,12 +178,18 @@ def test_close_tracks_exchange_their_detections(tracks, clutter):
 
 
 def test_tracks_that_are_hardly_ever_missed_share_all_detections():
-    for method, most in ((HerdedGibbs(300), 0.005), (RandomGibbs(3000), 0.05), (HerdedGibbs(300, **PUBLISHED), None)):
+    for method, most in (
+        (HerdedGibbs(300), 0.005),
+        (RandomGibbs(3000), 0.05),
+        (HerdedGibbs(300, **PUBLISHED), None),
+    ):
         found = association.marginals([[1e-12, 1, 1, 1]] * 3, method, rng=1)
         if most:
             assert distance(found[:, 1:], np.full((3, 3), 1 / 3)) < most
         else:
-            assert distance(found[:, 1:], np.full((3, 3), 1 / 3)) > 0.3  # which single moves alone miss
+            assert (
+                distance(found[:, 1:], np.full((3, 3), 1 / 3)) > 0.3
+            )  # which single moves alone miss
 
 
 def test_the_moves_of_a_sweep_connect_close_tracks_and_stay_few():
@@ -164,10 +197,17 @@ def test_the_moves_of_a_sweep_connect_close_tracks_and_stay_few():
         ratios = close_tracks(0, tracks, 1e-6)
         moves = gibbs_moves(ratios / ratios.sum(axis=1, keepdims=True), True)
         pairs = moves[moves[:, 1] >= 0]
-        assert connected_components(coo_array((np.ones(len(pairs)), pairs.T), (tracks, tracks)), False)[0] == 1
+        assert (
+            connected_components(
+                coo_array((np.ones(len(pairs)), pairs.T), (tracks, tracks)), False
+            )[0]
+            == 1
+        )
         assert len(pairs) < tracks * (2 + np.ceil(np.log2(tracks)))
         assert (gibbs_moves(np.eye(tracks) + 1.0, False)[:, 1] == -1).all()
-    apart = np.kron(np.eye(2), np.ones((6, 6))) + 1e-9  # two groups, whose tracks have the nearest among themselves
+    apart = (
+        np.kron(np.eye(2), np.ones((6, 6))) + 1e-9
+    )  # two groups, whose tracks have the nearest among themselves
     moves = gibbs_moves(np.column_stack([np.full(12, 1e-9), apart]), True)
     assert ((moves[:, 0] < 6) & (moves[:, 1] >= 6)).any()
 
@@ -192,7 +232,9 @@ def test_a_random_run_in_parts_is_the_same(monkeypatch):
     for estimate in ("conditionals", "counts", "joint"):
         whole = RandomGibbs(100, estimate).marginals(ratios, 3)
         monkeypatch.setattr(gibbs, "MOST_BYTES", 1000)
-        np.testing.assert_allclose(RandomGibbs(100, estimate).marginals(ratios, 3), whole, rtol=1e-12)
+        np.testing.assert_allclose(
+            RandomGibbs(100, estimate).marginals(ratios, 3), whole, rtol=1e-12
+        )
         monkeypatch.undo()
 
 
@@ -209,5 +251,9 @@ def test_random_sweeps_invert_the_distribution_of_each_track_in_turn():
             sums[t] += p
             state[t] = np.searchsorted(np.cumsum(p), u, "right")
         counts[np.arange(4), state] += 1
-    np.testing.assert_allclose(RandomGibbs(n_sweeps).marginals(ratios, 3), sums / n_sweeps, atol=1e-12)
-    np.testing.assert_allclose(RandomGibbs(n_sweeps, "counts").marginals(ratios, 3), counts / n_sweeps)
+    np.testing.assert_allclose(
+        RandomGibbs(n_sweeps).marginals(ratios, 3), sums / n_sweeps, atol=1e-12
+    )
+    np.testing.assert_allclose(
+        RandomGibbs(n_sweeps, "counts").marginals(ratios, 3), counts / n_sweeps
+    )

@@ -24,7 +24,9 @@ def test_assignments_come_in_the_order_of_their_weights(brute, shape):
 
 def test_the_evidence_of_some_is_a_lower_bound_that_grows(brute):
     ratios = brute.ratios(4, 4, 4)
-    bounds = [association.associate(ratios, association.KBest(k)).log_evidence for k in (1, 3, 10, 30)]
+    bounds = [
+        association.associate(ratios, association.KBest(k)).log_evidence for k in (1, 3, 10, 30)
+    ]
     assert bounds == sorted(bounds)
     assert bounds[-1] < math.log(brute.total(ratios))
     weights = brute.weights(ratios)

@@ -37,7 +37,9 @@ class TestEveryMethod:
         ratios[:, 0] = 1
         ratios[:3, 1:4], ratios[3:, 4:] = rng.exponential(size=(3, 3)), rng.exponential(size=(2, 2))
         found = association.marginals(ratios, method, rng=7)
-        np.testing.assert_allclose(found[:3, :4], association.marginals(ratios[:3, :4], method, rng=7))
+        np.testing.assert_allclose(
+            found[:3, :4], association.marginals(ratios[:3, :4], method, rng=7)
+        )
 
     def test_rows_may_have_any_scale(self, method):
         ratios = np.random.default_rng(2).exponential(size=(3, 4))
@@ -48,7 +50,9 @@ class TestEveryMethod:
     def test_nothing_to_associate(self, method):
         assert association.marginals(np.empty((0, 4)), method).shape == (0, 4)
         np.testing.assert_array_equal(association.marginals([[0.3], [5.0]], method), [[1.0], [1.0]])
-        found = association.marginals([[1, 0, 1], [1, 0, 1.0]], method, rng=0)  # a measurement that is nobody's
+        found = association.marginals(
+            [[1, 0, 1], [1, 0, 1.0]], method, rng=0
+        )  # a measurement that is nobody's
         np.testing.assert_array_equal(found[:, 1], 0)
 
 
@@ -57,7 +61,10 @@ test_bad_ratios_are_named = refuses(
     ([1.0, 2.0], r"ratios: expected shape \(\*, \*\), got \(2,\)"),
     (np.empty((2, 0)), r"ratios: expected a first column .* got \(2, 0\)"),
     ([[1, np.inf]], "ratios: expected finite numbers, got 1 non-finite"),
-    ([[0.1, 0.2, 0.3], [0.1, -2.0, 0.5], [-3.0, 1, -4]], "ratios: expected no negative entry, got -2 in row 1, column 1"),
+    (
+        [[0.1, 0.2, 0.3], [0.1, -2.0, 0.5], [-3.0, 1, -4]],
+        "ratios: expected no negative entry, got -2 in row 1, column 1",
+    ),
     ([[1, 2], [0, 0]], "ratios: expected rows with a positive finite sum, got 0 in row 1"),
     ([[1e308, 1e308]], "ratios: expected rows with a positive finite sum, got inf in row 0"),
 )
@@ -74,7 +81,10 @@ test_bad_ratios_are_named = refuses(
     ids=["a column", "a loop", "beside others"],
 )
 def test_more_tracks_in_need_than_measurements_are_refused_in_the_same_words(method, ratios):
-    with pytest.raises(ValueError, match=r"^ratios: expected an assignment of positive weight, got none: more tracks"):
+    with pytest.raises(
+        ValueError,
+        match=r"^ratios: expected an assignment of positive weight, got none: more tracks",
+    ):
         association.marginals(ratios, method)
 
 
@@ -82,7 +92,9 @@ def test_tracks_in_need_that_find_a_measurement_each_are_no_hindrance():
     ratios = [[0, 1.0, 1.0], [0, 0, 2.0], [0.5, 1.0, 0]]
     exact = association.marginals(ratios)
     np.testing.assert_allclose(exact, [[0, 1, 0], [0, 0, 1], [1, 0, 0]], atol=1e-12)
-    np.testing.assert_allclose(association.marginals(ratios, "belief-propagation"), exact, atol=1e-6)
+    np.testing.assert_allclose(
+        association.marginals(ratios, "belief-propagation"), exact, atol=1e-6
+    )
 
 
 class Recording(Exact):
@@ -105,8 +117,12 @@ def test_a_method_gets_the_tracks_that_compete_even_indirectly_and_their_shared_
         object.__setattr__(method, "clusters", [])
         association.marginals(ratios, method)
         n, labels = connected_components(gated.astype(int) @ gated.T)
-        expected = [np.flatnonzero(labels == k).tolist() for k in range(n) if np.sum(labels == k) > 1]
-        assert [np.floor(found[:, 0] - 100).astype(int).tolist() for found in method.clusters] == sorted(expected)
+        expected = [
+            np.flatnonzero(labels == k).tolist() for k in range(n) if np.sum(labels == k) > 1
+        ]
+        assert [
+            np.floor(found[:, 0] - 100).astype(int).tolist() for found in method.clusters
+        ] == sorted(expected)
         for tracks, found in zip(sorted(expected), method.clusters, strict=True):
             own = gated[tracks]
             np.testing.assert_array_equal(found[:, 1:] > 0, own[:, own.sum(axis=0) > 1])
@@ -114,10 +130,19 @@ def test_a_method_gets_the_tracks_that_compete_even_indirectly_and_their_shared_
 
 test_wrong_options_are_named = refuses(
     operator.call,
-    (lambda: association.marginals([[1.0]], "exakt"), "method: unknown 'exakt'; did you mean 'exact'"),
-    (lambda: association.marginals([[1.0]], Exact), "method: expected one of exact, .* an instance"),
+    (
+        lambda: association.marginals([[1.0]], "exakt"),
+        "method: unknown 'exakt'; did you mean 'exact'",
+    ),
+    (
+        lambda: association.marginals([[1.0]], Exact),
+        "method: expected one of exact, .* an instance",
+    ),
     (lambda: Exact(0), "max_ways: expected an integer of at least 1, got 0"),
-    (lambda: Exact(otherwise="exact"), "otherwise: expected an instance such as Exact.., got 'exact'"),
+    (
+        lambda: Exact(otherwise="exact"),
+        "otherwise: expected an instance such as Exact.., got 'exact'",
+    ),
     (lambda: BeliefPropagation(tolerance=0), "tolerance: expected a positive"),
     (lambda: KBest(0), "k: expected an integer"),
     (lambda: RandomGibbs(estimate="count"), "estimate: unknown 'count'; did you mean 'counts'"),
@@ -128,7 +153,9 @@ test_wrong_options_are_named = refuses(
 @pytest.mark.parametrize(("name", "wrong"), [("detection_probability", -0.1), ("existence", 1.1)])
 def test_one_probability_out_of_range_among_many_is_named(name, wrong):
     given = {"detection_probability": 0.9, "clutter_density": 0.1} | {name: [0.5, wrong, 1.0]}
-    with pytest.raises(ValueError, match=f"{name}: expected probabilities from 0 to 1, got {wrong}"):
+    with pytest.raises(
+        ValueError, match=f"{name}: expected probabilities from 0 to 1, got {wrong}"
+    ):
         association.ratios(np.ones((3, 2)), **given)
     found = association.ratios(np.ones((2, 2)), **(given | {name: [0.0, 1.0]}))
     assert np.isfinite(found).all()

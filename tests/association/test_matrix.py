@@ -14,7 +14,9 @@ def test_ratios_of_one_track_give_its_posterior():
     dead, missed = (1 - r) * clutter, r * (1 - detected) * clutter
     own = r * detected * likelihood
     np.testing.assert_allclose(found, np.array([dead + missed, own]) / (dead + missed + own))
-    assert found[0] * r * (1 - detected) / (1 - r * detected) == pytest.approx(missed / (dead + missed + own))
+    assert found[0] * r * (1 - detected) / (1 - r * detected) == pytest.approx(
+        missed / (dead + missed + own)
+    )
 
 
 def test_every_argument_may_differ_between_tracks_or_measurements():
@@ -31,7 +33,12 @@ test_wrong_arguments_are_named = refuses(
     ([1.0], 0.9, 1.0, r"likelihoods: expected shape \(\*, \*\), got \(1,\)"),
     ([[-1.0]], 0.9, 1.0, "likelihoods: expected no negative entry, got -1"),
     ([[1.0]], 1.1, 1.0, "detection_probability: expected probabilities from 0 to 1, got 1.1"),
-    ([[1.0]], 1 + 1e-12, 1.0, "detection_probability: expected probabilities from 0 to 1, got 1.000000000001"),
+    (
+        [[1.0]],
+        1 + 1e-12,
+        1.0,
+        "detection_probability: expected probabilities from 0 to 1, got 1.000000000001",
+    ),
     ([[1.0]], [0.9, 0.9], 1.0, r"detection_probability: expected shape \(1,\), got \(2,\)"),
     ([[1.0]], 0.9, 0.0, "clutter_density: expected positive densities, got 0"),
     ([[1e200]], 0.9, 1e-200, "clutter_density: expected finite ratios"),

@@ -36,7 +36,10 @@ def test_jpda_equals_stone_soup():
         prob_gate=Probability(1.0),
         include_all=True,
     )
-    tracks = [Track([GaussianState([m], [[v]], timestamp=START)]) for m, v in zip(means, variances, strict=True)]
+    tracks = [
+        Track([GaussianState([m], [[v]], timestamp=START)])
+        for m, v in zip(means, variances, strict=True)
+    ]
     detections = [Detection([z], timestamp=START) for z in measured]
     joint = JPDA(hypothesiser).associate(tracks, set(detections), START)
     theirs = np.zeros((3, 5))
@@ -46,6 +49,8 @@ def test_jpda_equals_stone_soup():
             theirs[t, column] = float(hypothesis.probability)
 
     spread = variances[:, None] + noise
-    likelihoods = np.exp(-0.5 * (measured - means[:, None]) ** 2 / spread) / np.sqrt(2 * np.pi * spread)
+    likelihoods = np.exp(-0.5 * (measured - means[:, None]) ** 2 / spread) / np.sqrt(
+        2 * np.pi * spread
+    )
     ours = association.marginals(association.ratios(likelihoods, detected, clutter))
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-9)

@@ -20,7 +20,9 @@ def test_constants_and_lists_are_understood():
 
 @pytest.mark.parametrize("name", ["", "herdfilter.", "samplers.", "herdfilter.samplers."])
 def test_a_class_may_be_named_by_its_folder(name):
-    assert evaluate(f"{name}KernelHerding(kernel=kernels.Laplace())") == hf.KernelHerding(kernel=hf.kernels.Laplace())
+    assert evaluate(f"{name}KernelHerding(kernel=kernels.Laplace())") == hf.KernelHerding(
+        kernel=hf.kernels.Laplace()
+    )
 
 
 @cases(

@@ -20,7 +20,10 @@ from herdfilter.catalogue.specifications import catalogue_spec
 
 def test_a_seed_is_all_that_a_random_filter_depends_on():
     seeds = 1, np.random.default_rng(1), 2
-    runs = [hf.make_filter("bootstrap", hf.models.UNGM(), 20, rng=seed).run([[1.0], [3.0]]) for seed in seeds]
+    runs = [
+        hf.make_filter("bootstrap", hf.models.UNGM(), 20, rng=seed).run([[1.0], [3.0]])
+        for seed in seeds
+    ]
     np.testing.assert_array_equal(runs[0].means, runs[1].means)
     assert (runs[0].means != runs[2].means).all()
 
@@ -31,30 +34,58 @@ def test_an_unknown_name_is_told_the_nearest():
 
 
 def test_a_name_in_place_of_a_part_is_refused_with_the_way_to_do_it():
-    with pytest.raises(TypeError, match=r"got 'auto'; .*herdfilter\.make_filter\('auto', model, n_particles, rng\)$"):
+    with pytest.raises(
+        TypeError,
+        match=r"got 'auto'; .*herdfilter\.make_filter\('auto', model, n_particles, rng\)$",
+    ):
         hf.ParticleFilter(hf.models.UNGM(), proposal="auto")
 
 
 @pytest.mark.parametrize("scheme", [hf.ResidualResampling(), "ResidualResampling()"])
 def test_an_option_is_an_object_or_an_expression(scheme):
-    pf = hf.make_filter("bootstrap", hf.models.UNGM(), 20, resampling=scheme, resample_below=0.8, on_degeneracy="predict")
-    assert (pf.resampling, pf.resample_below, pf.on_degeneracy) == (hf.ResidualResampling(), 0.8, "predict")
+    pf = hf.make_filter(
+        "bootstrap",
+        hf.models.UNGM(),
+        20,
+        resampling=scheme,
+        resample_below=0.8,
+        on_degeneracy="predict",
+    )
+    assert (pf.resampling, pf.resample_below, pf.on_degeneracy) == (
+        hf.ResidualResampling(),
+        0.8,
+        "predict",
+    )
     assert hf.make_filter("bootstrap", hf.models.UNGM(), 20).resampling == hf.SystematicResampling()
 
 
 MODEL = hf.models.UNGM()
 test_an_option_that_the_class_does_not_take_is_told_the_nearest = refuses(
     lambda name, options: hf.make_filter(name, MODEL, **options),
-    ("auto", {"resampel_below": 0.5}, r"^option of auto: unknown 'resampel_below'; did you mean 'resample_below'\?$"),
-    ("auto", {"seed": 3}, "^option of auto: unknown 'seed'; expected one of .*proposal, resampling, .*rng"),
+    (
+        "auto",
+        {"resampel_below": 0.5},
+        r"^option of auto: unknown 'resampel_below'; did you mean 'resample_below'\?$",
+    ),
+    (
+        "auto",
+        {"seed": 3},
+        "^option of auto: unknown 'seed'; expected one of .*proposal, resampling, .*rng",
+    ),
     ("lmb-ukf", {}, r"^birth: expected where targets may appear, such as \[.*\], got none"),
-    ("bootstrap", {"resampling": "ResidualResamplin()"}, r"^resampling: 'Resid.*: .*did you mean 'ResidualResampling'"),
+    (
+        "bootstrap",
+        {"resampling": "ResidualResamplin()"},
+        r"^resampling: 'Resid.*: .*did you mean 'ResidualResampling'",
+    ),
 )
 
 
 def names_in(hint):
     """The texts in a union of Literals."""
-    return {name for part in get_args(hint) for name in (names_in(part) if get_args(part) else [part])}
+    return {
+        name for part in get_args(hint) for name in (names_in(part) if get_args(part) else [part])
+    }
 
 
 def overloads():
@@ -62,7 +93,11 @@ def overloads():
     scope = {**vars(hf.tracking), **vars(by_name)}
     for overload in get_overloads(by_name.make_filter)[:-1]:
         hints = get_type_hints(overload, scope)
-        options = {key: hint for key, hint in hints.items() if key not in ("name", "model", "n_particles", "rng", "return")}
+        options = {
+            key: hint
+            for key, hint in hints.items()
+            if key not in ("name", "model", "n_particles", "rng", "return")
+        }
         if "options" in options:
             (table,) = get_args(options["options"])
             options = table.__annotations__
@@ -76,7 +111,11 @@ def test_the_types_of_make_filter_are_those_of_the_catalogue():
         for name in names:
             built = catalogue_spec(name).built()
             assert issubclass(built, kind), name
-            assert options == {*inspect.signature(built).parameters} - {"model", "n_particles", "rng"}, name
+            assert options == {*inspect.signature(built).parameters} - {
+                "model",
+                "n_particles",
+                "rng",
+            }, name
     assert sorted(seen) == sorted(catalogue())
 
 
@@ -104,11 +143,28 @@ hf.make_filter("auto", model, seed=1)
 def test_a_type_checker_knows_the_class_and_the_options_of_a_name(tmp_path):
     pytest.importorskip("mypy")
     (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
-    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path / "cache", tmp_path / "program.py"]
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--cache-dir",
+        tmp_path / "cache",
+        tmp_path / "program.py",
+    ]
     root = str(Path(hf.__file__).parents[1])
-    done = subprocess.run(command, cwd=tmp_path, env={**os.environ, "MYPYPATH": root}, capture_output=True, text=True)
+    done = subprocess.run(
+        command, cwd=tmp_path, env={**os.environ, "MYPYPATH": root}, capture_output=True, text=True
+    )
     kinds = re.findall(r'Revealed type is "(?:[\w.]*\.)?(\w+)"', done.stdout)
-    assert kinds == ["ParticleFilter", "ParticleFilter", "UnscentedKalmanFilter", "DaumHuangFilter", "LMBTracker", "Any"]
+    assert kinds == [
+        "ParticleFilter",
+        "ParticleFilter",
+        "UnscentedKalmanFilter",
+        "DaumHuangFilter",
+        "LMBTracker",
+        "Any",
+    ]
     wrong = re.findall(r"program\.py:(\d+): error: No overload", done.stdout)
     assert [PROGRAM.splitlines()[int(line) - 1].partition("model, ")[2] for line in wrong] == [
         "resampel_below=0.3)",

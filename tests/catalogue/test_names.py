@@ -95,7 +95,11 @@ def test_a_file_elsewhere_is_used_only_if_it_is_named(scenario, tmp_path):
 @cases(
     "before after message",
     ('imports = ["own"]', "", "'own' is not a part of herdfilter"),
-    ('imports = ["own"]', 'imports = ["other"]', "imports: 'other' cannot be imported: ModuleNotFoundError"),
+    (
+        'imports = ["own"]',
+        'imports = ["other"]',
+        "imports: 'other' cannot be imported: ModuleNotFoundError",
+    ),
     ("own:Walk", "own:Wlak", "did you mean 'Walk'"),
     ("own:Walk", "own:getcwd", "unknown 'getcwd'"),
     ("own:Walk", "own.os:system", "'own.os' is not a part of herdfilter"),
@@ -110,7 +114,9 @@ def test_what_a_module_imports_is_not_in_reach(scenario, before, after, message)
 
 
 def test_names_that_a_module_lists_may_come_from_elsewhere(scenario, tmp_path):
-    (tmp_path / "own.py").write_text(OWN + "\n__all__ = ['Walk', 'Cautious', 'Antithetic', 'getcwd']")
+    (tmp_path / "own.py").write_text(
+        OWN + "\n__all__ = ['Walk', 'Cautious', 'Antithetic', 'getcwd']"
+    )
     plan_study(scenario())
     (tmp_path / "own.py").write_text(OWN + "\n__all__ = ['Walk', 'Cautious']")
     with pytest.raises(ValueError, match="unknown 'Antithetic'"):
@@ -120,12 +126,20 @@ def test_names_that_a_module_lists_may_come_from_elsewhere(scenario, tmp_path):
 @pytest.mark.parametrize("code", ["raise KeyError('x')", "import sys\nsys.exit(3)", "def"])
 def test_a_module_that_cannot_be_imported_is_named(scenario, tmp_path, code):
     (tmp_path / "own.py").write_text(code)
-    with pytest.raises(ValueError, match=r"own\.py cannot be imported: \w+Error|own\.py cannot be imported: SystemExit: 3"):
+    with pytest.raises(
+        ValueError,
+        match=r"own\.py cannot be imported: \w+Error|own\.py cannot be imported: SystemExit: 3",
+    ):
         plan_study(scenario())
 
 
 @pytest.mark.parametrize(
-    "method", ["__init__(self, noise)", "transition_mean(self, x, dt, control, step)", "observation_mean(self, x, step)"]
+    "method",
+    [
+        "__init__(self, noise)",
+        "transition_mean(self, x, dt, control, step)",
+        "observation_mean(self, x, step)",
+    ],
 )
 def test_a_model_that_ends_the_program_is_a_clear_error(scenario, tmp_path, method):
     ending = f"class Walk(Walk):\n    def {method}:\n        raise SystemExit(0)\n"
@@ -143,15 +157,24 @@ def test_a_changed_module_is_another_study(scenario, tmp_path):
 
 
 def test_what_is_built_must_be_a_model(scenario):
-    for text in (SCENARIO.replace("own:Walk", "own:Antithetic"), SCENARIO.replace("own:Walk", "builtins:print")):
+    for text in (
+        SCENARIO.replace("own:Walk", "own:Antithetic"),
+        SCENARIO.replace("own:Walk", "builtins:print"),
+    ):
         with pytest.raises(ValueError, match="model"):
-            plan_study(scenario(text.replace("noise = 2.0", "").replace('["own"]', '["own", "builtins"]')))
+            plan_study(
+                scenario(text.replace("noise = 2.0", "").replace('["own"]', '["own", "builtins"]'))
+            )
 
 
 def test_a_wrong_name_is_named_with_the_nearest():
-    with pytest.raises(ValueError, match=r"^filter: unknown 'herdedkh'; did you mean 'herded-kh'\?$"):
+    with pytest.raises(
+        ValueError, match=r"^filter: unknown 'herdedkh'; did you mean 'herded-kh'\?$"
+    ):
         hf.compare("ungm", {"mine": "bootstrap", "yours": "herdedkh"})
     with pytest.raises(ValueError, match=r"^filter: unknown '!'; expected one of auto, "):
         hf.compare("ungm", ["bootstrap", "!"])
-    with pytest.raises(ValueError, match=r"^filter: unknown 'botstrap'; did you mean 'bootstrap'\?$"):
+    with pytest.raises(
+        ValueError, match=r"^filter: unknown 'botstrap'; did you mean 'bootstrap'\?$"
+    ):
         hf.compare("ungm", "botstrap")

@@ -17,8 +17,14 @@ from helpers import refused
         (["compare", "ungm", "--data", "/"], "takes no data folder"),
         (["compare", "ungm", "--resume"], "resume: needs --out"),
         (["compare", "ungm", "--scheduler", "dsak"], "did you mean 'dask'"),
-        (["compare", "ungm", "--scheduler", "tcp://host"], "expected an address such as tcp://host:8786"),
-        (["compare", "ungm", "--models", "3"], "models: expected none, since scenario 'ungm' has one model, got 3"),
+        (
+            ["compare", "ungm", "--scheduler", "tcp://host"],
+            "expected an address such as tcp://host:8786",
+        ),
+        (
+            ["compare", "ungm", "--models", "3"],
+            "models: expected none, since scenario 'ungm' has one model, got 3",
+        ),
         (["show", "/nowhere/study.sqlite"], "no file /nowhere/study.sqlite"),
         (["export", "/nowhere"], "export: needs --csv PATH or --parquet PATH"),
         (["comprae"], "No such command"),
@@ -36,7 +42,10 @@ def test_a_cluster_and_workers_contradict_each_other():
 
 def test_the_process_exits_2_without_a_traceback():
     done = subprocess.run(
-        [sys.executable, "-m", "herdfilter", "compare", "ungn"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "herdfilter", "compare", "ungn"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 2
     assert done.stderr == "Error: scenario: unknown 'ungn'; did you mean 'ungm'?\n"
@@ -65,7 +74,9 @@ class Walk(LinearGaussian):
 """
 
 
-@pytest.mark.parametrize(("bad_step", "workers"), [(1, "1"), pytest.param(3, "2", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("bad_step", "workers"), [(1, "1"), pytest.param(3, "2", marks=pytest.mark.slow)]
+)
 def test_a_fault_of_ones_own_model_names_the_line_and_leaves_nothing(tmp_path, bad_step, workers):
     """Found before the work if it is in the first step, else in the first run."""
     (tmp_path / "walk.py").write_text(MODEL.replace("BAD_STEP", str(bad_step)))
@@ -79,8 +90,12 @@ def test_a_fault_of_ones_own_model_names_the_line_and_leaves_nothing(tmp_path, b
 
 @pytest.mark.parametrize("option", ["particles", "runs"])
 def test_what_does_not_fit_into_memory_is_refused(option):
-    told = refused("compare", "ungm", "--filters", "bootstrap", "--particles", "5", f"--{option}", 10**12)
-    assert re.search(rf"{option}: expected an integer up to \d+, as memory is limited, got {10**12}", told)
+    told = refused(
+        "compare", "ungm", "--filters", "bootstrap", "--particles", "5", f"--{option}", 10**12
+    )
+    assert re.search(
+        rf"{option}: expected an integer up to \d+, as memory is limited, got {10**12}", told
+    )
 
 
 def test_importing_the_package_and_the_command_line_stays_light():

@@ -29,7 +29,10 @@ DRAWN = (
     "nis_over_time",
     "trajectory",
 )
-FIGURES = {f"{name}{suffix}" for name in DRAWN for suffix in (".png", ".svg")} | {"report.html", "table.txt"}
+FIGURES = {f"{name}{suffix}" for name in DRAWN for suffix in (".png", ".svg")} | {
+    "report.html",
+    "table.txt",
+}
 
 pytestmark = pytest.mark.usefixtures("coarse_pictures")
 
@@ -40,7 +43,9 @@ def compared(tmp_path_factory):
     before = "matplotlib.pyplot" in sys.modules
     folder = tmp_path_factory.mktemp("compared")
     (folder / "walk.toml").write_text(WALK)
-    result = command("compare", str(folder / "walk.toml"), "--workers", "1", "--out", str(folder / "new" / "out"))
+    result = command(
+        "compare", str(folder / "walk.toml"), "--workers", "1", "--out", str(folder / "new" / "out")
+    )
     assert result.exit_code == 0, result.output
     assert ("matplotlib.pyplot" in sys.modules) == before  # figures need no window
     return folder / "new" / "out", result.stdout
@@ -50,7 +55,9 @@ def compared(tmp_path_factory):
 def no_figures(monkeypatch):
     """Nothing is drawn: that is half of a small comparison's time."""
     monkeypatch.setattr("herdfilter.plotting.drawings", lambda result: {})
-    monkeypatch.setattr("herdfilter.report.write_report", lambda result, out, plans: out / "report.html")
+    monkeypatch.setattr(
+        "herdfilter.report.write_report", lambda result, out, plans: out / "report.html"
+    )
 
 
 @pytest.fixture
@@ -62,11 +69,22 @@ def path(tmp_path):
 
 def test_a_comparison_ends_in_a_table_a_verdict_and_files(compared):
     out, shown = compared
-    for text in ("A walk: 8 runs", "bootstrap", "guided", "With 20 particles", "reference (m)", str(out)):
+    for text in (
+        "A walk: 8 runs",
+        "bootstrap",
+        "guided",
+        "With 20 particles",
+        "reference (m)",
+        str(out),
+    ):
         assert text in shown
     told = shown.partition("Wrote")[0]
     assert told.strip() == (out / "table.txt").read_text().strip()
-    assert {path.name for path in out.iterdir()} == FIGURES | {"runs.csv", "summary.csv", "study.sqlite"}
+    assert {path.name for path in out.iterdir()} == FIGURES | {
+        "runs.csv",
+        "summary.csv",
+        "study.sqlite",
+    }
     runs, summary = pd.read_csv(out / "runs.csv"), pd.read_csv(out / "summary.csv")
     assert len(runs) == 2 * 2 * 8
     assert len(summary) == 2 * 2
@@ -103,13 +121,18 @@ def load_line(folder, length=10):
 @pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.slow)])
 def test_real_data_report_the_share_that_localised(tmp_path, workers):
     """They come from a module beside the scenario, which workers import as well."""
-    text = WALK.replace("initial_mean = [0.0]\n", "").replace("rmse_above = 3.0", "rmse_above = 1e9")
+    text = WALK.replace("initial_mean = [0.0]\n", "").replace(
+        "rmse_above = 3.0", "rmse_above = 1e9"
+    )
     path = tmp_path / "line.toml"
     path.write_text('imports = ["line"]\n' + text + '[data]\ntype = "line:load_line"\nlength = 15')
     (tmp_path / "line.py").write_text(LINE)
     result = command("compare", str(path), "--workers", workers, "--data", str(tmp_path))
     assert result.exit_code == 0, result.output
-    assert "localised: RMSE to the truth of at most 1e+09 m in the last 25 % of the steps" in result.stdout
+    assert (
+        "localised: RMSE to the truth of at most 1e+09 m in the last 25 % of the steps"
+        in result.stdout
+    )
     assert result.stdout.count("100 %") == 4
 
 
@@ -126,7 +149,9 @@ def test_failures_are_told_and_a_model_that_ends_the_program_is_one_line(tmp_pat
         "        sys.exit(0)\n"
     )
     path = tmp_path / "own.toml"
-    path.write_text(WALK.replace("LinearGaussian", "own.py:Blind").replace('[reference]\ntype = "kalman"\n', ""))
+    path.write_text(
+        WALK.replace("LinearGaussian", "own.py:Blind").replace('[reference]\ntype = "kalman"\n', "")
+    )
     result = command("compare", str(path), "--workers", "1", "--out", str(tmp_path / "out"))
     assert result.exit_code == 0, result.output
     assert "bootstrap failed in 16 of 16 runs; the first: DegenerateWeightsError" in result.stdout
@@ -177,20 +202,31 @@ def test_a_comparison_is_resumed_and_never_overwritten(path, tmp_path, monkeypat
         patch.setattr(engine.perform, "__defaults__", (0.0, None))
         stopped = command(*options)
     assert stopped.exit_code == 1
-    assert f"finished runs are in {out / 'study.sqlite'}. To continue, add --resume to the command" in stopped.stderr
+    assert (
+        f"finished runs are in {out / 'study.sqlite'}. To continue, add --resume to the command"
+        in stopped.stderr
+    )
     shown = command("show", str(out))
     assert "A walk: 2 of 8 runs" in shown.stdout
-    assert "there are 11 finished runs of a filter in it; continue them with --resume" in refused(*options, "-q")
+    assert "there are 11 finished runs of a filter in it; continue them with --resume" in refused(
+        *options, "-q"
+    )
     told = refused(*options, "-q", "--resume", "--seed", "3")
     assert "cannot resume, another study is in it: seed: 0 there, 3 now" in told
     assert command(*options, "--resume").exit_code == 0
-    assert command("compare", path, "--workers", "1", "--out", str(tmp_path / "whole")).exit_code == 0
+    assert (
+        command("compare", path, "--workers", "1", "--out", str(tmp_path / "whole")).exit_code == 0
+    )
     resumed, whole = (pd.read_csv(tmp_path / name / "runs.csv") for name in ("out", "whole"))
-    pd.testing.assert_frame_equal(resumed.drop(columns=list(TIMES)), whole.drop(columns=list(TIMES)))
+    pd.testing.assert_frame_equal(
+        resumed.drop(columns=list(TIMES)), whole.drop(columns=list(TIMES))
+    )
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
-def test_a_signal_ends_a_comparison_and_nothing_is_lost(path, tmp_path, monkeypatch, no_figures, name):
+def test_a_signal_ends_a_comparison_and_nothing_is_lost(
+    path, tmp_path, monkeypatch, no_figures, name
+):
     """Though it comes while a filter is at work, whose errors are failed runs."""
     from herdfilter.study import engine
 
@@ -215,7 +251,10 @@ def test_a_signal_ends_a_comparison_and_nothing_is_lost(path, tmp_path, monkeypa
         signal.signal(number, before)
     assert stopped.exit_code == 128 + number
     store = out / "study.sqlite"
-    assert stopped.stderr == f"Interrupted; finished runs are in {store}. To continue, add --resume to the command.\n"
+    assert (
+        stopped.stderr
+        == f"Interrupted; finished runs are in {store}. To continue, add --resume to the command.\n"
+    )
     with open_for_reading(store) as kept:
         assert len(kept.finished()) == 11
         assert not kept.table()["error"].any()

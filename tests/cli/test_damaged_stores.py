@@ -17,7 +17,9 @@ WALK = walk(source="nobody", steps=5, runs=2, particles=[10], filters=["bootstra
 def no_figures():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("herdfilter.plotting.drawings", lambda result: {})
-        patch.setattr("herdfilter.report.write_report", lambda result, out, plans: out / "report.html")
+        patch.setattr(
+            "herdfilter.report.write_report", lambda result, out, plans: out / "report.html"
+        )
         patch.setattr(store_module, "BUSY_SECONDS", 0.1)
         yield
 
@@ -27,10 +29,16 @@ def intact(tmp_path_factory):
     """The bytes of a store, what is shown of it, and its table."""
     folder = tmp_path_factory.mktemp("intact")
     (folder / "walk.toml").write_text(WALK)
-    result = command("compare", folder / "walk.toml", "--workers", "1", "--out", folder / "out", "-q")
+    result = command(
+        "compare", folder / "walk.toml", "--workers", "1", "--out", folder / "out", "-q"
+    )
     assert result.exit_code == 0, result.output
     out = folder / "out"
-    return (out / "study.sqlite").read_bytes(), command("show", out).stdout, (out / "runs.csv").read_bytes()
+    return (
+        (out / "study.sqlite").read_bytes(),
+        command("show", out).stdout,
+        (out / "runs.csv").read_bytes(),
+    )
 
 
 def bytes_of(change):
@@ -76,7 +84,9 @@ def test_a_damaged_store_is_told_in_one_line_and_left_alone(intact, tmp_path, da
     told = refused("show", store)
     assert "study.sqlite" in told
     assert words in told
-    assert "study.sqlite" in refused("compare", path, "--workers", "1", "--out", store.parent, "--resume", "-q")
+    assert "study.sqlite" in refused(
+        "compare", path, "--workers", "1", "--out", store.parent, "--resume", "-q"
+    )
     if command("export", store.parent, "--csv", csv).exit_code == 0:
         assert csv.read_bytes() == intact[2]  # what is damaged is no part of it
     assert before is None or store.read_bytes() == before
@@ -97,5 +107,8 @@ def test_a_locked_store_is_told_in_one_line(intact, tmp_path):
     store.write_bytes(intact[0])
     with closing(sqlite3.connect(store, isolation_level=None)) as connection:
         connection.execute("BEGIN EXCLUSIVE")
-        assert refused("show", store) == f"Error: {store}: locked by another program; end that, or wait\n"
+        assert (
+            refused("show", store)
+            == f"Error: {store}: locked by another program; end that, or wait\n"
+        )
     assert command("show", store).stdout == intact[1]

@@ -22,15 +22,23 @@ def test_scenarios_lists_all_and_tells_the_source_of_one():
 
 def test_filters_are_listed_in_groups_with_the_default_first():
     lines = command("filters").stdout.splitlines()
-    assert lines.index("Begin here") + 1 == next(k for k, line in enumerate(lines) if line.startswith("  auto "))
+    assert lines.index("Begin here") + 1 == next(
+        k for k, line in enumerate(lines) if line.startswith("  auto ")
+    )
     for name in catalogue():
         assert any(line.startswith(f"  {name} ") for line in lines)
-    assert "MixtureResampling(KernelDensityFit(), KernelHerding())" in command("filters", "mixture-kh").stdout
+    assert (
+        "MixtureResampling(KernelDensityFit(), KernelHerding())"
+        in command("filters", "mixture-kh").stdout
+    )
 
 
 @pytest.mark.parametrize(
     ("words", "expected"),
-    [(["compare", "ung"], ["ungm"]), (["compare", "ungm", "--filters", "auto,herded-r"], ["auto,herded-random"])],
+    [
+        (["compare", "ung"], ["ungm"]),
+        (["compare", "ungm", "--filters", "auto,herded-r"], ["auto,herded-random"]),
+    ],
 )
 def test_the_shell_completes_names(words, expected):
     completion = ShellComplete(main, {}, "herdfilter", "_HERDFILTER_COMPLETE")

@@ -6,9 +6,28 @@ import herdfilter as hf
 
 LONG = "x" * 5000
 COMMANDS = ("compare", "scenarios", "filters", "show", "export", "paper", "data fetch")
-OPTIONS = ("--filters", "--particles", "--runs", "--seed", "--workers", "--data", "--out", "--scheduler")
+OPTIONS = (
+    "--filters",
+    "--particles",
+    "--runs",
+    "--seed",
+    "--workers",
+    "--data",
+    "--out",
+    "--scheduler",
+)
 NUMBERS = ("--particles", "--runs", "--workers")
-ARGUMENTS = ("scenario", "filters", "particles", "runs", "seed", "workers", "data", "scheduler", "store")
+ARGUMENTS = (
+    "scenario",
+    "filters",
+    "particles",
+    "runs",
+    "seed",
+    "workers",
+    "data",
+    "scheduler",
+    "store",
+)
 
 
 def test_a_bad_name_or_option_is_refused(fault_of, tmp_path):
@@ -16,7 +35,9 @@ def test_a_bad_name_or_option_is_refused(fault_of, tmp_path):
     lines = [(*command.split(), text) for command in COMMANDS for text in ("", "\0", LONG, "größe")]
     lines += [("compare", "ungm", option, text) for option in OPTIONS for text in ("", "\0", LONG)]
     lines += [
-        ("compare", "ungm", option, text) for option in NUMBERS for text in ("0", "-1", "1.5", "nan", "1" * 5000, "５,-1")
+        ("compare", "ungm", option, text)
+        for option in NUMBERS
+        for text in ("0", "-1", "1.5", "nan", "1" * 5000, "５,-1")
     ]
     lines += [
         ("compare", "ungm", "--out", "file/below"),
@@ -29,10 +50,19 @@ def test_a_bad_name_or_option_is_refused(fault_of, tmp_path):
 
 @pytest.mark.parametrize("argument", ARGUMENTS)
 def test_a_bad_argument_of_compare_is_refused_before_any_work(tmp_path, monkeypatch, argument):
-    monkeypatch.setattr("herdfilter.study.engine._perform", lambda *work: pytest.fail("worked in vain"))
+    monkeypatch.setattr(
+        "herdfilter.study.engine._perform", lambda *work: pytest.fail("worked in vain")
+    )
     for value in ("", [], 1.5, b"x"):
-        given = {"scenario": "ungm", "filters": ["bootstrap"], "store": tmp_path / "new" / "x", argument: value}
-        with pytest.raises((ValueError, TypeError, FileNotFoundError), match=argument.rstrip("s")) as caught:
+        given = {
+            "scenario": "ungm",
+            "filters": ["bootstrap"],
+            "store": tmp_path / "new" / "x",
+            argument: value,
+        }
+        with pytest.raises(
+            (ValueError, TypeError, FileNotFoundError), match=argument.rstrip("s")
+        ) as caught:
             hf.compare(**given)
         assert "\n" not in str(caught.value)
         assert len(str(caught.value)) < 1000

@@ -74,22 +74,30 @@ def fault_of_file(fault_of, tmp_path):
 
     def fault_of_file(content, *options, **expected):
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return fault_of("compare", str(path), "-q", "--out", str(tmp_path / "new" / "out"), *options, **expected)
+        return fault_of(
+            "compare", str(path), "-q", "--out", str(tmp_path / "new" / "out"), *options, **expected
+        )
 
     return fault_of_file
 
 
-@pytest.mark.parametrize("cases", [CASES[::6], pytest.param(CASES, marks=pytest.mark.slow)], ids=["some", "all"])
+@pytest.mark.parametrize(
+    "cases", [CASES[::6], pytest.param(CASES, marks=pytest.mark.slow)], ids=["some", "all"]
+)
 def test_a_bad_value_of_any_key_is_refused_by_its_name(fault_of_file, cases):
     """The table starts from scenarios that fit."""
     faults = {}
     for base in ("plain", "grid", "large"):
         text = with_value(base, "title", "Good")
-        assert fault_of_file(b"\xef\xbb\xbf" + text.encode()) == "is accepted"  # with a byte order mark
+        assert (
+            fault_of_file(b"\xef\xbb\xbf" + text.encode()) == "is accepted"
+        )  # with a byte order mark
     for path, value, text in cases:
         faults[path, toml(value)] = fault_of_file(text, naming=path.split(".")[-1].rstrip("s"))
     assert {case: fault for case, fault in faults.items() if fault} == {}
 
 
 def test_a_file_that_is_no_table_is_refused(fault_of_file):
-    assert {name: fault_of_file(text, naming="scenario.toml") for name, text in FILES.items()} == dict.fromkeys(FILES, "")
+    assert {
+        name: fault_of_file(text, naming="scenario.toml") for name, text in FILES.items()
+    } == dict.fromkeys(FILES, "")

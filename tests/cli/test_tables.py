@@ -15,7 +15,13 @@ HEADS = ["filter", "n", "median error to the reference (m)", "ratio to bootstrap
 ROWS = [
     ["bootstrap", "20", "3.76 (2.61, 4.90)", "1.00", "0 %"],
     ["bootstrap", "100", "1.19 (1.14, 1.25)", "1.00", "5 %"],
-    ["guided-augmented-gauss-kh", "20", "0.00123 (0.00100, 0.00145)", "0.000123 (0.000100, 0.000150)", "100 %"],
+    [
+        "guided-augmented-gauss-kh",
+        "20",
+        "0.00123 (0.00100, 0.00145)",
+        "0.000123 (0.000100, 0.000150)",
+        "100 %",
+    ],
 ]
 
 
@@ -31,7 +37,9 @@ def test_every_cell_is_there_and_lines_fit(width):
 
 @pytest.mark.parametrize("sign", ["\u202e", "\x1b", "\u2028"])
 def test_no_sign_of_a_name_steers_the_terminal(sign, tmp_path, capsys):
-    with pytest.raises(ValueError, match="filters: name: expected at most 200 printable characters"):
+    with pytest.raises(
+        ValueError, match="filters: name: expected at most 200 printable characters"
+    ):
         hf.compare("linear_gaussian", {f"a{sign}b": "bootstrap"}, runs=1)
     echo(f"a{sign}b, é 滤波器\tc\n")
     progress.say(f"{sign}begin")

@@ -126,20 +126,47 @@ CASES = {
     # name: models, change of the data, what must have been done at some steps
     "linear, with gaps": (pair(rotate, both, 2, 0.1, 0.5), gaps, {"gaussian", "prediction"}),
     "sharp, of one entry": (pair(rotate, first_of_two, 1, 0.3, 0.001), None, {"guided"}),
-    "growth with gaps": (pair(grow, squares, 2, 10.0, 1.0, 5.0, steps=["step"]), gaps, {"guided", "blind"}),
+    "growth with gaps": (
+        pair(grow, squares, 2, 10.0, 1.0, 5.0, steps=["step"]),
+        gaps,
+        {"guided", "blind"},
+    ),
     "wide, two modes": (pair(rotate, squares, 2, 0.05, 0.5, 25.0), None, {"guided", "kernels"}),
     "narrow noise": (pair(drift, squares, 2, 1e-7, 0.3, 25.0), None, {"kernels"}),
-    "a range and an angle": (pair(rotate, length_and_angle, 2, 0.3, 0.05, 4.0, (5.0, 0.0), [1]), gaps, {"blind", "guided"}),
+    "a range and an angle": (
+        pair(rotate, length_and_angle, 2, 0.3, 0.05, 4.0, (5.0, 0.0), [1]),
+        gaps,
+        {"blind", "guided"},
+    ),
     "growth on a line": ((hf.models.UNGM().compiled(), hf.models.UNGM()), gaps, {"quantiles"}),
-    "linear on a line": (on_line(swing_back, same_number, 0.5, 0.5), gaps, {"gaussian", "prediction"}),
-    "a sharp square": (on_line(swing_back, half_square, 0.5, 1e-3, 9.0), None, {"guided quantiles"}),
+    "linear on a line": (
+        on_line(swing_back, same_number, 0.5, 0.5),
+        gaps,
+        {"gaussian", "prediction"},
+    ),
+    "a sharp square": (
+        on_line(swing_back, half_square, 0.5, 1e-3, 9.0),
+        None,
+        {"guided quantiles"},
+    ),
     "an angle": (on_line(turn, same_number, 0.5, 2.0, 9.0, [0]), gaps, {"quantiles"}),
     "a jump": (pair(fold, squares, 2, 0.01, 0.05, 1.0, (6.0, 6.0)), jumps, {"both ways"}),
-    "a jump and wide noise": (pair(fold, length_and_angle, 2, 3.0, 0.5, 1.0, (6.0, 6.0)), jumps, {"the other way"}),
+    "a jump and wide noise": (
+        pair(fold, length_and_angle, 2, 3.0, 0.5, 1.0, (6.0, 6.0)),
+        jumps,
+        {"the other way"},
+    ),
 }
 
 
-MANY = "linear, with gaps", "growth with gaps", "narrow noise", "wide, two modes", "a range and an angle", "growth on a line"
+MANY = (
+    "linear, with gaps",
+    "growth with gaps",
+    "narrow noise",
+    "wide, two modes",
+    "a range and an angle",
+    "growth on a line",
+)
 """Cases of so many particles that they share gains, and that some are looked at before all."""
 
 
@@ -193,10 +220,14 @@ def test_each_step_is_that_of_the_numpy_model(name, done, monkeypatch):
         return ordinary(*args, **options)
 
     monkeypatch.setattr(loop, "run_in_steps", counted)
-    pf, other = (hf.ParticleFilter(each, n, proposal=AutomaticProposal(), rng=0) for each in (model, quick))
+    pf, other = (
+        hf.ParticleFilter(each, n, proposal=AutomaticProposal(), rng=0) for each in (model, quick)
+    )
     for t in range(len(z)):
         if t:
-            other._particles = Particles.unchecked(pf._particles.x.copy(), pf._particles.log_weights.copy())
+            other._particles = Particles.unchecked(
+                pf._particles.x.copy(), pf._particles.log_weights.copy()
+            )
         ours = other.run(z[t : t + 1])
         done.clear()
         theirs = pf.run(z[t : t + 1])
@@ -204,9 +235,16 @@ def test_each_step_is_that_of_the_numpy_model(name, done, monkeypatch):
         both_ways.append({"blind", "guided"} <= done)
         happened |= {"both ways"} if both_ways[-1] else set()
         missing = np.isnan(z[t]).all()
-        happened |= {"prediction" if missing else "gaussian"} if not {"ranked", "quantiles"} & done else set()
+        happened |= (
+            {"prediction" if missing else "gaussian"}
+            if not {"ranked", "quantiles"} & done
+            else set()
+        )
         scale = np.sqrt(np.trace(theirs.covariances[0]))
-        differences = (ours.means - theirs.means) / scale, (ours.covariances - theirs.covariances) / scale**2
+        differences = (
+            (ours.means - theirs.means) / scale,
+            (ours.covariances - theirs.covariances) / scale**2,
+        )
         logs = ours.log_likelihoods - theirs.log_likelihoods, np.log(ours.ess / theirs.ess)
         apart.append(max(np.abs(d).max() for d in (*differences, *logs)))
     assert expected <= happened

@@ -17,7 +17,9 @@ def swing(x, dt, control, out):
 
 
 def swung(x, dt, control):
-    return np.column_stack([x[:, 0] + dt * x[:, 1], x[:, 1] - dt * (9.81 * np.sin(x[:, 0]) - control)])
+    return np.column_stack(
+        [x[:, 0] + dt * x[:, 1], x[:, 1] - dt * (9.81 * np.sin(x[:, 0]) - control)]
+    )
 
 
 def direction(x, step, out):
@@ -36,8 +38,14 @@ def pendulum(**changes):
         "R": np.array([[0.2, 0.1], [0.1, 0.3]]),
         "initial_mean": [3.0, 1.0],
     }
-    given |= {"initial_covariance": np.eye(2), "circular": [0], "observation_circular": [0]} | changes
-    return hf.models.CompiledModel(swing, direction, **given), hf.models.from_functions(swung, directions, **given)
+    given |= {
+        "initial_covariance": np.eye(2),
+        "circular": [0],
+        "observation_circular": [0],
+    } | changes
+    return hf.models.CompiledModel(swing, direction, **given), hf.models.from_functions(
+        swung, directions, **given
+    )
 
 
 def turned(steps, dt=0.3):
@@ -50,11 +58,22 @@ def turned(steps, dt=0.3):
 
 
 def same(one, other, tolerance=1e-6):
-    for name in ("means", "covariances", "ess", "log_likelihoods", "resampled", "steps", "particles", "weights"):
+    for name in (
+        "means",
+        "covariances",
+        "ess",
+        "log_likelihoods",
+        "resampled",
+        "steps",
+        "particles",
+        "weights",
+    ):
         first, second = getattr(one, name), getattr(other, name)
         assert (first is None) == (second is None)
         if first is not None:
-            assert np.allclose(first.astype(float), second.astype(float), tolerance, tolerance), name
+            assert np.allclose(first.astype(float), second.astype(float), tolerance, tolerance), (
+                name
+            )
     assert one.outcomes == other.outcomes
     assert one.circular == other.circular
     assert np.array_equal(one.times, other.times)
@@ -109,7 +128,10 @@ def stops(monkeypatch):
     return taken
 
 
-@pytest.mark.parametrize(("model", "n"), [(hf.models.UNGM(), 1), (hf.models.UNGM(), 7), (hf.models.BearingsTracking(), 300)])
+@pytest.mark.parametrize(
+    ("model", "n"),
+    [(hf.models.UNGM(), 1), (hf.models.UNGM(), 7), (hf.models.BearingsTracking(), 300)],
+)
 def test_models_of_the_project(model, n, proposal, stops):
     _, z = hf.simulate(model, 30, rng=1)
     both((model.compiled(), model), z, n, resample_below=0.7, proposal=proposal)
@@ -118,7 +140,13 @@ def test_models_of_the_project(model, n, proposal, stops):
 
 @pytest.mark.parametrize(
     ("name", "resample_below"),
-    [("bootstrap", 0.0), ("bootstrap", 1.0), ("ranked", 0.5), ("ranked-unguided", 0.5), ("auto", 0.5)],
+    [
+        ("bootstrap", 0.0),
+        ("bootstrap", 1.0),
+        ("ranked", 0.5),
+        ("ranked-unguided", 0.5),
+        ("auto", 0.5),
+    ],
 )
 def test_angles_controls_and_correlated_noise(name, resample_below, stops):
     # The prior is where the truth is. If the first observation excluded five of 60 equal particles, their shares of 0.1 / 60
@@ -193,10 +221,12 @@ def rings():
 def test_a_likelihood_that_vanishes_is_left_out_on_request(name, stops):
     z = [[0.0], [0.1], [30.0], [0.1], [0.0], [40.0], [41.0]]
     result = both(rings(), z, on_degeneracy="predict", proposal=PROPOSALS[name])
-    assert [outcome.name for outcome in result.outcomes] == ["UPDATED"] * 2 + ["DEGENERATE"] + ["UPDATED"] * 2 + [
-        "DEGENERATE"
-    ] * 2
-    assert len(stops) == (len(z) if name == "auto" else 3)  # by a likelihood alone, which the loop does not look ahead to
+    assert [outcome.name for outcome in result.outcomes] == ["UPDATED"] * 2 + ["DEGENERATE"] + [
+        "UPDATED"
+    ] * 2 + ["DEGENERATE"] * 2
+    assert len(stops) == (
+        len(z) if name == "auto" else 3
+    )  # by a likelihood alone, which the loop does not look ahead to
 
 
 def test_half_a_reading_is_dropped_whole_and_said_once_unless_the_model_takes_it():
@@ -234,7 +264,12 @@ def grows(x, out):
 
 @pytest.mark.parametrize(
     ("name", "z"),
-    [("bootstrap", [1.0, 1.0]), ("ranked", [[1.0], [np.inf]]), ("auto", [[1.0], [1.0, 2.0]]), ("bootstrap", [[1.0], "a"])],
+    [
+        ("bootstrap", [1.0, 1.0]),
+        ("ranked", [[1.0], [np.inf]]),
+        ("auto", [[1.0], [1.0, 2.0]]),
+        ("bootstrap", [[1.0], "a"]),
+    ],
 )
 def test_faults_of_model_and_data_are_those_of_the_numpy_model(name, z):
     given, errors = ([[1.0]], [[1e300]], [1e40], [[1.0]]), []
@@ -262,16 +297,37 @@ def still(x, out):
 
 
 def test_readings_of_several_sensors(proposal, stops):
-    given = {"Q": np.eye(2), "R": None, "initial_mean": [3.0, 4.0], "initial_covariance": 4 * np.eye(2)}
-    models = hf.models.CompiledModel(still, None, **given), hf.models.from_functions(lambda x: x, None, **given)
+    given = {
+        "Q": np.eye(2),
+        "R": None,
+        "initial_mean": [3.0, 4.0],
+        "initial_covariance": 4 * np.eye(2),
+    }
+    models = (
+        hf.models.CompiledModel(still, None, **given),
+        hf.models.from_functions(lambda x: x, None, **given),
+    )
     other, results = hf.Sensor(lambda x: x, np.eye(2)), []
     for form, model in enumerate(models):
         sensors = [other]
         for place in ([0.0, 0.0], [6.0, 1.0]):
-            function = hf.models.CompiledFunction(distance, 2, place) if form == 0 else partial(distances, place)
+            function = (
+                hf.models.CompiledFunction(distance, 2, place)
+                if form == 0
+                else partial(distances, place)
+            )
             sensors.append(hf.Sensor(function, np.diag([0.3, 0.1]), circular=[1]))
-        entries = [(1.0, 1, [5.0, 0.9]), (1.0, 2, [4.0, 2.2]), (1.5, 2, None), (2.5, 1, [5.1, np.nan]), (2.5, 0, [3.0, 4.2])]
-        readings = [(t, sensors[k], z) for t, k, z in [*entries, (4.0, 1, [5.2, 0.95]), (5.0, 1, [5.2, 0.95])]]
+        entries = [
+            (1.0, 1, [5.0, 0.9]),
+            (1.0, 2, [4.0, 2.2]),
+            (1.5, 2, None),
+            (2.5, 1, [5.1, np.nan]),
+            (2.5, 0, [3.0, 4.2]),
+        ]
+        readings = [
+            (t, sensors[k], z)
+            for t, k, z in [*entries, (4.0, 1, [5.2, 0.95]), (5.0, 1, [5.2, 0.95])]
+        ]
         results.append(hf.ParticleFilter(model, 200, proposal=proposal, rng=0).run(readings))
     same(*results)
     assert len(stops) == 1  # the reading of the sensor in NumPy
@@ -284,9 +340,15 @@ def test_only_plain_filters_go_through_the_loop():
         pass
 
     assert loop.proposal_name(hf.ParticleFilter(model))
-    assert loop.proposal_name(hf.ParticleFilter(model, proposal=hf.RankedProposal(), resampling=hf.MultinomialResampling()))
+    assert loop.proposal_name(
+        hf.ParticleFilter(
+            model, proposal=hf.RankedProposal(), resampling=hf.MultinomialResampling()
+        )
+    )
     assert loop.proposal_name(hf.ParticleFilter(model, proposal=hf.AutomaticProposal()))
-    assert not loop.proposal_name(hf.ParticleFilter(hf.models.UNGM(), proposal=hf.AutomaticProposal()))
+    assert not loop.proposal_name(
+        hf.ParticleFilter(hf.models.UNGM(), proposal=hf.AutomaticProposal())
+    )
     # four points do not span state and noise
     assert not loop.proposal_name(hf.ParticleFilter(model, 4, proposal=hf.AutomaticProposal()))
     random = hf.RankedProposal(hf.RandomSampling()), hf.AutomaticProposal(hf.RandomSampling())
@@ -296,7 +358,11 @@ def test_only_plain_filters_go_through_the_loop():
 
 
 def test_a_series_that_goes_on_from_uneven_weights_is_resampled_when_it_should_be():
-    models, z, options = pendulum(R=np.diag([9.0, 9.0])), np.zeros((4, 2)), {"dt": 0.1, "control": 0.0}
+    models, z, options = (
+        pendulum(R=np.diag([9.0, 9.0])),
+        np.zeros((4, 2)),
+        {"dt": 0.1, "control": 0.0},
+    )
     filters = [hf.ParticleFilter(model, 60, rng=0, resample_below=0.3) for model in models]
     for pf in filters:
         pf.predict(**options)
@@ -313,7 +379,9 @@ def test_what_keeps_a_series_out_of_the_loop_is_told_to_those_who_ask(monkeypatc
     for failing in (False, True):
         if failing:
             monkeypatch.setattr(loop, "Segment", lambda *given: {}.missing)
-        results.append(hf.ParticleFilter(hf.models.UNGM().compiled(), 2000, rng=0).run([[0.5]] * 10))
+        results.append(
+            hf.ParticleFilter(hf.models.UNGM().compiled(), 2000, rng=0).run([[0.5]] * 10)
+        )
     same(*results)
     (record,) = caplog.records
     assert (record.levelno, record.name) == (logging.INFO, "herdfilter.compiled.loop")
@@ -329,7 +397,10 @@ def test_other_filters_and_subclasses_run_a_compiled_model_by_their_own_methods(
             return super().update(*given, **options)
 
     model, (_, z) = hf.models.UNGM(), hf.simulate(hf.models.UNGM(), 20, rng=1)
-    assert np.allclose(hf.UnscentedKalmanFilter(model.compiled()).run(z).means, hf.UnscentedKalmanFilter(model).run(z).means)
+    assert np.allclose(
+        hf.UnscentedKalmanFilter(model.compiled()).run(z).means,
+        hf.UnscentedKalmanFilter(model).run(z).means,
+    )
     counting = Counting(model.compiled(), 50, rng=0)
     counting.run(z)
     assert counting.updates == 20

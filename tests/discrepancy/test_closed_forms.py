@@ -73,7 +73,9 @@ def test_expected_kernel_and_that_of_a_pair(problem):
 def test_density_product(problem):
     mixture, _, K = problem
     p, smooth = density(mixture), density(mixture.convolve(K))
-    assert density_product(mixture) == pytest.approx(integral(lambda y: p(y) ** 2, mixture.dim), rel=1e-8)
+    assert density_product(mixture) == pytest.approx(
+        integral(lambda y: p(y) ** 2, mixture.dim), rel=1e-8
+    )
     expected = integral(lambda y: p(y) * smooth(y), mixture.dim)
     assert density_product(mixture, K) == pytest.approx(expected, rel=1e-8)
 
@@ -95,11 +97,15 @@ def test_normalised_l2(problem):
     p, q, d = density(mixture), density(kernel_density(points, K)), mixture.dim
     inner = integral(lambda y: p(y) * q(y), d)
     norms = np.sqrt(integral(lambda y: p(y) ** 2, d) * integral(lambda y: q(y) ** 2, d))
-    assert normalised_l2(points, mixture, K) == pytest.approx(2 * (1 - inner / norms), rel=1e-6, abs=1e-9)
+    assert normalised_l2(points, mixture, K) == pytest.approx(
+        2 * (1 - inner / norms), rel=1e-6, abs=1e-9
+    )
 
 
 def cdf(mixture, y):
-    return float(mixture.weights @ ndtr((y - mixture.means[:, 0]) / np.sqrt(mixture.covariances[:, 0, 0])))
+    return float(
+        mixture.weights @ ndtr((y - mixture.means[:, 0]) / np.sqrt(mixture.covariances[:, 0, 0]))
+    )
 
 
 @few

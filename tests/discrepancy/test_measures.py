@@ -5,12 +5,21 @@ import pytest
 from scipy.special import gammaln
 from scipy.stats import ortho_group
 
-from herdfilter.discrepancy import energy_distance, expected_energy_distance, herding_error, normalised_l2
+from herdfilter.discrepancy import (
+    energy_distance,
+    expected_energy_distance,
+    herding_error,
+    normalised_l2,
+)
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 
-PLANE = GaussianMixture([0.6, 0.4], [[0.0, 1.0], [2.0, -1.0]], [[[1.0, 0.6], [0.6, 0.8]], [[0.5, -0.2], [-0.2, 0.9]]])
-SPACE = GaussianMixture([0.7, 0.3], [[0.0, 0.0, 0.0], [3.0, 1.0, -1.0]], [np.diag([1.0, 0.2, 2.0]), np.eye(3) + 0.5])
+PLANE = GaussianMixture(
+    [0.6, 0.4], [[0.0, 1.0], [2.0, -1.0]], [[[1.0, 0.6], [0.6, 0.8]], [[0.5, -0.2], [-0.2, 0.9]]]
+)
+SPACE = GaussianMixture(
+    [0.7, 0.3], [[0.0, 0.0, 0.0], [3.0, 1.0, -1.0]], [np.diag([1.0, 0.2, 2.0]), np.eye(3) + 0.5]
+)
 QUADRATURE = 1e-9  # relative error that energy_distance states for its expected distances
 MEASURES = {
     "herding error": lambda points, mixture: herding_error(points, mixture, 0.6),
@@ -28,7 +37,9 @@ def moved(points, mixture, rotation, shift, scale):
     A = scale * rotation
     return (
         Points(points.x @ A.T + shift, points.weights),
-        GaussianMixture(mixture.weights, mixture.means @ A.T + shift, A @ mixture.covariances @ A.T),
+        GaussianMixture(
+            mixture.weights, mixture.means @ A.T + shift, A @ mixture.covariances @ A.T
+        ),
     )
 
 
@@ -48,7 +59,9 @@ def test_energy_distance_of_a_gaussian_and_its_mean(d, scale):
 @pytest.mark.parametrize("shared", [True, False])
 def test_the_energy_distance_keeps_its_digits_in_any_unit(scale, shared):
     points, covariances = some_points(3), SPACE.covariances[0] if shared else SPACE.covariances
-    plain, large = (GaussianMixture(SPACE.weights, s * SPACE.means, s**2 * covariances) for s in (1.0, scale))
+    plain, large = (
+        GaussianMixture(SPACE.weights, s * SPACE.means, s**2 * covariances) for s in (1.0, scale)
+    )
     measured = energy_distance(Points(scale * points.x, points.weights), large)
     assert measured / scale == pytest.approx(energy_distance(points, plain), rel=1e-12)
 
@@ -68,8 +81,12 @@ def test_moving_and_turning_both_changes_nothing_and_units_change_what_they_meas
     points, s = some_points(3), 1e3
     both = moved(points, SPACE, ortho_group.rvs(3, random_state=7), [1e4, -2e4, 5e3], s)
     assert energy_distance(*both) == pytest.approx(s * energy_distance(points, SPACE), rel=1e-8)
-    assert herding_error(*both, 0.6 * s) == pytest.approx(s**-1.5 * herding_error(points, SPACE, 0.6), rel=1e-8)
-    assert normalised_l2(*both, 0.6 * s) == pytest.approx(normalised_l2(points, SPACE, 0.6), rel=1e-8)
+    assert herding_error(*both, 0.6 * s) == pytest.approx(
+        s**-1.5 * herding_error(points, SPACE, 0.6), rel=1e-8
+    )
+    assert normalised_l2(*both, 0.6 * s) == pytest.approx(
+        normalised_l2(points, SPACE, 0.6), rel=1e-8
+    )
 
 
 @pytest.mark.parametrize("measure", MEASURES.values(), ids=MEASURES)
@@ -82,7 +99,9 @@ def test_weights_are_multiplicities(measure):
 
 def test_independent_draws_have_the_energy_distance_expected_of_them():
     dim = 3
-    mixture = GaussianMixture([0.3, 0.7], [np.zeros(dim), np.full(dim, 2.0)], [np.eye(dim), 0.2 * np.eye(dim)])
+    mixture = GaussianMixture(
+        [0.3, 0.7], [np.zeros(dim), np.full(dim, 2.0)], [np.eye(dim), 0.2 * np.eye(dim)]
+    )
     drawn = [energy_distance(Points(mixture.sample(10, seed)), mixture) for seed in range(240)]
     error = np.std(drawn) / np.sqrt(len(drawn))
     assert np.mean(drawn) == pytest.approx(expected_energy_distance(mixture, 10), abs=4 * error)
@@ -92,6 +111,8 @@ def test_independent_draws_have_the_energy_distance_expected_of_them():
 def test_energy_distance_to_a_sample_is_that_to_a_mixture_without_width():
     points, sample = some_points(2, 5), some_points(2, 9, seed=1)
     narrow = GaussianMixture(sample.weights, sample.x, np.zeros((2, 2)))
-    assert energy_distance(points, sample) == pytest.approx(energy_distance(points, narrow), rel=1e-7)
+    assert energy_distance(points, sample) == pytest.approx(
+        energy_distance(points, narrow), rel=1e-7
+    )
     assert energy_distance(points, sample) == pytest.approx(energy_distance(sample, points))
     assert energy_distance(sample, sample) < 1e-14

@@ -29,7 +29,9 @@ def test_one_dimension_is_the_folded_normal(ratio):
     sd = 1.7
     expected = sd * (np.sqrt(2 / np.pi) * np.exp(-(ratio**2) / 2) + ratio * erf(ratio / np.sqrt(2)))
     for sign in (-1, 1):
-        assert both_ways(np.array([sign * ratio * sd]), np.array([[sd**2]])) == pytest.approx(expected, rel=1e-14)
+        assert both_ways(np.array([sign * ratio * sd]), np.array([[sd**2]])) == pytest.approx(
+            expected, rel=1e-14
+        )
 
 
 @ratios
@@ -54,7 +56,9 @@ def test_three_dimensions_are_the_maxwell_distribution_off_its_centre(ratio):
 @pytest.mark.parametrize("axis", [0.5, 1e-5, 1e-10])
 def test_an_ellipse_about_the_origin_is_an_elliptic_integral(axis):
     mean, covariance = turned(np.array([1.0, axis**2]), np.zeros(2))
-    assert both_ways(mean, covariance) == pytest.approx(np.sqrt(2 / np.pi) * ellipe(1 - axis**2), rel=STATED)
+    assert both_ways(mean, covariance) == pytest.approx(
+        np.sqrt(2 / np.pi) * ellipe(1 - axis**2), rel=STATED
+    )
 
 
 @pytest.mark.parametrize(("d", "scale"), [(2, 1e30), (200, 1e-30)])

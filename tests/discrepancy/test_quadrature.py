@@ -10,7 +10,9 @@ from herdfilter.discrepancy import kernel_matrix, optimal_weights
 from herdfilter.kernels import expected_kernel
 from herdfilter.mixture import GaussianMixture
 
-MIXTURE = GaussianMixture([0.3, 0.7], [[-1.0, 0.5], [2.0, 0.0]], [np.eye(2), [[2.0, 0.8], [0.8, 0.5]]])
+MIXTURE = GaussianMixture(
+    [0.3, 0.7], [[-1.0, 0.5], [2.0, 0.0]], [np.eye(2), [[2.0, 0.8], [0.8, 0.5]]]
+)
 KERNEL = np.array([[0.8, 0.2], [0.2, 0.5]])
 
 
@@ -58,6 +60,11 @@ def test_coinciding_points_give_finite_weights_that_share_one_place(constraint):
 test_bad_input_is_named = refuses(
     optimal_weights,
     (np.zeros((3, 1)), MIXTURE, KERNEL, "x: expected shape"),
-    (np.zeros((3, 2)), MIXTURE, np.zeros((2, 2)), "kernel_covariance: expected a positive definite"),
+    (
+        np.zeros((3, 2)),
+        MIXTURE,
+        np.zeros((2, 2)),
+        "kernel_covariance: expected a positive definite",
+    ),
     (np.zeros((3, 2)), MIXTURE, KERNEL, "box", "constraint: unknown 'box'"),
 )

@@ -41,7 +41,9 @@ def test_the_joint_distribution_is_met_at_the_rate_of_one_over_the_length():
     lengths, shape, herded = 2 ** np.arange(6, 12), (3, 2, 4), []
     for seed in range(3):
         table = random_table(seed, shape)
-        herded.append(total_variation(HerdedGibbs.from_joint(table).sample(lengths[-1]), table, lengths))
+        herded.append(
+            total_variation(HerdedGibbs.from_joint(table).sample(lengths[-1]), table, lengths)
+        )
     herded = np.mean(herded, axis=0)
     exponent = np.polyfit(np.log(lengths), np.log(herded), 1)[0]
     assert -1.15 < exponent < -0.85
@@ -50,7 +52,10 @@ def test_the_joint_distribution_is_met_at_the_rate_of_one_over_the_length():
 
 def test_an_ising_grid_keyed_by_neighbours_gets_the_spins_right_with_few_vectors(ising):
     sampler = HerdedGibbs.from_joint(ising, neighbours=AROUND)
-    assert (sampler.possible_vectors, HerdedGibbs.from_joint(ising).possible_vectors) == (4 * 4 + 2 * 8, 6 * 32)
+    assert (sampler.possible_vectors, HerdedGibbs.from_joint(ising).possible_vectors) == (
+        4 * 4 + 2 * 8,
+        6 * 32,
+    )
     states = sampler.sample(8000)
     exact = [ising.sum(axis=tuple(j for j in range(6) if j != i))[1] for i in range(6)]
     np.testing.assert_allclose(states.mean(axis=0), exact, atol=2e-3)
@@ -100,7 +105,8 @@ def test_a_full_dictionary_is_an_error_that_keeps_the_states_so_far():
     table = random_table(4, (2,) * 6)
     free = HerdedGibbs.from_joint(table).sample(400)
     with pytest.raises(
-        DictionaryFullError, match=r"max_vectors: expected at most 100 weight vectors .* pass `neighbours`"
+        DictionaryFullError,
+        match=r"max_vectors: expected at most 100 weight vectors .* pass `neighbours`",
     ) as caught:
         HerdedGibbs.from_joint(table, max_vectors=100).sample(400)
     error = caught.value
@@ -115,10 +121,15 @@ def test_a_bound_that_is_certain_to_be_hit_is_refused_before_the_start():
     def never(i, x):
         raise AssertionError("asked for a conditional")
 
-    with pytest.raises(ValueError, match=r"max_vectors: .* of 5 sweeps, at least 30 and up to 150 of .*, got 29;"):
+    with pytest.raises(
+        ValueError, match=r"max_vectors: .* of 5 sweeps, at least 30 and up to 150 of .*, got 29;"
+    ):
         HerdedGibbs(never, [2] * 30, max_vectors=29).sample(5)
     strict = HerdedGibbs(never, [2] * 30, max_vectors=1000, strict=True)
-    with pytest.raises(ValueError, match=r"max_vectors: .* at least 30 and up to 3,000 of 1.61061e\+10 that are possible"):
+    with pytest.raises(
+        ValueError,
+        match=r"max_vectors: .* at least 30 and up to 3,000 of 1.61061e\+10 that are possible",
+    ):
         strict.sample(80, burn_in=20)
 
 
@@ -139,14 +150,20 @@ def test_a_bad_conditional_is_named_with_its_variable_and_state(came, message):
 
 def test_a_conditional_that_depends_on_more_than_the_neighbours_is_found_out():
     table = random_table(6, (2, 2, 2))
-    with pytest.raises(ValueError, match=r"neighbours: expected variable 0 to depend on its neighbours .* only"):
+    with pytest.raises(
+        ValueError, match=r"neighbours: expected variable 0 to depend on its neighbours .* only"
+    ):
         HerdedGibbs.from_joint(table, neighbours=[[1], [0, 2], [0, 1]]).sample(100)
-    approximate = HerdedGibbs.from_joint(table, neighbours=[[1], [0, 2], [0, 1]], remember=False).sample(2000)
+    approximate = HerdedGibbs.from_joint(
+        table, neighbours=[[1], [0, 2], [0, 1]], remember=False
+    ).sample(2000)
     assert total_variation(approximate, table, [2000]) < 0.1
 
 
 test_bad_options_are_named = refuses(
-    lambda options: HerdedGibbs(**{"conditional": lambda i, x: [0.5, 0.5], "cardinalities": [2, 2]} | options),
+    lambda options: HerdedGibbs(
+        **{"conditional": lambda i, x: [0.5, 0.5], "cardinalities": [2, 2]} | options
+    ),
     ({"conditional": 3}, "conditional: expected a function"),
     ({"neighbours": [[1]]}, "neighbours: expected 2 lists, one per variable, got 1"),
 )

@@ -36,7 +36,11 @@ def test_probabilities_are_normalised_and_impossible_states_never_come():
 @pytest.mark.parametrize("shares", [[1, 1, 1], [5, 3, 1, 3, 2]], ids=str)
 def test_ties_are_those_of_exact_arithmetic(shares):
     """Herding with fractions; numbers that are rounded differ from them in the last digit, and every few steps tie."""
-    p, lack, expected = [Fraction(share, sum(shares)) for share in shares], [Fraction()] * len(shares), []
+    p, lack, expected = (
+        [Fraction(share, sum(shares)) for share in shares],
+        [Fraction()] * len(shares),
+        [],
+    )
     for _ in range(500):
         lack = [a + b for a, b in zip(lack, p, strict=True)]
         expected.append(lack.index(max(lack)))
@@ -55,7 +59,9 @@ def test_moments_are_matched_at_the_rate_of_one_over_the_length(size, k):
     moments = rng.dirichlet(np.ones(size)) @ phi
     states = herding(moments, 8_000, phi)
     t = np.arange(1, len(states) + 1)
-    gap = np.linalg.norm(np.cumsum(phi[states], axis=0) - t[:, None] * moments, axis=1)  # t times the error
+    gap = np.linalg.norm(
+        np.cumsum(phi[states], axis=0) - t[:, None] * moments, axis=1
+    )  # t times the error
     assert gap.max() < 2 * np.linalg.norm(phi, axis=1).max()
     assert gap[4_000:].max() < 1.5 * gap[:4_000].max()
 
@@ -74,7 +80,9 @@ def test_moments_outside_the_hull_are_refused():
     square = [[0, 0], [0, 1], [1, 0], [1, 1]]
     assert len(herding([0.5, 0.999], 1000, square)) == 1000
     for outside in ([0.5, 1.01], [-0.2, -0.2], [3.0, 0.5]):
-        with pytest.raises(ValueError, match="moments: expected a point in the convex hull of the features"):
+        with pytest.raises(
+            ValueError, match="moments: expected a point in the convex hull of the features"
+        ):
             herding(outside, 1000, square)
 
 

@@ -22,7 +22,13 @@ from herdfilter.filters import (
 )
 from herdfilter.fitting import EMFit, GaussianFit, KernelDensityFit
 from herdfilter.mixture import GaussianMixture
-from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, MappedSampling, RandomSampling, lcd
+from herdfilter.samplers import (
+    ContinuousHerdedGibbs,
+    KernelHerding,
+    MappedSampling,
+    RandomSampling,
+    lcd,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -36,11 +42,17 @@ class Promised:
     """Makes a fresh proposal; the shared suites hold it to what it promises."""
 
     make: Callable[[], Proposal]
-    deterministic: bool = False  # results do not depend on the seed, and the generator is left alone
+    deterministic: bool = (
+        False  # results do not depend on the seed, and the generator is left alone
+    )
     observes: bool = False  # it looks at the observation before it moves the particles
-    singular: bool = True  # it takes transition noise of deficient rank; else it refuses that by name
+    singular: bool = (
+        True  # it takes transition noise of deficient rank; else it refuses that by name
+    )
     keeps_modes: bool = True  # modes far apart stay apart; a fit of one Gaussian blurs them
-    additive: bool = True  # it needs transition noise that is additive; else it takes other noise, too
+    additive: bool = (
+        True  # it needs transition noise that is additive; else it takes other noise, too
+    )
     moments: bool = False  # it needs a mean and a covariance of the observation
     turns: bool = True  # where zero lies on a circle does not matter; else rounding decides near-ties of a greedy search
     spread: float = 0.2  # largest relative error of a variance over two steps of skewed noise in 3 dimensions, 600 points
@@ -54,12 +66,19 @@ PROPOSALS = {
     "bootstrap": Promised(BootstrapProposal, additive=False),
     "herded, random": Promised(lambda: HerdedProposal(RandomSampling())),
     "herded, kernel herding": Promised(lambda: HerdedProposal(KernelHerding()), deterministic=True),
-    "herded, herded Gibbs": Promised(lambda: HerdedProposal(ContinuousHerdedGibbs()), deterministic=True),
+    "herded, herded Gibbs": Promised(
+        lambda: HerdedProposal(ContinuousHerdedGibbs()), deterministic=True
+    ),
     "augmented, random": Promised(
-        lambda: AugmentedProposal(GaussianFit(), RandomSampling()), keeps_modes=False, additive=False
+        lambda: AugmentedProposal(GaussianFit(), RandomSampling()),
+        keeps_modes=False,
+        additive=False,
     ),
     "augmented, mapped": Promised(
-        lambda: AugmentedProposal(GaussianFit(), mapped()), deterministic=True, keeps_modes=False, additive=False
+        lambda: AugmentedProposal(GaussianFit(), mapped()),
+        deterministic=True,
+        keeps_modes=False,
+        additive=False,
     ),
     "augmented, kernel herding": Promised(
         lambda: AugmentedProposal(KernelDensityFit(), KernelHerding()),
@@ -93,11 +112,19 @@ PROPOSALS = {
         lambda: KalmanMixtureProposal(RandomSampling()), observes=True, moments=True, singular=False
     ),
     "Kalman mixture, kernel herding": Promised(
-        lambda: KalmanMixtureProposal(KernelHerding()), deterministic=True, observes=True, moments=True, singular=False
+        lambda: KalmanMixtureProposal(KernelHerding()),
+        deterministic=True,
+        observes=True,
+        moments=True,
+        singular=False,
     ),
     "ranked": Promised(RankedProposal, deterministic=True, observes=True, additive=False),
-    "ranked, random": Promised(lambda: RankedProposal(RandomSampling()), observes=True, additive=False),
-    "ranked, randomised": Promised(lambda: RankedProposal(randomised=True), observes=True, additive=False),
+    "ranked, random": Promised(
+        lambda: RankedProposal(RandomSampling()), observes=True, additive=False
+    ),
+    "ranked, randomised": Promised(
+        lambda: RankedProposal(randomised=True), observes=True, additive=False
+    ),
     "automatic": Promised(AutomaticProposal, deterministic=True, observes=True, additive=False),
 }
 
@@ -105,7 +132,11 @@ PROPOSALS = {
 def chosen(promise, make=True):
     """A fixture: fresh proposals that promise something, or else their promises."""
     kept = {name: promised for name, promised in PROPOSALS.items() if promise(promised)}
-    return pytest.fixture(lambda request: request.param.make() if make else request.param, params=kept.values(), ids=kept)
+    return pytest.fixture(
+        lambda request: request.param.make() if make else request.param,
+        params=kept.values(),
+        ids=kept,
+    )
 
 
 promised = chosen(lambda p: True, make=False)
@@ -125,7 +156,14 @@ def proposal(promised):
     return promised.make()
 
 
-TYPICAL = ["bootstrap", "herded, kernel herding", "augmented, mapped", "auxiliary", "guided", "ranked, randomised"]
+TYPICAL = [
+    "bootstrap",
+    "herded, kernel herding",
+    "augmented, mapped",
+    "auxiliary",
+    "guided",
+    "ranked, randomised",
+]
 typical = pytest.fixture(lambda request: PROPOSALS[request.param], params=[*TYPICAL, "automatic"])
 """Proposals of every kind, for what the filter promises whatever its proposal is."""
 

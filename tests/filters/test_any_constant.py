@@ -6,7 +6,16 @@ from helpers import assert_same
 
 from herdfilter.catalogue.specifications import resolve_filters
 
-FILTERS = ["bootstrap", "auxiliary", "sqmc", "herded-kh", "mixture-kh", "augmented-gauss-kh", "guided", "kalman-mixture-kh"]
+FILTERS = [
+    "bootstrap",
+    "auxiliary",
+    "sqmc",
+    "herded-kh",
+    "mixture-kh",
+    "augmented-gauss-kh",
+    "guided",
+    "kalman-mixture-kh",
+]
 FILTERS = resolve_filters([*FILTERS, "ledh-weighted", "ranked", "auto"])
 Z = [[0.4], [1.1], None, [0.9]]
 
@@ -40,4 +49,6 @@ def test_weights_do_not_depend_on_a_constant(raised, name):
         for added in (-constant, constant):
             other = after(FILTERS[name], raised(added, unit, window))
             assert_same(other, plain, "particles", "weights")
-            assert other.log_likelihood == pytest.approx(plain.log_likelihood + 3 * added, rel=1e-15, abs=1e-12)
+            assert other.log_likelihood == pytest.approx(
+                plain.log_likelihood + 3 * added, rel=1e-15, abs=1e-12
+            )

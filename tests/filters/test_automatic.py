@@ -28,7 +28,9 @@ def ways(monkeypatch):
         if isinstance(part.__dict__[name], classmethod):
             monkeypatch.setattr(part, name, lambda *args: taken.append(label) or method(*args))
         else:
-            monkeypatch.setattr(part, name, lambda self, *args: taken.append(label) or method(self, *args))
+            monkeypatch.setattr(
+                part, name, lambda self, *args: taken.append(label) or method(self, *args)
+            )
 
     noted(hf.RankedProposal, "propose", "ranked")
     noted(Ancestors, "of", "ranked")
@@ -40,9 +42,16 @@ def ways(monkeypatch):
 
 def test_weights_count_and_angles_are_taken_about_their_mean():
     rng = np.random.default_rng(2)
-    heading = np.mod(2 * np.pi + 0.1 * rng.standard_normal((4000, 1)), 2 * np.pi) - np.pi  # on both sides of the seam
-    assert [Gaussianity.of(weighted(heading), angles).gaussian for angles in ((), (0,))] == [False, True]
-    x = rng.uniform(-3, 3, (400, 1))  # draws of a uniform distribution, weighted to be those of a Gaussian
+    heading = (
+        np.mod(2 * np.pi + 0.1 * rng.standard_normal((4000, 1)), 2 * np.pi) - np.pi
+    )  # on both sides of the seam
+    assert [Gaussianity.of(weighted(heading), angles).gaussian for angles in ((), (0,))] == [
+        False,
+        True,
+    ]
+    x = rng.uniform(
+        -3, 3, (400, 1)
+    )  # draws of a uniform distribution, weighted to be those of a Gaussian
     weights = np.exp(-0.5 * x[:, 0] ** 2)
     assert not Gaussianity.of(weighted(np.vstack([x] * 10)), ()).gaussian
     assert Gaussianity.of(weighted(x, weights / weights.sum()), ()).gaussian
@@ -64,7 +73,9 @@ def test_a_linear_gaussian_model_keeps_one_gaussian_and_is_filtered_exactly(monk
 def test_steps_that_are_not_linear_are_left_to_the_particles(monkeypatch):
     """Also where nothing is observed; with more particles, a slight bend is enough."""
     taken, shares, eye = ways(monkeypatch), [], np.eye(2)
-    bent = hf.models.from_functions(lambda x: 0.9 * x + 0.04 * x[:, ::-1] ** 2, lambda x: x, 0.3 * eye, eye, [0.0, 0.0], eye)
+    bent = hf.models.from_functions(
+        lambda x: 0.9 * x + 0.04 * x[:, ::-1] ** 2, lambda x: x, 0.3 * eye, eye, [0.0, 0.0], eye
+    )
     for n in (20, 2000):
         taken.clear()
         hf.ParticleFilter(bent, n, hf.AutomaticProposal()).run([None] * 10)
@@ -77,7 +88,9 @@ BUOY = model_of(  # hardly moves, anywhere in a wide field; ranges to two beacon
     normal([0.0, 0.0], 100.0),
     transition_mean=lambda x, dt, control, step: x,
     transition_covariance=lambda dt, step: 1e-6 * np.eye(2),
-    log_likelihood=lambda z, x, step: -2.0 * (z[0] - np.linalg.norm(x - BEACONS[step % 2], axis=1)) ** 2,
+    log_likelihood=lambda z, x, step: (
+        -2.0 * (z[0] - np.linalg.norm(x - BEACONS[step % 2], axis=1)) ** 2
+    ),
 )
 
 
@@ -126,12 +139,21 @@ def test_one_gaussian_is_kept_as_long_as_its_weights_are_as_even_as_chance_allow
     """Of an observation that bends: n times the chi-square distance of the weights from even ones is at most 1."""
 
     def distance(bend):
-        model = hf.models.from_functions(lambda x: x, lambda x: x + bend * x**2, [[0.2]], [[0.5]], [0.0], [[1.0]])
-        seen, particles = hf.filters.Observation.read(model, [0.5], 1), Particles.equal(balanced_noise(n, 1, 0))
-        moved = hf.AutomaticProposal().propose(Transition(model), particles, np.random.default_rng(0), seen)
+        model = hf.models.from_functions(
+            lambda x: x, lambda x: x + bend * x**2, [[0.2]], [[0.5]], [0.0], [[1.0]]
+        )
+        seen, particles = (
+            hf.filters.Observation.read(model, [0.5], 1),
+            Particles.equal(balanced_noise(n, 1, 0)),
+        )
+        moved = hf.AutomaticProposal().propose(
+            Transition(model), particles, np.random.default_rng(0), seen
+        )
         return n * (n * (moved.normalised()[0].weights ** 2).sum() - 1)
 
-    few, many = edge(0.0, 0.5, lambda bend: distance(bend) <= 1, times=20)  # to 5e-7, above what rounding makes of the bound
+    few, many = edge(
+        0.0, 0.5, lambda bend: distance(bend) <= 1, times=20
+    )  # to 5e-7, above what rounding makes of the bound
     assert distance(few) > 0.9
     assert not 0.5 <= distance(many) <= 2  # another way
 
@@ -143,8 +165,12 @@ def test_one_gaussian_moves_as_long_as_what_is_not_linear_would_be_chance(monkey
 
     def moved(bend):
         taken.clear()
-        model = hf.models.from_functions(lambda x: x + bend * x[:, ::-1] ** 2, lambda x: x, 0.5 * eye, eye, [0.0, 0.0], eye)
-        return hf.AutomaticProposal().propose(Transition(model), particles, np.random.default_rng(0)).x
+        model = hf.models.from_functions(
+            lambda x: x + bend * x[:, ::-1] ** 2, lambda x: x, 0.5 * eye, eye, [0.0, 0.0], eye
+        )
+        return (
+            hf.AutomaticProposal().propose(Transition(model), particles, np.random.default_rng(0)).x
+        )
 
     few, _ = edge(0.0, 1.0, lambda bend: moved(bend) is not None and "ranked" not in taken)
     x, noise = moved(few), np.column_stack([np.ones(n), balanced_noise(n, 4, 1)])
@@ -153,12 +179,16 @@ def test_one_gaussian_moves_as_long_as_what_is_not_linear_would_be_chance(monkey
 
 
 @pytest.mark.parametrize("alone", [False, True], ids=["by its moments", "by a likelihood alone"])
-def test_ranked_particles_are_widened_where_the_noise_is_too_narrow_to_part_them(monkeypatch, alone):
+def test_ranked_particles_are_widened_where_the_noise_is_too_narrow_to_part_them(
+    monkeypatch, alone
+):
     """Less than 1/n of the predicted variance in some direction."""
     taken, n, eye = ways(monkeypatch), 60, np.eye(2)
     rng = np.random.default_rng(n)
     x = np.column_stack([rng.exponential(size=n), rng.standard_normal(n)])
-    particles = weighted((x - x.mean(axis=0)) @ np.linalg.inv(np.linalg.cholesky(np.cov(x.T, ddof=0))).T)  # covariance I
+    particles = weighted(
+        (x - x.mean(axis=0)) @ np.linalg.inv(np.linalg.cholesky(np.cov(x.T, ddof=0))).T
+    )  # covariance I
 
     def narrow(variance):
         taken.clear()

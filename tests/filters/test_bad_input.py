@@ -38,7 +38,11 @@ class Bare(BootstrapProposal):
 
 @pytest.mark.parametrize("method", ["propose", "resample"])
 def test_weighted_points_that_are_no_particles_are_named(walk, method):
-    parts = {"resampling": Bare(), "resample_below": 1.0} if method == "resample" else {"proposal": Bare()}
+    parts = (
+        {"resampling": Bare(), "resample_below": 1.0}
+        if method == "resample"
+        else {"proposal": Bare()}
+    )
     expected = rf"Bare.{method}: expected a herdfilter.filters.Particles\(particles, log_weights\), got tuple"
     with pytest.raises(TypeError, match=expected):
         ParticleFilter(walk, 10, **parts, rng=25).run([[0.5], None, [0.5]])
@@ -86,7 +90,8 @@ def test_a_second_observation_of_the_initial_state_is_refused(online):
     assert online.update(z).step == 0
     before = online.record
     with pytest.raises(
-        RuntimeError, match="update: expected one observation of the initial state, step 0, got a second; call"
+        RuntimeError,
+        match="update: expected one observation of the initial state, step 0, got a second; call",
     ):
         online.update(z)
     assert online.record is before
@@ -103,12 +108,22 @@ NAMES = ["bootstrap", "auto", "ranked", "herded-kh", "guided", "ukf", "ekf", "en
 @pytest.mark.parametrize("gate", [None, 0.999])
 def test_an_observation_of_the_wrong_size_is_named_at_every_step(name, step, gate):
     """Of two entries that are expected: also one that lacks an entry, none, and a number, which fits to any size."""
-    online = hf.make_filter(name, hf.models.linear_chain(1), **({} if name in ("ukf", "ekf") else {"n_particles": 20}))
+    online = hf.make_filter(
+        name, hf.models.linear_chain(1), **({} if name in ("ukf", "ekf") else {"n_particles": 20})
+    )
     for _ in range(step):
         online.predict()
     before = online.mean
-    for z, shape in (([1.0, 2.0, 3.0], "3,"), ([np.nan, 1.0, 2.0], "3,"), ([1.0], "1,"), ([], "0,"), (1.0, "1?,?")):
-        with pytest.raises(ValueError, match=rf"^z: expected shape \(2,\), as observation_\w+ has, got \({shape}\)"):
+    for z, shape in (
+        ([1.0, 2.0, 3.0], "3,"),
+        ([np.nan, 1.0, 2.0], "3,"),
+        ([1.0], "1,"),
+        ([], "0,"),
+        (1.0, "1?,?"),
+    ):
+        with pytest.raises(
+            ValueError, match=rf"^z: expected shape \(2,\), as observation_\w+ has, got \({shape}\)"
+        ):
             online.update(z, sensor=SENSOR, gate=gate)
     assert_array_equal(online.mean, before)
     assert online.update([np.nan, np.nan], sensor=SENSOR, gate=gate).outcome is hf.Outcome.MISSING
@@ -119,5 +134,7 @@ def test_so_it_is_in_the_modes_of_a_model(name):
     model = hf.models.JumpMarkov([hf.models.linear_chain(2)] * 2, [[0.9, 0.1], [0.1, 0.9]])
     online = hf.make_filter(name, model, n_particles=20)
     online.predict()
-    with pytest.raises(ValueError, match=r"^z: expected shape \(2,\), as observation_\w+ has, got \(3,\)"):
+    with pytest.raises(
+        ValueError, match=r"^z: expected shape \(2,\), as observation_\w+ has, got \(3,\)"
+    ):
         online.update([1.0, 2.0, 3.0])

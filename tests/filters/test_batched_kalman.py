@@ -30,10 +30,19 @@ def turned(x):
 
 MODELS = {
     "linear": hf.models.linear_chain(2),
-    "radar": hf.models.from_functions(lambda x: 0.9 * x, bent, 0.1 * EYE, 0.05 * EYE, [3, 1], EYE, observation_circular=[1]),
-    "heading": hf.models.from_functions(turned, lambda x: x, 0.2 * EYE, 0.3 * EYE, [3, 0], EYE, circular=[0]),
+    "radar": hf.models.from_functions(
+        lambda x: 0.9 * x, bent, 0.1 * EYE, 0.05 * EYE, [3, 1], EYE, observation_circular=[1]
+    ),
+    "heading": hf.models.from_functions(
+        turned, lambda x: x, 0.2 * EYE, 0.3 * EYE, [3, 0], EYE, circular=[0]
+    ),
     "row by row": hf.models.from_functions(
-        lambda x: np.column_stack([x[:, 0] + 0.1 * x[:, 1], 0.9 * x[:, 1]]), lambda x: x**2 / 5, EYE, EYE, [2, 1], EYE
+        lambda x: np.column_stack([x[:, 0] + 0.1 * x[:, 1], 0.9 * x[:, 1]]),
+        lambda x: x**2 / 5,
+        EYE,
+        EYE,
+        [2, 1],
+        EYE,
     ),
     "noise of the state": hf.models.from_functions(
         lambda x: x, lambda x: x, EYE, lambda x: (1 + x[:, :1, None] ** 2) * EYE, [0, 0], EYE
@@ -58,7 +67,9 @@ def batch_and_singles(model, rule, count=7, seed=0):
 def observed(model, count, steps, seed=1):
     """Observations (T, K, 2) with entries and whole rows missing."""
     rng = np.random.default_rng(seed)
-    z = np.array([[hf.simulate(model, 1, rng=rng)[1][0] for _ in range(count)] for _ in range(steps)])
+    z = np.array(
+        [[hf.simulate(model, 1, rng=rng)[1][0] for _ in range(count)] for _ in range(steps)]
+    )
     z[rng.random(z.shape) < 0.2] = np.nan
     z[1] = np.nan
     return z
@@ -103,23 +114,35 @@ def test_each_state_is_filtered_as_by_a_filter_of_its_own(name, rule):
 
 def test_an_error_names_the_states_that_have_it_and_leaves_all_as_they_were():
     """In `update`, `predict` and `run`; an argument that is wrong for all of them is no matter of a state."""
-    model = hf.models.from_functions(np.sqrt, lambda x: x, [[0.01]], lambda x: 5.0 - x[:, :, None], [1.0], [[0.01]])
+    model = hf.models.from_functions(
+        np.sqrt, lambda x: x, [[0.01]], lambda x: 5.0 - x[:, :, None], [1.0], [[0.01]]
+    )
     batch = hf.BatchedKalmanFilter(model, [[4.0], [9.0], [3.0], [8.0]], [[0.01]], "extended")
     before = batch.means.copy()
     with pytest.raises(
-        ValueError, match=r"^state \[1, 3\]: observation_covariance: expected positive semi-definite matrices"
+        ValueError,
+        match=r"^state \[1, 3\]: observation_covariance: expected positive semi-definite matrices",
     ):
         batch.update(z=[1.0, 2.0, 3.0, 4.0])
-    with pytest.raises(ValueError, match=r"^state \[2\]: z: expected finite numbers, or NaN where missing, got \[inf\]"):
+    with pytest.raises(
+        ValueError,
+        match=r"^state \[2\]: z: expected finite numbers, or NaN where missing, got \[inf\]",
+    ):
         batch.take([0, 0, 2]).update([4.0, np.nan, np.inf])
     growth, rule = hf.models.UNGM(), hf.UnscentedKalmanFilter(hf.models.UNGM(), kappa=-0.9).rule
     wide = hf.BatchedKalmanFilter(growth, [[30.0], [0.0], [100.0]], [[1.0]], rule)
     wide.predict()
-    with pytest.raises(hf.IndefiniteCovarianceError, match=r"^state \[1\]: step 1: the observation's covariance is not"):
+    with pytest.raises(
+        hf.IndefiniteCovarianceError,
+        match=r"^state \[1\]: step 1: the observation's covariance is not",
+    ):
         wide.update([1.0, 2.0, 3.0])
     np.testing.assert_array_equal(batch.means, before)
     batch.means[2] = -1.0
-    with np.errstate(invalid="ignore"), pytest.raises(ValueError, match=r"^state \[2\]: transition_mean: expected finite"):
+    with (
+        np.errstate(invalid="ignore"),
+        pytest.raises(ValueError, match=r"^state \[2\]: transition_mean: expected finite"),
+    ):
         batch.run(np.ones((2, 4)))
     assert batch.step == 0
     for wrong in (

@@ -84,4 +84,6 @@ def test_a_module_may_be_a_model(tmp_path, monkeypatch):
     )
     monkeypatch.syspath_prepend(tmp_path)
     module = pytest.importorskip("walk_in_a_module")
-    assert np.isfinite(ParticleFilter(module, 20, AutomaticProposal(), rng=3).run([[0.4], [0.6]]).means).all()
+    assert np.isfinite(
+        ParticleFilter(module, 20, AutomaticProposal(), rng=3).run([[0.4], [0.6]]).means
+    ).all()

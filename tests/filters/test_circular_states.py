@@ -36,7 +36,9 @@ def test_headings_at_the_seam_are_estimated_there(typical):
 def vehicle(sd, h=lambda x: x[:, :2], R=None, circular=()):
     """One that drives on at the speed 1, in a direction that is known to `sd`."""
     return hf.models.from_functions(
-        lambda x, dt: np.column_stack([x[:, 0] + dt * np.cos(x[:, 2]), x[:, 1] + dt * np.sin(x[:, 2]), x[:, 2]]),
+        lambda x, dt: np.column_stack(
+            [x[:, 0] + dt * np.cos(x[:, 2]), x[:, 1] + dt * np.sin(x[:, 2]), x[:, 2]]
+        ),
         h,
         0.01 * np.eye(3),
         np.eye(2) if R is None else R,
@@ -52,7 +54,9 @@ def vehicle(sd, h=lambda x: x[:, :2], R=None, circular=()):
 def test_an_angle_stays_as_unknown_as_it_is(rule, sd):
     """Sigma points beyond half a turn come back on the other side: they do not make it a certain one."""
     model = vehicle(sd)
-    kf = hf.make_filter(rule, hf.models.JumpMarkov([model], [[1.0]]) if rule in ("imm", "mkf") else model)
+    kf = hf.make_filter(
+        rule, hf.models.JumpMarkov([model], [[1.0]]) if rule in ("imm", "mkf") else model
+    )
     kf.predict()
     assert kf.covariance[2, 2] == pytest.approx(sd**2 + 0.01, rel=1e-9)
     assert kf.mean[2] == pytest.approx(0.0, abs=1e-9)
@@ -73,7 +77,12 @@ def test_a_compass_tells_an_unknown_direction(rule):
 @pytest.mark.parametrize("direction", [-2.5, 0.0, 1.0, 3.0])
 def test_positions_tell_an_unknown_direction(direction):
     """As many particles find it; the density of the readings, -1,129 with points beyond half a turn, is not absurd."""
-    rng, model, x, z = np.random.default_rng(5), vehicle(np.pi), np.array([[0.0, 0.0, direction]]), []
+    rng, model, x, z = (
+        np.random.default_rng(5),
+        vehicle(np.pi),
+        np.array([[0.0, 0.0, direction]]),
+        [],
+    )
     for t in range(40):
         x = model.transition_mean(x, 1.0, None, t) + 0.1 * rng.standard_normal(3)
         z.append(x[0, :2] + rng.standard_normal(2))

@@ -24,7 +24,9 @@ LOST = [[0.5], [0.5], [1e4], [0.5]]
 
 def test_vanished_weights_raise_with_the_steps_so_far(window, typical):
     pf = ParticleFilter(window, 30, typical.make(), rng=10)
-    with pytest.raises(DegenerateWeightsError, match="step 3: the likelihood vanishes at all 30 particles") as caught:
+    with pytest.raises(
+        DegenerateWeightsError, match="step 3: the likelihood vanishes at all 30 particles"
+    ) as caught:
         pf.run(LOST, keep_particles=True)
     error = caught.value
     assert error.step == 3
@@ -45,7 +47,9 @@ def test_vanished_weights_may_be_passed_over(window, typical):
     missing = ParticleFilter(window, 30, typical.make(), rng=10).run([*LOST[:2], None, LOST[3]])
     assert skipped.outcomes[2] is Outcome.DEGENERATE
     assert missing.outcomes[2] is Outcome.MISSING
-    same = 2 if typical.observes and not typical.deterministic else 4  # a look may take random numbers
+    same = (
+        2 if typical.observes and not typical.deterministic else 4
+    )  # a look may take random numbers
     assert_array_equal(skipped.means[:same], missing.means[:same])
     assert_array_equal(skipped.log_likelihoods[:same], missing.log_likelihoods[:same])
     assert skipped.log_likelihoods[2] == 0
@@ -76,7 +80,9 @@ def test_a_sampler_may_return_points_without_weight(walk):
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        result = ParticleFilter(walk, 20, HerdedProposal(Uneven()), rng=30).run([[0.3], [1.1], None])
+        result = ParticleFilter(walk, 20, HerdedProposal(Uneven()), rng=30).run(
+            [[0.3], [1.1], None]
+        )
     assert np.isfinite(result.means).all()
 
 
@@ -94,7 +100,9 @@ def test_a_long_loop_is_warned_of_once(walk):
         for _ in range(30):
             pf.predict()
             pf.update([400.0])
-        assert [entry[1] for entry in __warningregistry__ if entry != "version"] == [hf.DegeneracyWarning]
+        assert [entry[1] for entry in __warningregistry__ if entry != "version"] == [
+            hf.DegeneracyWarning
+        ]
     assert [one.message.steps for one in caught] == [[1]]
     copied = pickle.loads(pickle.dumps(caught[0].message))
     assert (str(copied), copied.steps) == (str(caught[0].message), [1])
@@ -137,11 +145,21 @@ def test_successors_that_the_noise_parts_are_not_warned_of():
 
 def test_ancestors_are_where_particles_come_from():
     """Without noise a particle is its ancestor moved on; also through resampling, modes and a scan."""
-    still = hf.models.from_functions(lambda x: x + 1.0, lambda x: x, [[0.0]], [[1.0]], [0.0], [[9.0]])
+    still = hf.models.from_functions(
+        lambda x: x + 1.0, lambda x: x, [[0.0]], [[1.0]], [0.0], [[9.0]]
+    )
     jumping = hf.models.JumpMarkov([still, still], [[0.9, 0.1], [0.2, 0.8]])
     for model in (still, jumping, hf.models.WithClutter(still, 0.9, 0.02)):
-        z = [[[0.5]], [[1.5], [9.0]], [[2.0]]] if model not in (still, jumping) else [[0.5], [1.5], [2.0]]
+        z = (
+            [[[0.5]], [[1.5], [9.0]], [[2.0]]]
+            if model not in (still, jumping)
+            else [[0.5], [1.5], [2.0]]
+        )
         for name in ("bootstrap", "sqmc", "ranked", "auxiliary"):
             result = hf.make_filter(name, model, 50, rng=0).run(z, keep_particles=True)
             for t in (1, 2):
-                assert_allclose(result.particles[t], result.particles[t - 1][result.ancestors[t]] + 1.0, atol=1e-9)
+                assert_allclose(
+                    result.particles[t],
+                    result.particles[t - 1][result.ancestors[t]] + 1.0,
+                    atol=1e-9,
+                )

@@ -87,11 +87,17 @@ class Spread:
 
 
 def lacking(name):
-    return type("Lacking", (Plain,), {name: property(lambda self: (_ for _ in ()).throw(AttributeError(name)))})()
+    return type(
+        "Lacking",
+        (Plain,),
+        {name: property(lambda self: (_ for _ in ()).throw(AttributeError(name)))},
+    )()
 
 
 def late(matrix):
-    return changed(transition_covariance=lambda self, dt, step: matrix if step == 3 else 0.5 * np.eye(2))
+    return changed(
+        transition_covariance=lambda self, dt, step: matrix if step == 3 else 0.5 * np.eye(2)
+    )
 
 
 NOT_COVARIANCES = {
@@ -115,7 +121,9 @@ FINE = {
         initial_covariance=0.0, transition_covariance=lambda self, dt, step: np.zeros((2, 2))
     ),
     "constant likelihood": likelihood(lambda z, x, step: np.zeros(len(x))),
-    "one particle likely": likelihood(lambda z, x, step: np.where(np.arange(len(x)) == 3, 0.0, -np.inf)),
+    "one particle likely": likelihood(
+        lambda z, x, step: np.where(np.arange(len(x)) == 3, 0.0, -np.inf)
+    ),
     "likelihoods near -1e300": likelihood(lambda z, x, step: -0.5 * x[:, 0] ** 2 - 1e300),
     "integers": moving(lambda x, step: np.rint(x).astype(int)),
     "missing": (Plain(), [None, [np.nan], SEEN[2]]),
@@ -129,7 +137,9 @@ EITHER = {
         log_likelihood=lambda self, z, x, step: -0.5e24 * (z[0] - x[:, 0]) ** 2,
     ),
     "no observation noise": observed(np.zeros((1, 1))),
-    "vanishing at the second step": likelihood(lambda z, x, step: np.full(len(x), -np.inf if step == 2 else 0.0)),
+    "vanishing at the second step": likelihood(
+        lambda z, x, step: np.full(len(x), -np.inf if step == 2 else 0.0)
+    ),
     "farthest observation": (Plain(), [[1e200]] * 3),
     "variances of 1e300": scaled(1e150),
     "variances of 1e-300": scaled(1e-150),
@@ -151,10 +161,14 @@ REFUSED = {
     "transition without a step": changed(transition_mean=lambda self, x, dt, control: x),
     "no transition": lacking("transition_mean"),
     "no initial": lacking("initial"),
-    "initial of another dimension": changed(initial=GaussianMixture([1.0], np.zeros((1, 3)), np.eye(3))),
+    "initial of another dimension": changed(
+        initial=GaussianMixture([1.0], np.zeros((1, 3)), np.eye(3))
+    ),
     "initial NaN": changed(initial=Spread(np.full(2, np.nan), np.eye(2), np.nan)),
     "initial indefinite": changed(
-        initial=GaussianMixture.unchecked(np.ones(1), np.zeros((1, 2)), NOT_COVARIANCES["indefinite"])
+        initial=GaussianMixture.unchecked(
+            np.ones(1), np.zeros((1, 2)), NOT_COVARIANCES["indefinite"]
+        )
     ),
     "infinite observation": (Plain(), [SEEN[0], [np.inf], SEEN[2]]),
     "observation of text": (Plain(), [SEEN[0], "north", SEEN[2]]),
@@ -178,14 +192,20 @@ LIKELIHOODS = {
 }
 
 FILTERS = (
-    "auto auto-random-modes ranked bootstrap auxiliary sqmc herded-kh herded-quantile mixture-kh augmented-gauss-kh guided"
+    "auto auto-random-modes ranked bootstrap auxiliary sqmc herded-kh herded-quantile mixture-kh"
+    " augmented-gauss-kh guided"
+    " kalman-mixture-kh guided-augmented-gauss-kh ekf ukf enkf s2kf imm mkf edh ledh ledh-weighted"
 )
-FILTERS += " kalman-mixture-kh guided-augmented-gauss-kh ekf ukf enkf s2kf imm mkf edh ledh ledh-weighted"
 FILTERS = resolve_filters(FILTERS.split())  # one of each class
 KALMAN = {name for name, spec in FILTERS.items() if spec.filter != "ParticleFilter"}
 OF_FULL_RANK = {"guided", "kalman-mixture-kh"}  # they weigh by transition densities
 ON_A_LINE = {"herded-quantile"}  # for states of one dimension
-SMALLEST = {"enkf": 2, "edh": 2, "ledh": 2, "s2kf": 4}  # of filters that one particle will not do for
+SMALLEST = {
+    "enkf": 2,
+    "edh": 2,
+    "ledh": 2,
+    "s2kf": 4,
+}  # of filters that one particle will not do for
 
 
 @pytest.fixture(autouse=True)
@@ -210,7 +230,9 @@ def outcome(name, mode, n=8):
             return f"{type(error).__name__}: {error}"
         except Exception as error:
             return f"{type(error).__name__}: {error}"
-    numbers = np.concatenate([np.ravel(result.means), np.ravel(result.covariances), result.log_likelihoods])
+    numbers = np.concatenate(
+        [np.ravel(result.means), np.ravel(result.covariances), result.log_likelihoods]
+    )
     return "estimates" if np.isfinite(numbers).all() else "estimates that are not finite"
 
 
@@ -231,7 +253,9 @@ def test_an_extreme_model_is_filtered(mode):
 
 @pytest.mark.parametrize("mode", EITHER)
 def test_a_model_beyond_all_numbers_is_filtered_or_refused_by_name(mode):
-    assert {k: v for k, v in outcomes(EITHER[mode]).items() if v not in ("estimates", "refused")} == {}
+    assert {
+        k: v for k, v in outcomes(EITHER[mode]).items() if v not in ("estimates", "refused")
+    } == {}
 
 
 @pytest.mark.parametrize("mode", REFUSED)
@@ -261,6 +285,8 @@ def test_a_wrong_likelihood_is_refused_by_those_who_use_it(mode):
 def test_few_particles_are_enough_or_refused_by_name(n):
     needed = {name: "refused" for name, least in SMALLEST.items() if n < least}
     line = changed(dim=1)
-    assert {name: outcome(name, line, n) for name in ON_A_LINE} == dict.fromkeys(ON_A_LINE, "estimates")
+    assert {name: outcome(name, line, n) for name in ON_A_LINE} == dict.fromkeys(
+        ON_A_LINE, "estimates"
+    )
     needed |= dict.fromkeys(ON_A_LINE, "refused")
     assert {name: outcome(name, Plain(), n) for name in FILTERS} == only("estimates") | needed

@@ -8,7 +8,16 @@ import pytest
 from helpers import plane
 from numpy.testing import assert_allclose, assert_array_equal
 
-from herdfilter.filters import Observation, Outcome, ParticleFilter, Particles, Proposal, Transition, Uses, proposals
+from herdfilter.filters import (
+    Observation,
+    Outcome,
+    ParticleFilter,
+    Particles,
+    Proposal,
+    Transition,
+    Uses,
+    proposals,
+)
 from herdfilter.models import LinearGaussian
 from herdfilter.models.simulation import simulate
 
@@ -34,14 +43,25 @@ def results(proposal, particles, seed=0):
 
 def test_every_proposal_of_the_package_is_in_the_registry(registry):
     """Except three that wrap another: those of models that jump, `tests/filters/modes`, and of linear parts."""
-    wrappers = {proposals.HistoryProposal, proposals.ModeProposal, proposals.RaoBlackwellisedProposal}
-    classes = {c for c in vars(proposals).values() if inspect.isclass(c) and not inspect.isabstract(c)}
+    wrappers = {
+        proposals.HistoryProposal,
+        proposals.ModeProposal,
+        proposals.RaoBlackwellisedProposal,
+    }
+    classes = {
+        c for c in vars(proposals).values() if inspect.isclass(c) and not inspect.isabstract(c)
+    }
     assert {type(p.make()) for p in registry.values()} == classes - {Proposal, Uses} - wrappers
 
 
-def test_the_contract_is_followed_and_weights_are_normalised_where_no_observation_has_been_seen(promised, particles):
+def test_the_contract_is_followed_and_weights_are_normalised_where_no_observation_has_been_seen(
+    promised, particles
+):
     """The particles given are left as they are."""
-    proposal, before = promised.make(), copy.deepcopy((particles.x, particles.log_weights, particles.weights))
+    proposal, before = (
+        promised.make(),
+        copy.deepcopy((particles.x, particles.log_weights, particles.weights)),
+    )
     assert isinstance(proposal, Proposal)
     assert proposal.uses.observation is promised.observes
     proposal.check(PLANE)
@@ -53,7 +73,9 @@ def test_the_contract_is_followed_and_weights_are_normalised_where_no_observatio
         assert not np.shares_memory(moved.x, particles.x)
         if normalised:
             assert np.exp(moved.log_weights).sum() == pytest.approx(1, abs=1e-12)
-    for array, kept in zip((particles.x, particles.log_weights, particles.weights), before, strict=True):
+    for array, kept in zip(
+        (particles.x, particles.log_weights, particles.weights), before, strict=True
+    ):
         assert_array_equal(array, kept)
 
 
@@ -65,7 +87,9 @@ def test_particles_without_weight_may_lie_anywhere(proposal, particles):
 
 
 def test_an_entry_that_is_missing_is_as_good_as_one_that_is_not_there(proposal):
-    one = LinearGaussian(PLANE.F, [[1.0, 0.0]], PLANE.Q, [[0.4]], PLANE.initial_mean, PLANE.initial_covariance)
+    one = LinearGaussian(
+        PLANE.F, [[1.0, 0.0]], PLANE.Q, [[0.4]], PLANE.initial_mean, PLANE.initial_covariance
+    )
     z = simulate(PLANE, 6, 3)[1]
     z[:, 1] = np.nan
     z[4] = np.nan

@@ -6,7 +6,9 @@ from helpers import kalman, plane
 
 import herdfilter as hf
 
-LINE = hf.models.LinearGaussian(F=[[0.9]], H=[[1.0]], Q=[[1.0]], R=[[0.5]], initial_mean=[1.0], initial_covariance=[[2.0]])
+LINE = hf.models.LinearGaussian(
+    F=[[0.9]], H=[[1.0]], Q=[[1.0]], R=[[0.5]], initial_mean=[1.0], initial_covariance=[[2.0]]
+)
 PLANE = plane()
 SCHEMES = [
     hf.MultinomialResampling(),
@@ -16,16 +18,34 @@ SCHEMES = [
     hf.SSPResampling(),
 ]
 UNBIASED = {
-    "SystematicResampling, half": (LINE, {"resampling": hf.SystematicResampling(), "resample_below": 0.5}),
-    **{f"{type(s).__name__}, always": (LINE, {"resampling": s, "resample_below": 1.0}) for s in SCHEMES},
+    "SystematicResampling, half": (
+        LINE,
+        {"resampling": hf.SystematicResampling(), "resample_below": 0.5},
+    ),
+    **{
+        f"{type(s).__name__}, always": (LINE, {"resampling": s, "resample_below": 1.0})
+        for s in SCHEMES
+    },
     "no resampling": (PLANE, {"resample_below": 0.0}),
-    "random, no defence": (LINE, {"proposal": hf.HerdedProposal(hf.RandomSampling(), 0.0)}),  # else weights are normalised
+    "random, no defence": (
+        LINE,
+        {"proposal": hf.HerdedProposal(hf.RandomSampling(), 0.0)},
+    ),  # else weights are normalised
     "auxiliary": (PLANE, {"proposal": hf.AuxiliaryProposal(hf.StratifiedResampling())}),
     "sqmc": (PLANE, {"proposal": hf.SequentialQuasiMonteCarlo()}),
     "Kalman mixture": (PLANE, {"proposal": hf.KalmanMixtureProposal(hf.RandomSampling())}),
-    "Kalman mixture, no defence": (PLANE, {"proposal": hf.KalmanMixtureProposal(hf.RandomSampling(), "cubature", 0.0)}),
-    **{f"guided, {below}": (PLANE, {"proposal": hf.GuidedProposal(), "resample_below": below}) for below in (0, 1)},
-    "state and noise": (PLANE, {"proposal": hf.GuidedAugmentedProposal(hf.GaussianFit(), hf.RandomSampling())}),
+    "Kalman mixture, no defence": (
+        PLANE,
+        {"proposal": hf.KalmanMixtureProposal(hf.RandomSampling(), "cubature", 0.0)},
+    ),
+    **{
+        f"guided, {below}": (PLANE, {"proposal": hf.GuidedProposal(), "resample_below": below})
+        for below in (0, 1)
+    },
+    "state and noise": (
+        PLANE,
+        {"proposal": hf.GuidedAugmentedProposal(hf.GaussianFit(), hf.RandomSampling())},
+    ),
 }
 
 
@@ -36,7 +56,10 @@ def series(model, steps, seed):
 
 
 def errors(model, z, n, runs, **options):
-    found = [hf.ParticleFilter(model, n, rng=seed, **options).run(z).log_likelihood for seed in range(runs)]
+    found = [
+        hf.ParticleFilter(model, n, rng=seed, **options).run(z).log_likelihood
+        for seed in range(runs)
+    ]
     return np.array(found) - kalman(model, z)[2].sum()
 
 

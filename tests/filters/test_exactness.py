@@ -23,7 +23,9 @@ class Study:
 
     def __init__(self, model, runs, steps=10):
         self.model = model
-        self.series = [simulate(model, steps, np.random.default_rng(seed))[1] for seed in range(runs)]
+        self.series = [
+            simulate(model, steps, np.random.default_rng(seed))[1] for seed in range(runs)
+        ]
         for z in self.series:
             z[4] = np.nan
         self.exact = [kalman(model, z) for z in self.series]
@@ -33,7 +35,9 @@ class Study:
         for seed, (z, exact) in enumerate(zip(self.series[:runs], self.exact[:runs], strict=True)):
             result = ParticleFilter(self.model, n, proposal(), rng=seed).run(z)
             whiten = np.linalg.inv(np.linalg.cholesky(exact[1]))
-            means.append(np.linalg.norm(np.einsum("tij,tj->ti", whiten, result.means - exact[0]), axis=1))
+            means.append(
+                np.linalg.norm(np.einsum("tij,tj->ti", whiten, result.means - exact[0]), axis=1)
+            )
             gap = whiten @ (result.covariances - exact[1]) @ whiten.transpose(0, 2, 1)
             covariances.append(np.linalg.norm(gap, axis=(1, 2)))
             increments.append(np.delete(np.abs(result.log_likelihoods - exact[2]), 4))
@@ -57,7 +61,9 @@ def assert_falls(errors, rate):
 @cache
 def herded(d, n):
     """Points of N(0, I), not placed again."""
-    return KernelHerding(Whitened()).sample(GaussianMixture([1.0], np.zeros((1, d)), np.eye(d)), n).x
+    return (
+        KernelHerding(Whitened()).sample(GaussianMixture([1.0], np.zeros((1, d)), np.eye(d)), n).x
+    )
 
 
 class Turned:
@@ -83,7 +89,11 @@ def test_the_deterministic_filter_approaches_the_kalman_filter_faster(study):
     errors = [
         np.median(
             [
-                study.errors(n, lambda k=k: AugmentedProposal(GaussianFit(), MappedSampling(Turned(k))), runs=3)
+                study.errors(
+                    n,
+                    lambda k=k: AugmentedProposal(GaussianFit(), MappedSampling(Turned(k))),
+                    runs=3,
+                )
                 for k in range(12)
             ],
             axis=0,
@@ -104,7 +114,10 @@ def largest_error(proposal):
     z = simulate(DEFICIENT, 6, np.random.default_rng(3))[1]
     means, covariances, _ = kalman(DEFICIENT, z)
     offset = ParticleFilter(DEFICIENT, 100, proposal, rng=2).run(z).means - means
-    return max(np.linalg.norm(np.linalg.solve(np.linalg.cholesky(C), u)) for C, u in zip(covariances, offset, strict=True))
+    return max(
+        np.linalg.norm(np.linalg.solve(np.linalg.cholesky(C), u))
+        for C, u in zip(covariances, offset, strict=True)
+    )
 
 
 def test_noise_of_deficient_rank_is_no_obstacle(of_any_rank):
@@ -112,7 +125,9 @@ def test_noise_of_deficient_rank_is_no_obstacle(of_any_rank):
 
 
 def test_noise_of_deficient_rank_is_refused_by_proposals_that_divide_by_its_density(of_full_rank):
-    with pytest.raises(ValueError, match=r"transition_covariance: expected a positive definite matrix"):
+    with pytest.raises(
+        ValueError, match=r"transition_covariance: expected a positive definite matrix"
+    ):
         largest_error(of_full_rank)
 
 

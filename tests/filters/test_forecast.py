@@ -14,9 +14,24 @@ import herdfilter as hf
 EYE = np.eye(2)
 PLAIN = hf.models.linear_chain(2)
 LIVELY = hf.models.LinearGaussian(0.9 * EYE, EYE, 2.0 * EYE, EYE, np.zeros(2), EYE)
-MODELS = {"plain": PLAIN, "jumping": hf.models.JumpMarkov([PLAIN, LIVELY], [[0.9, 0.1], [0.2, 0.8]])}
-CASES = [("bootstrap", "jumping"), ("sqmc", "plain"), ("auto", "plain"), ("auto", "jumping"), ("herded-kh", "plain")]
-CASES += [("enkf", "plain"), ("imm", "jumping"), ("mkf", "jumping"), ("ledh", "plain"), ("ukf", "plain")]
+MODELS = {
+    "plain": PLAIN,
+    "jumping": hf.models.JumpMarkov([PLAIN, LIVELY], [[0.9, 0.1], [0.2, 0.8]]),
+}
+CASES = [
+    ("bootstrap", "jumping"),
+    ("sqmc", "plain"),
+    ("auto", "plain"),
+    ("auto", "jumping"),
+    ("herded-kh", "plain"),
+]
+CASES += [
+    ("enkf", "plain"),
+    ("imm", "jumping"),
+    ("mkf", "jumping"),
+    ("ledh", "plain"),
+    ("ukf", "plain"),
+]
 Z = [[0.1, 0.2], [1.0, -0.3], [0.4, 0.6], [0.2, 0.1]]
 
 
@@ -58,12 +73,23 @@ def test_a_filter_that_is_asked_goes_on_with_equal_bits_and_says_what_was_foreca
 @pytest.mark.parametrize("name", ["ukf", "auto", "bootstrap"])
 def test_a_linear_gaussian_forecast_is_kalmans(name):
     """Kalman filters are exact, particles right to a tenth of a standard deviation, and in the tails no worse than draws."""
-    F, H, Q, R = np.array([[1.0, 1.0], [0.0, 0.95]]), np.array([[1.0, 0.5]]), np.diag([0.1, 0.2]), np.array([[0.5]])
-    online = followed(hf.models.LinearGaussian(F, H, Q, R, [0.0, 1.0], EYE), 100 if name == "auto" else 10_000, name)
+    F, H, Q, R = (
+        np.array([[1.0, 1.0], [0.0, 0.95]]),
+        np.array([[1.0, 0.5]]),
+        np.diag([0.1, 0.2]),
+        np.array([[0.5]]),
+    )
+    online = followed(
+        hf.models.LinearGaussian(F, H, Q, R, [0.0, 1.0], EYE),
+        100 if name == "auto" else 10_000,
+        name,
+    )
     mean, covariance, ahead = online.mean, online.covariance, online.forecast(12)
     off, levels = 1e-9 if name == "ukf" else 0.1, np.array([0.9, 0.025, 0.5])
     normal = norm.ppf(levels)[:, None]
-    chance = np.sqrt(levels * (1 - levels) / getattr(online, "n_particles", np.inf)) / norm.pdf(normal[:, 0])
+    chance = np.sqrt(levels * (1 - levels) / getattr(online, "n_particles", np.inf)) / norm.pdf(
+        normal[:, 0]
+    )
     for k in range(12):
         mean, covariance = F @ mean, F @ covariance @ F.T + Q
         seen = ahead.observation_means, ahead.observation_covariances, ahead.observation_quantiles
@@ -74,7 +100,9 @@ def test_a_linear_gaussian_forecast_is_kalmans(name):
             sd = np.sqrt(np.diag(spread))
             assert_allclose((means[k] - exact) / sd, 0, atol=off)
             assert_allclose(np.sqrt(np.diag(covariances[k])) / sd, 1, atol=off)
-            assert (np.abs(quantiles(levels)[k] - exact - normal * sd) / sd < 4 * chance[:, None] + 1e-9).all()
+            assert (
+                np.abs(quantiles(levels)[k] - exact - normal * sd) / sd < 4 * chance[:, None] + 1e-9
+            ).all()
 
 
 @pytest.mark.parametrize(
@@ -89,10 +117,17 @@ def test_intervals_hold_the_truth_as_often_as_they_say(model, name, n):
         pf = hf.make_filter(name, model, n_particles=n, rng=run)
         pf.run(z[:10])
         ahead = pf.forecast(20)
-        for i, (ask, came) in enumerate([(ahead.quantiles, truth), (ahead.observation_quantiles, z)]):
-            bounds, came = ask([0.25, 0.75, 0.025, 0.975])[horizons - 1, :, 0], came[9 + horizons, 0]
+        for i, (ask, came) in enumerate(
+            [(ahead.quantiles, truth), (ahead.observation_quantiles, z)]
+        ):
+            bounds, came = (
+                ask([0.25, 0.75, 0.025, 0.975])[horizons - 1, :, 0],
+                came[9 + horizons, 0],
+            )
             inside[i] += [(bounds[:, j] <= came) & (came <= bounds[:, j + 1]) for j in (0, 2)]
-    low, high = binom.ppf([[5e-6], [1 - 5e-6]], runs, [0.5, 0.95])  # of twelve counts one in 8,000 is outside by chance
+    low, high = binom.ppf(
+        [[5e-6], [1 - 5e-6]], runs, [0.5, 0.95]
+    )  # of twelve counts one in 8,000 is outside by chance
     assert ((low[:, None] <= inside) & (inside <= high[:, None])).all()
 
 
@@ -102,13 +137,20 @@ def test_quantiles_of_observations_are_those_of_the_mixture():
     bounds, drawn = ahead.observation_quantiles(levels)[:, :, 0], ahead.observations[:, :, 0]
     for k in range(4):
         centres = pf.model.observation_mean(ahead.particles[k], ahead.steps[k])[:, 0]
-        assert_allclose(norm.cdf(bounds[k][:, None] - centres) @ ahead.weights[k], levels, atol=1e-9)
+        assert_allclose(
+            norm.cdf(bounds[k][:, None] - centres) @ ahead.weights[k], levels, atol=1e-9
+        )
     assert drawn.shape == (4, 1000)
-    assert (np.abs(np.quantile(drawn, levels, axis=1).T - bounds) < 0.2 * np.sqrt(ahead.observation_covariances[:, 0])).all()
+    assert (
+        np.abs(np.quantile(drawn, levels, axis=1).T - bounds)
+        < 0.2 * np.sqrt(ahead.observation_covariances[:, 0])
+    ).all()
 
 
 def test_quantiles_of_a_gaussian_are_right_far_into_its_tails():
-    gaussian = hf.ExtendedKalmanFilter(hf.models.LinearGaussian([[1]], [[1]], [[1]], [[4]], [3], [[8]])).forecast(1)
+    gaussian = hf.ExtendedKalmanFilter(
+        hf.models.LinearGaussian([[1]], [[1]], [[1]], [[4]], [3], [[8]])
+    ).forecast(1)
     levels = np.array([1e-300, 1e-15, 1e-9, 0.5, 1 - 2.0**-30, 1 - 2.0**-53])
     exact = [-37.0470963, -7.94134533, -5.99780702, 0.0, 6.00935357, 8.20953615]
     assert_allclose((gaussian.quantiles(levels)[0, :, 0] - 3) / 3, exact, rtol=1e-8, atol=1e-12)
@@ -117,7 +159,14 @@ def test_quantiles_of_a_gaussian_are_right_far_into_its_tails():
 @pytest.mark.parametrize("name", ["auto", "ekf"])
 def test_quantiles_of_angles_lie_about_their_mean(name):
     model = hf.models.from_functions(
-        lambda x: x, lambda x: x, [[0.01]], [[0.04]], [np.pi - 0.01], [[0.01]], circular=[0], observation_circular=[0]
+        lambda x: x,
+        lambda x: x,
+        [[0.01]],
+        [[0.04]],
+        [np.pi - 0.01],
+        [[0.01]],
+        circular=[0],
+        observation_circular=[0],
     )
     ahead = hf.make_filter(name, model, 100).forecast(3)
     assert_allclose(np.abs(ahead.means), np.pi, atol=0.05)
@@ -129,7 +178,12 @@ def test_quantiles_of_angles_lie_about_their_mean(name):
 
 def test_times_steps_and_controls_lead_there():
     model = hf.models.from_functions(
-        lambda x, dt, control: x + dt * np.asarray(control)[0], lambda x: x, [[1e-12]], [[1.0]], [0.0], [[1e-12]]
+        lambda x, dt, control: x + dt * np.asarray(control)[0],
+        lambda x: x,
+        [[1e-12]],
+        [[1.0]],
+        [0.0],
+        [[1e-12]],
     )
     kf, controls = hf.ExtendedKalmanFilter(model), [[1.0], [2.0], [-1.0]]
     by_times = kf.forecast(times=[0.5, 1.5, 4.0], controls=controls)
@@ -142,11 +196,17 @@ def test_times_steps_and_controls_lead_there():
 
 def test_a_sensor_takes_the_place_of_what_the_model_observes():
     sum_of_both = hf.Sensor(lambda x: x.sum(axis=1, keepdims=True), [[0.25]])
-    blind = hf.ParticleFilter(hf.models.from_functions(lambda x: 0.5 * x, None, EYE, None, np.zeros(2), EYE), 500, rng=0)
+    blind = hf.ParticleFilter(
+        hf.models.from_functions(lambda x: 0.5 * x, None, EYE, None, np.zeros(2), EYE), 500, rng=0
+    )
     ahead = blind.forecast(2, sensor=sum_of_both)
     assert_allclose(ahead.observation_means[:, 0], ahead.means.sum(axis=1), atol=1e-12)
-    assert_allclose(ahead.observation_covariances[:, 0, 0], ahead.covariances.sum(axis=(1, 2)) + 0.25)
-    with pytest.raises(ValueError, match=r"observations: expected a model with .* give forecast a sensor"):
+    assert_allclose(
+        ahead.observation_covariances[:, 0, 0], ahead.covariances.sum(axis=(1, 2)) + 0.25
+    )
+    with pytest.raises(
+        ValueError, match=r"observations: expected a model with .* give forecast a sensor"
+    ):
         blind.forecast(2).observation_quantiles(0.5)
 
 
@@ -178,12 +238,24 @@ def test_draws_are_the_callers_or_the_same_again():
 
 @cases(
     "ask message",
-    (lambda pf: pf.forecast(), "steps: expected a number of steps, or times without it, got None and None"),
+    (
+        lambda pf: pf.forecast(),
+        "steps: expected a number of steps, or times without it, got None and None",
+    ),
     (lambda pf: pf.forecast(0), "steps: expected an integer of at least 1, got 0"),
     (lambda pf: pf.forecast(times=[]), r"len\(times\): expected an integer of at least 1, got 0"),
-    (lambda pf: pf.forecast(10**9), "steps: expected an integer up to 10000000, as memory is limited, got 1000000000"),
-    (lambda pf: hf.simulate(pf.model, 10**9), "steps: expected an integer up to 10000000, as memory is limited"),
-    (lambda pf: pf.forecast(3).quantiles([0.5, 95]), "probabilities: expected numbers between 0 and 1"),
+    (
+        lambda pf: pf.forecast(10**9),
+        "steps: expected an integer up to 10000000, as memory is limited, got 1000000000",
+    ),
+    (
+        lambda pf: hf.simulate(pf.model, 10**9),
+        "steps: expected an integer up to 10000000, as memory is limited",
+    ),
+    (
+        lambda pf: pf.forecast(3).quantiles([0.5, 95]),
+        "probabilities: expected numbers between 0 and 1",
+    ),
     (lambda pf: pf.forecast(3).plot(quantiles=[95]), "quantiles: expected a probability"),
 )
 def test_what_does_not_fit_is_named(ask, message):

@@ -19,7 +19,9 @@ def cumulants(x, weights):
     ess = 1 / (weights**2).sum()
     scale = 24 if d == 1 else 4 * (d + 4)
     entries = d * (d + 1) / 2
-    return ess * (third**2).sum() / 6 / (entries * (d + 2) / 3), ess * (fourth**2).sum() / scale / entries
+    return ess * (third**2).sum() / 6 / (entries * (d + 2) / 3), ess * (
+        fourth**2
+    ).sum() / scale / entries
 
 
 def skewed(rng, n, d):
@@ -32,7 +34,13 @@ def two_modes(rng, n, d):
 
 @pytest.mark.parametrize(
     ("shape", "n", "d"),
-    [(skewed, 60, 1), (two_modes, 60, 1), (two_modes, 150, 2), (skewed, 150, 3), (np.random.Generator.normal, 150, 3)],
+    [
+        (skewed, 60, 1),
+        (two_modes, 60, 1),
+        (two_modes, 150, 2),
+        (skewed, 150, 3),
+        (np.random.Generator.normal, 150, 3),
+    ],
 )
 def test_kernels_leave_of_the_cumulants_what_is_not_chance(shape, n, d):
     """Of variance they take the share h^2, of third cumulants they leave (1 - h^2)^(3/2), of fourth (1 - h^2)^2.
@@ -43,7 +51,10 @@ def test_kernels_leave_of_the_cumulants_what_is_not_chance(shape, n, d):
     x = shape(rng, size=(n, d)) if shape is np.random.Generator.normal else shape(rng, n, d)
     weights = rng.dirichlet(np.full(n, 5.0))
     third, fourth = over_chance(
-        np.linalg.solve(np.linalg.cholesky(np.cov(x.T, aweights=weights, ddof=0).reshape(d, d)), (x - weights @ x).T).T,
+        np.linalg.solve(
+            np.linalg.cholesky(np.cov(x.T, aweights=weights, ddof=0).reshape(d, d)),
+            (x - weights @ x).T,
+        ).T,
         weights,
     )
     assert (third, fourth) == pytest.approx(cumulants(x, weights))
@@ -68,7 +79,9 @@ def test_noise_is_narrow_where_its_least_share_of_the_covariance_is_below_the_bo
     assert not narrow(noise, whole, 0.99 * least)
     assert narrow(noise, whole, 1.01 * least)
     one_direction = np.diag([0.0, 1.0, 1.0]) * noise
-    assert narrow(one_direction, one_direction + whole, 1e-9)  # nothing of the noise, nor of the whole
+    assert narrow(
+        one_direction, one_direction + whole, 1e-9
+    )  # nothing of the noise, nor of the whole
 
 
 @pytest.mark.parametrize("where", ["anywhere", "on a plane", "far away"])
@@ -76,7 +89,11 @@ def test_standardised_points_are_the_points_in_units_of_the_factor_of_their_cova
     """Also where the covariance is singular, or the offset takes nearly all digits."""
     rng = np.random.default_rng(4)
     x, weights = rng.normal(size=(60, 2)), rng.dirichlet(np.full(60, 5.0))
-    x = {"anywhere": x + 5.0, "on a plane": (x + 5.0) @ [[1.0, 0.5, 0.3], [0.0, 2.0, -1.0]], "far away": x + 1e12}[where]
+    x = {
+        "anywhere": x + 5.0,
+        "on a plane": (x + 5.0) @ [[1.0, 0.5, 0.3], [0.0, 2.0, -1.0]],
+        "far away": x + 1e12,
+    }[where]
     mean, root, z = standardised(x, weights)
     centred = x - mean
     assert_allclose(mean, weights @ x, rtol=1e-12)

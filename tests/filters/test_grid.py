@@ -16,7 +16,9 @@ from herdfilter.smoothing import rts_smoother
 
 REFERENCE = Path(__file__).parents[1] / "reference" / "ungm_exact.json"
 
-LINE = LinearGaussian(F=[[0.9]], H=[[2.0]], Q=[[0.5]], R=[[1.5]], initial_mean=[1.0], initial_covariance=[[2.0]])
+LINE = LinearGaussian(
+    F=[[0.9]], H=[[2.0]], Q=[[0.5]], R=[[1.5]], initial_mean=[1.0], initial_covariance=[[2.0]]
+)
 PLANE = plane(R=[[0.8]])
 
 
@@ -44,9 +46,21 @@ def test_linear_gaussian_posterior_and_smoothing_are_those_of_kalman_and_of_rauc
 def test_smoothing_follows_durations_controls_and_readings_of_one_time():
     """Readings at the same time are one state; the last row is the filter's."""
     model = from_functions(
-        lambda x, dt, control: np.exp(-0.3 * dt) * x + control, lambda x: x, lambda dt: [[dt]], [[0.7]], [0.5], [[1.0]]
+        lambda x, dt, control: np.exp(-0.3 * dt) * x + control,
+        lambda x: x,
+        lambda dt: [[dt]],
+        [[0.7]],
+        [0.5],
+        [[1.0]],
     )
-    z = [(0.5, None, 1.0), (0.5, None, 0.4), (2.5, None, None), (3.5, None, -2.0), (3.5, None, -1.0), (3.8, None, 0.3)]
+    z = [
+        (0.5, None, 1.0),
+        (0.5, None, 0.4),
+        (2.5, None, None),
+        (3.5, None, -2.0),
+        (3.5, None, -1.0),
+        (3.8, None, 0.3),
+    ]
     given = {"controls": [0.0, 0.0, 2.0, -1.0, -1.0, 0.4], "start": 0.0}
     kf, grid = ExtendedKalmanFilter(model), GridFilter(model, -12, 12, 1601)
     expected = rts_smoother(kf, kf.run(z, **given), controls=given["controls"])
@@ -85,9 +99,14 @@ def test_ungm_reference_means_and_log_likelihoods_are_reproduced():
 
 
 def test_runs_that_do_not_fit_the_grid_are_refused():
-    with pytest.raises(ValueError, match="points: expected at least 4 grid cells to a standard deviation"):
+    with pytest.raises(
+        ValueError, match="points: expected at least 4 grid cells to a standard deviation"
+    ):
         GridFilter(LINE, -12, 12, 101).run([[0.0]])
-    with pytest.raises(ValueError, match=r"lower, upper: expected a grid that holds the state, got a loss of .* step 1"):
+    with pytest.raises(
+        ValueError,
+        match=r"lower, upper: expected a grid that holds the state, got a loss of .* step 1",
+    ):
         GridFilter(UNGM(), -14, 14, 801).run([[0.0]])
 
 
@@ -95,7 +114,9 @@ def test_a_grid_is_refused_where_the_transition_tears_neighbours_apart():
     """Near 0 the growth model stretches 25-fold: the noise of variance 1 does not join images five apart."""
     model = UNGM(process_variance=1.0, observation_variance=10.0)
     _, z = simulate(model, 20, 1)
-    with pytest.raises(ValueError, match=r"^points: expected images of neighbours within 2 standard deviations"):
+    with pytest.raises(
+        ValueError, match=r"^points: expected images of neighbours within 2 standard deviations"
+    ):
         GridFilter(model, -60, 60, 601).run(z)
     coarse, fine = (GridFilter(model, -60, 60, n).run(z).log_likelihood for n in (2401, 4801))
     assert abs(coarse - fine) < 1e-6

@@ -18,7 +18,9 @@ def errors():
     four sets of six longer runs the ratio of medians to bootstrap was at most 0.1 for auto, at least 1.6 for one Gaussian.
     """
     ungm = load_scenario("ungm")
-    short = dataclasses.replace(ungm, steps=20, reference={**ungm.reference, "points": 1201}, published=())
+    short = dataclasses.replace(
+        ungm, steps=20, reference={**ungm.reference, "points": 1201}, published=()
+    )
     filters = ["bootstrap", *DETERMINISTIC, "auto", "auto-random", "guided-augmented-gauss-kh"]
     table = hf.compare(short, filters, particles=[100], runs=4, seed=3)
     return table.pivot_table(index="run", columns="filter", values="reference_error")
@@ -29,7 +31,9 @@ def test_herded_points_beat_bootstrap_on_two_modes(errors):
     assert (error[DETERMINISTIC] < 0.75 * error["bootstrap"]).all()
 
 
-def test_the_automatic_proposal_is_far_better_than_bootstrap_one_gaussian_and_its_random_counterpart(errors):
+def test_the_automatic_proposal_is_far_better_than_bootstrap_one_gaussian_and_its_random_counterpart(
+    errors,
+):
     """On UNGM one Gaussian alone is worse than bootstrap; the counterpart differs in its points alone."""
     error = errors.median()
     assert error["auto"] < 0.3 * min(error["bootstrap"], error["auto-random"])

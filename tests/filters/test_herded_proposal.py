@@ -9,8 +9,12 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers import KernelHerding, RandomSampling
 
 
-@pytest.mark.parametrize(("sampler", "share"), [(RandomSampling(), 0.0), (KernelHerding(), 0.3), (RandomSampling(), 0.8)])
-def test_weights_are_the_ratio_of_the_predictive_density_to_the_one_drawn_from(walk, sampler, share):
+@pytest.mark.parametrize(
+    ("sampler", "share"), [(RandomSampling(), 0.0), (KernelHerding(), 0.3), (RandomSampling(), 0.8)]
+)
+def test_weights_are_the_ratio_of_the_predictive_density_to_the_one_drawn_from(
+    walk, sampler, share
+):
     pf = ParticleFilter(walk, 30, HerdedProposal(sampler, share), rng=0)
     pf.predict()
     pf.update([1.5])

@@ -31,10 +31,14 @@ gaussian = fixture_of(POINTS_OR_SLOPES)
 some = fixture_of(SOME)
 
 
-KNOWN = linear(3, 2, Q=np.outer([1.0, 2.0, 0.0], [1.0, 2.0, 0.0]), initial_covariance=np.zeros((3, 3)))
+KNOWN = linear(
+    3, 2, Q=np.outer([1.0, 2.0, 0.0], [1.0, 2.0, 0.0]), initial_covariance=np.zeros((3, 3))
+)
 
 
-@pytest.mark.parametrize(("model", "missing"), [(linear(2, 3), 0.4), (linear(6, 3), 0.0), (KNOWN, 0.4)])
+@pytest.mark.parametrize(
+    ("model", "missing"), [(linear(2, 3), 0.4), (linear(6, 3), 0.0), (KNOWN, 0.4)]
+)
 def test_exact_on_a_linear_gaussian_model(gaussian, model, missing):
     """Also where entries are missing, and where a known state is carried along by noise of rank one."""
     _, observations = hf.simulate(model, 20, rng=1)
@@ -54,7 +58,9 @@ def test_exact_on_a_linear_gaussian_model(gaussian, model, missing):
 RANDOM = {
     "ensemble": hf.EnsembleKalmanFilter,
     "flow": lambda model, n, rng: hf.DaumHuangFilter(model, n, rng=rng, flow_steps=2),
-    "weighted flow": lambda model, n, rng: hf.ParticleFilter(model, n, hf.FlowProposal(False, flow_steps=2), rng=rng),
+    "weighted flow": lambda model, n, rng: hf.ParticleFilter(
+        model, n, hf.FlowProposal(False, flow_steps=2), rng=rng
+    ),
 }
 
 
@@ -66,7 +72,10 @@ def test_random_filters_tend_to_the_exact_posterior(make):
     exact, errors = kalman(model, observations), []
     for n in (100, 6400):
         runs = [make(model, n, rng=seed).run(observations) for seed in range(6)]
-        found = [(run.means - exact[0], run.covariances - exact[1], run.log_likelihood - exact[2].sum()) for run in runs]
+        found = [
+            (run.means - exact[0], run.covariances - exact[1], run.log_likelihood - exact[2].sum())
+            for run in runs
+        ]
         errors.append([np.sqrt(np.mean(np.square(part))) for part in zip(*found, strict=True)])
     ratio = np.divide(*errors)
     assert (ratio > 4).all()
@@ -88,7 +97,9 @@ def turning(start=0.0, **changed):
         return wrap_angles(x + dt * x[:, [1]] * [1.0, 0.0] + [0.0, 0.02 * np.sin(step)], (0,))
 
     Q, P0 = np.diag([0.01, 0.001]), np.diag([0.05, 0.01])
-    model = hf.models.from_functions(turned, lambda x: x[:, :1], Q, [[0.02]], [start, 0.3], P0, [0], [0])
+    model = hf.models.from_functions(
+        turned, lambda x: x[:, :1], Q, [[0.02]], [start, 0.3], P0, [0], [0]
+    )
     vars(model).update(changed)
     return model
 
@@ -138,7 +149,10 @@ class Jacobians(hf.models.UNGM):
 
 def test_a_given_jacobian_is_used_and_agrees_with_differences():
     _, observations = hf.simulate(Jacobians(), 20, rng=9)
-    given, found = (hf.ExtendedKalmanFilter(model).run(observations) for model in (Jacobians(), hf.models.UNGM()))
+    given, found = (
+        hf.ExtendedKalmanFilter(model).run(observations)
+        for model in (Jacobians(), hf.models.UNGM())
+    )
     assert_allclose(given.means, found.means, rtol=1e-6)
     assert (given.means != found.means).any()
 
@@ -151,7 +165,9 @@ def test_the_ensemble_takes_a_transition_that_can_only_be_simulated():
         model.initial,
         observation_mean=model.observation_mean,
         observation_covariance=model.observation_covariance,
-        sample_transition=lambda x, rng, dt, control, step: x @ model.F.T + root * rng.standard_normal(x.shape),
+        sample_transition=lambda x, rng, dt, control, step: (
+            x @ model.F.T + root * rng.standard_normal(x.shape)
+        ),
     )
     _, observations = hf.simulate(model, 5, rng=12)
     simulated = hf.EnsembleKalmanFilter(moving, 4000, rng=1).run(observations)
@@ -164,7 +180,9 @@ def test_repair_keeps_the_covariance_within_the_tolerance():
     roots = condition(slopes, bad, nothing, 1, "predicted")[0]
     assert_allclose(roots @ roots.mT, [np.diag([2.0, 1.0]), np.diag([2.0, 1.0])], atol=1e-15)
     for hopeless in (np.diag([1.0, -1e-7]), np.diag([1.0, np.nan])):
-        with pytest.raises(hf.IndefiniteCovarianceError, match="step 3: the predicted covariance is not positive"):
+        with pytest.raises(
+            hf.IndefiniteCovarianceError, match="step 3: the predicted covariance is not positive"
+        ):
             condition(slopes[1:], hopeless[None], nothing, 3, "predicted")
 
 
@@ -178,7 +196,9 @@ class Square(hf.models.UNGM):
 def test_definiteness_lost_for_good_is_a_named_error():
     model = Square(process_variance=0.01, observation_variance=1.0, initial_variance=5.0)
     kf = hf.UnscentedKalmanFilter(model, kappa=-0.9)
-    with pytest.raises(hf.IndefiniteCovarianceError, match="step 2: the predicted covariance") as caught:
+    with pytest.raises(
+        hf.IndefiniteCovarianceError, match="step 2: the predicted covariance"
+    ) as caught:
         kf.run([None, None, None])
     assert caught.value.step == 2
     assert len(caught.value.result) == 1
@@ -188,11 +208,16 @@ def test_definiteness_lost_for_good_is_a_named_error():
 
 
 def test_an_observation_without_noise_that_says_nothing_is_a_named_error(some):
-    blind = {"observation_mean": lambda x, step: 0 * x[:, :1], "observation_covariance": lambda step: np.zeros((1, 1))}
+    blind = {
+        "observation_mean": lambda x, step: 0 * x[:, :1],
+        "observation_covariance": lambda step: np.zeros((1, 1)),
+    }
     with pytest.raises(hf.IndefiniteCovarianceError, match="step 1: the observation's covariance"):
         some(turning(**blind)).run([[0.0]])
 
 
 def test_what_the_model_lacks_is_named(some):
-    with pytest.raises(TypeError, match=r"KalmanFilter needs .*; SimpleNamespace has no transition_mean and no"):
+    with pytest.raises(
+        TypeError, match=r"KalmanFilter needs .*; SimpleNamespace has no transition_mean and no"
+    ):
         some(model_of(linear(1, 1).initial))

@@ -95,13 +95,18 @@ def test_extended(model, observations):
     ("points", "options"),
     [
         (filterpy.kalman.JulierSigmaPoints(2, kappa=-0.5), {"kappa": -0.5}),
-        (filterpy.kalman.MerweScaledSigmaPoints(2, 0.3, 2.0, 0.5), {"alpha": 0.3, "beta": 2.0, "kappa": 0.5}),
+        (
+            filterpy.kalman.MerweScaledSigmaPoints(2, 0.3, 2.0, 0.5),
+            {"alpha": 0.3, "beta": 2.0, "kappa": 0.5},
+        ),
     ],
     ids=["negative kappa", "scaled"],
 )
 def test_unscented(model, observations, points, options):
     same_numbers(
-        prepared(filterpy.kalman.UnscentedKalmanFilter(2, 2, model.dt, model.h, model.f, points), model),
+        prepared(
+            filterpy.kalman.UnscentedKalmanFilter(2, 2, model.dt, model.h, model.f, points), model
+        ),
         hf.UnscentedKalmanFilter(model, **options),
         observations,
         model,

@@ -10,9 +10,14 @@ import herdfilter as hf
 from herdfilter.filters.kalman.update import condition
 from herdfilter.filters.observation import outside
 
-SUM, DIFFERENCE = (hf.Sensor(lambda x, sign=sign: sign * x[:, :1] + x[:, 1:], [[0.01]]) for sign in (1, -1))
+SUM, DIFFERENCE = (
+    hf.Sensor(lambda x, sign=sign: sign * x[:, :1] + x[:, 1:], [[0.01]]) for sign in (1, -1)
+)
 SCANS = {"detection_probability": 1.0, "clutter_density": 1e-30}
-SUMS, DIFFERENCES = (hf.Sensor(lambda x, sign=sign: sign * x[:, :1] + x[:, 1:], [[0.01]], **SCANS) for sign in (1, -1))
+SUMS, DIFFERENCES = (
+    hf.Sensor(lambda x, sign=sign: sign * x[:, :1] + x[:, 1:], [[0.01]], **SCANS)
+    for sign in (1, -1)
+)
 
 
 def both(x):
@@ -23,12 +28,17 @@ BOTH = hf.Sensor(both, 0.01 * np.eye(2))
 
 
 def walk(*deviations, mean=(0.0, 0.0)):
-    return hf.models.from_functions(lambda x: x, None, np.zeros((2, 2)), None, mean, np.diag(np.square(deviations)))
+    return hf.models.from_functions(
+        lambda x: x, None, np.zeros((2, 2)), None, mean, np.diag(np.square(deviations))
+    )
 
 
 def exact(deviations, readings):
     """Mean and covariance after readings (row, value) with the variance 1/100, one after the other, in rational numbers."""
-    mean, P = [Fraction(0)] * 2, [[Fraction(deviations[0]) ** 2, Fraction(0)], [Fraction(0), Fraction(deviations[1]) ** 2]]
+    mean, P = (
+        [Fraction(0)] * 2,
+        [[Fraction(deviations[0]) ** 2, Fraction(0)], [Fraction(0), Fraction(deviations[1]) ** 2]],
+    )
     for row, z in readings:
         cross = [sum(P[i][j] * row[j] for j in range(2)) for i in range(2)]
         variance = sum(row[i] * cross[i] for i in range(2)) + Fraction(0.01)
@@ -85,7 +95,9 @@ def test_so_do_batches_scans_and_mixtures(rule):
     batch.update([[1.25], [np.nan]], SUM)
     batch.update([[-0.75], [np.nan]], DIFFERENCE)
     assert_allclose(batch.means[0], mean, atol=1e-5)
-    assert_allclose(batch.covariances, [covariance, np.diag(np.square(deviations))], rtol=1e-6, atol=1e-8)
+    assert_allclose(
+        batch.covariances, [covariance, np.diag(np.square(deviations))], rtol=1e-6, atol=1e-8
+    )
     kalman = {"extended": "ekf", "unscented": "ukf", "cubature": "ckf"}[rule]
     for one in (hf.make_filter(kalman, model), hf.MixtureKalmanFilter(modes(model), rule=rule)):
         one.predict()
@@ -126,12 +138,19 @@ def test_a_growing_model_keeps_what_readings_say():
         np.eye(d),
     )
     alone = hf.models.from_functions(
-        lambda x: 2 * x + d, lambda x: np.repeat(x, k, axis=1), [[0.01 * d]], 0.01 * np.eye(k), [0.0], [[d]]
+        lambda x: 2 * x + d,
+        lambda x: np.repeat(x, k, axis=1),
+        [[0.01 * d]],
+        0.01 * np.eye(k),
+        [0.0],
+        [[d]],
     )
     _, z = hf.simulate(model, 30, rng=3)
     reference = hf.make_filter("ukf", alone).run(z).log_likelihood
     for name in ("ukf", "ckf"):
-        assert hf.make_filter(name, model).run(z).log_likelihood == pytest.approx(reference, abs=1e-3)
+        assert hf.make_filter(name, model).run(z).log_likelihood == pytest.approx(
+            reference, abs=1e-3
+        )
 
 
 def test_the_smoother_subtracts_nothing():
@@ -149,7 +168,12 @@ def test_differences_follow_the_deviation_and_not_the_size_of_the_state():
     found = []
     for origin in (0.0, 1.2e9):
         model = hf.models.from_functions(
-            lambda x: x, lambda x, origin=origin: np.sin(x - origin), [[0.0]], [[0.01]], [origin + 0.5], [[0.04]]
+            lambda x: x,
+            lambda x, origin=origin: np.sin(x - origin),
+            [[0.0]],
+            [[0.01]],
+            [origin + 0.5],
+            [[0.04]],
         )
         kf = hf.ExtendedKalmanFilter(model)
         kf.predict()
@@ -162,7 +186,11 @@ def test_a_condition_is_that_of_the_textbook():
     """Of matrices of any shape, with noises of any rank."""
     rng = np.random.default_rng(0)
     for k, m, rank in ((1, 1, 1), (2, 2, 1), (3, 5, 0), (3, 5, 2), (4, 2, 2)):
-        slopes, factors, half = rng.normal(size=(4, k, m)), rng.normal(size=(4, m, m)), rng.normal(size=(4, k, rank))
+        slopes, factors, half = (
+            rng.normal(size=(4, k, m)),
+            rng.normal(size=(4, m, m)),
+            rng.normal(size=(4, k, rank)),
+        )
         noises = half @ half.mT
         whole, cross = slopes @ slopes.mT + noises, factors @ slopes.mT
         roots, gains, after = condition(slopes, noises, factors, 1, "observation's")
@@ -185,7 +213,12 @@ def test_negative_weights_may_leave_a_prediction_but_no_update():
 def test_so_does_auto_whose_gaussian_a_reading_updates(wide):
     """Two sums and a difference of two numbers: mean, deviations and evidence are Kalman's."""
     model = hf.models.from_functions(
-        lambda x: x, lambda x: x[:, :1] + x[:, 1:], 1e-9 * np.eye(2), [[0.01]], [0, 0], np.diag([25.0, wide**2])
+        lambda x: x,
+        lambda x: x[:, :1] + x[:, 1:],
+        1e-9 * np.eye(2),
+        [[0.01]],
+        [0, 0],
+        np.diag([25.0, wide**2]),
     )
     auto, kalman = hf.make_filter("auto", model, 100, 0), hf.make_filter("ukf", model)
     for one in (auto, kalman):
@@ -200,6 +233,11 @@ def test_so_does_auto_whose_gaussian_a_reading_updates(wide):
 
 def test_a_gate_around_a_prediction_without_digits_is_refused_by_name():
     """A covariance whose noise is rounded away: a raw LinAlgError said `Singular matrix`."""
-    with pytest.raises(ValueError, match=r"^gate: expected None, as the covariance .* got 0.999 at step 3$"):
+    with pytest.raises(
+        ValueError, match=r"^gate: expected None, as the covariance .* got 0.999 at step 3$"
+    ):
         outside(np.array([[3.0, 300.0]]), np.full((1, 2, 2), 1e18), 0.999, 3)
-    assert outside(np.array([[3.0], [4.0]]), np.ones((1, 1, 1)), 0.999, 3).tolist() == [False, True]  # 3.29 is the bound
+    assert outside(np.array([[3.0], [4.0]]), np.ones((1, 1, 1)), 0.999, 3).tolist() == [
+        False,
+        True,
+    ]  # 3.29 is the bound

@@ -24,7 +24,9 @@ DETERMINISTIC = {
     "state and noise": lambda: hf.GuidedAugmentedProposal(hf.GaussianFit(), mapped()),
     "automatic": hf.AutomaticProposal,
 }
-every = pytest.mark.parametrize("proposal", (RANDOM | DETERMINISTIC).values(), ids=list(RANDOM | DETERMINISTIC))
+every = pytest.mark.parametrize(
+    "proposal", (RANDOM | DETERMINISTIC).values(), ids=list(RANDOM | DETERMINISTIC)
+)
 
 
 def linear(**changes):
@@ -35,20 +37,28 @@ def random_mixture(components, d, rng, shared):
     roots = rng.normal(size=(1 if shared else components, d, d))
     covariances = roots @ roots.transpose(0, 2, 1) + 0.1 * np.eye(d)
     return hf.GaussianMixture(
-        rng.dirichlet(np.ones(components)), rng.normal(size=(components, d)), covariances[0] if shared else covariances
+        rng.dirichlet(np.ones(components)),
+        rng.normal(size=(components, d)),
+        covariances[0] if shared else covariances,
     )
 
 
-@pytest.mark.parametrize(("rule", "shared"), [("extended", True), ("unscented", False), ("cubature", True)])
+@pytest.mark.parametrize(
+    ("rule", "shared"), [("extended", True), ("unscented", False), ("cubature", True)]
+)
 def test_the_update_is_the_exact_gaussian_sum_where_the_observation_is_linear(rule, shared):
     """Against the conditional of the joint mixture of state and observation (Alspach and Sorenson 1972)."""
     rng = np.random.default_rng(3)
     prior, H, R = random_mixture(6, 3, rng, shared), rng.normal(size=(2, 3)), np.diag([0.3, 0.7])
-    model = linear(F=np.eye(3), H=H, Q=np.eye(3), R=R, initial_mean=np.zeros(3), initial_covariance=np.eye(3))
+    model = linear(
+        F=np.eye(3), H=H, Q=np.eye(3), R=R, initial_mean=np.zeros(3), initial_covariance=np.eye(3)
+    )
     for z, kept in ([0.4, -1.0], [0, 1]), ([np.nan, -1.0], [1]):
         posterior, log_evidence = kalman_mixture(model, prior, np.array(z), 1, rule)
         A, noise = np.vstack([np.eye(3), H[kept]]), np.diag([0, 0, 0, *np.diag(R)[kept]])
-        joint = hf.GaussianMixture(prior.weights, prior.means @ A.T, A @ prior.covariances @ A.T + noise)
+        joint = hf.GaussianMixture(
+            prior.weights, prior.means @ A.T, A @ prior.covariances @ A.T + noise
+        )
         seen, z = np.arange(3, len(A)), np.array(z)[kept]
         exact = joint.conditional(seen, z)
         assert_allclose(posterior.weights, exact.weights, rtol=1e-7)
@@ -59,12 +69,18 @@ def test_the_update_is_the_exact_gaussian_sum_where_the_observation_is_linear(ru
 @every
 def test_weights_are_exact_where_the_likelihood_is_not_gaussian(proposal):
     """An autoregression whose observation noise is Student's with three degrees of freedom, variance 3."""
-    model = hf.models.from_functions(lambda x: 0.9 * x, lambda x: x, [[2.0]], [[3.0]], [0.0], [[2.0]])
-    model.log_likelihood = lambda z, x, step: np.log(2 / (np.pi * np.sqrt(3))) - 2 * np.log1p((z[0] - x[:, 0]) ** 2 / 3)
+    model = hf.models.from_functions(
+        lambda x: 0.9 * x, lambda x: x, [[2.0]], [[3.0]], [0.0], [[2.0]]
+    )
+    model.log_likelihood = lambda z, x, step: (
+        np.log(2 / (np.pi * np.sqrt(3))) - 2 * np.log1p((z[0] - x[:, 0]) ** 2 / 3)
+    )
     z = np.array([[3.0], [0.5], [-4.0], [1.0]])
     exact = hf.GridFilter(model, -30.0, 30.0, 1201).run(z)
     results = [hf.ParticleFilter(model, 200, proposal(), rng=seed).run(z) for seed in range(4)]
-    assert np.mean([r.log_likelihood for r in results]) == pytest.approx(exact.log_likelihood, abs=0.15)
+    assert np.mean([r.log_likelihood for r in results]) == pytest.approx(
+        exact.log_likelihood, abs=0.15
+    )
     assert_allclose(np.mean([r.means for r in results], axis=0), exact.means, atol=0.2)
 
 
@@ -77,11 +93,15 @@ class OneDriver(hf.models.LinearGaussian):
         return x @ self.F.T + noise @ [[0.5, 0.3]]
 
 
-DRIVEN = OneDriver(linear().F, linear().H, [[0.25, 0.15], [0.15, 0.09]], [[1.0]], [1.0, -1.0], np.eye(2))
+DRIVEN = OneDriver(
+    linear().F, linear().H, [[0.25, 0.15], [0.15, 0.09]], [[1.0]], [1.0, -1.0], np.eye(2)
+)
 
 
 @pytest.mark.parametrize(
-    "model", [linear(), linear(Q=[[0.5, 0.0], [0.0, 0.0]]), DRIVEN], ids=["additive", "rank-deficient", "not additive"]
+    "model",
+    [linear(), linear(Q=[[0.5, 0.0], [0.0, 0.0]]), DRIVEN],
+    ids=["additive", "rank-deficient", "not additive"],
 )
 def test_mapped_points_of_state_and_noise_are_the_kalman_filter_where_the_model_is_linear(model):
     _, z = hf.simulate(model, 10, rng=0)
@@ -93,10 +113,16 @@ def test_mapped_points_of_state_and_noise_are_the_kalman_filter_where_the_model_
 
 def test_guided_weights_do_not_depend_on_the_draw_where_the_observation_is_linear():
     model, rng = linear(), np.random.default_rng(1)
-    x, log_weights, z = rng.normal(size=(30, 2)), np.log(rng.dirichlet(np.ones(30))), np.array([0.7])
+    x, log_weights, z = (
+        rng.normal(size=(30, 2)),
+        np.log(rng.dirichlet(np.ones(30))),
+        np.array([0.7]),
+    )
     S = (model.H @ model.Q @ model.H.T + model.R)[0, 0]
     residuals = z - (x @ model.F.T @ model.H.T)[:, 0]
     expected = log_weights - 0.5 * (residuals**2 / S + np.log(2 * np.pi * S))
-    moved = hf.GuidedProposal().propose(Transition(model), Particles(x, log_weights), rng, Observation(model, z, 1))
+    moved = hf.GuidedProposal().propose(
+        Transition(model), Particles(x, log_weights), rng, Observation(model, z, 1)
+    )
     assert_allclose(moved.log_weights, expected, atol=1e-6)
     assert moved.x.shape == (30, 2)

@@ -34,7 +34,16 @@ def test_filters_of_several_blocks_end_as_after_single_runs(monkeypatch):
     results = hf.run_many(filters.__getitem__, tracks, progress=False, dt=0.5, keep_particles=True)
     for one, other, z, result in zip(filters, singles, tracks, results, strict=True):
         expected = other.run(z, dt=0.5, keep_particles=True)
-        for array in ("means", "covariances", "ess", "resampled", "log_likelihoods", "times", "particles", "outcomes"):
+        for array in (
+            "means",
+            "covariances",
+            "ess",
+            "resampled",
+            "log_likelihoods",
+            "times",
+            "particles",
+            "outcomes",
+        ):
             assert_array_equal(getattr(result, array), getattr(expected, array), err_msg=array)
         for entry, value in other.state.items():
             assert_array_equal(one.state[entry], value, err_msg=entry)
@@ -51,7 +60,9 @@ def test_a_filter_in_place_of_a_factory_is_refused():
         hf.run_many(bootstrap(0), TRACKS)
 
 
-WALK = hf.models.LinearGaussian([[1.0, 1.0], [0.0, 1.0]], [[1.0, 0.0]], 0.1 * np.eye(2), [[1.0]], np.zeros(2), np.eye(2))
+WALK = hf.models.LinearGaussian(
+    [[1.0, 1.0], [0.0, 1.0]], [[1.0, 0.0]], 0.1 * np.eye(2), [[1.0]], np.zeros(2), np.eye(2)
+)
 RAGGED = [
     [0.1, None, 0.4],
     np.array([[0.3], [np.nan], [0.2], [1.0], [2.0]]),
@@ -71,7 +82,9 @@ class Single(hf.UnscentedKalmanFilter):
 def assert_same_results(results, expected):
     for one, other in zip(results, expected, strict=True):
         for name in ("means", "covariances", "log_likelihoods", "ess"):
-            assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-12, atol=1e-12, err_msg=name)
+            assert_allclose(
+                getattr(one, name), getattr(other, name), rtol=1e-12, atol=1e-12, err_msg=name
+            )
         assert one.outcomes == other.outcomes
         assert one.steps.tolist() == other.steps.tolist()
         assert one.times.tolist() == other.times.tolist()
@@ -82,13 +95,16 @@ def in_one_batch(monkeypatch):
     """Count the states that are updated at once."""
     sizes, update = [], hf.BatchedKalmanFilter.update
     monkeypatch.setattr(
-        hf.BatchedKalmanFilter, "update", lambda self, *args: (sizes.append(len(self)), update(self, *args))[1]
+        hf.BatchedKalmanFilter,
+        "update",
+        lambda self, *args: (sizes.append(len(self)), update(self, *args))[1],
     )
     return sizes
 
 
 @pytest.mark.parametrize(
-    ("kind", "options"), [(hf.UnscentedKalmanFilter, {"dt": 0.5}), (hf.ExtendedKalmanFilter, {"gate": 0.9})]
+    ("kind", "options"),
+    [(hf.UnscentedKalmanFilter, {"dt": 0.5}), (hf.ExtendedKalmanFilter, {"gate": 0.9})],
 )
 def test_kalman_filters_of_one_model_run_in_one_batch(kind, options, monkeypatch):
     """Tracks that end drop out; filters and results are as after single runs."""
@@ -96,7 +112,9 @@ def test_kalman_filters_of_one_model_run_in_one_batch(kind, options, monkeypatch
     filters, singles = ([kind(WALK) for _ in RAGGED] for _ in range(2))
     results = hf.run_many(lambda k: filters[k], RAGGED, **options)
     assert sizes == [4, 3, 3, 1, 1]
-    assert_same_results(results, [one.run(z, **options) for one, z in zip(singles, RAGGED, strict=True)])
+    assert_same_results(
+        results, [one.run(z, **options) for one, z in zip(singles, RAGGED, strict=True)]
+    )
     for one, other in zip(filters, singles, strict=True):
         assert (one.step, one.time) == (other.step, other.time)
         assert one.log_likelihood == pytest.approx(other.log_likelihood, rel=1e-12)
@@ -108,7 +126,9 @@ def test_kalman_filters_of_one_model_run_in_one_batch(kind, options, monkeypatch
 
 def test_in_a_batch_a_track_that_fails_takes_no_other_with_it(monkeypatch):
     tracks, sizes = [[0.1, 0.2], [0.1, np.inf], [0.3]], in_one_batch(monkeypatch)
-    with pytest.raises(hf.TracksError, match=r"^1 of 3 tracks failed, .*track 1 with ValueError: z: exp") as caught:
+    with pytest.raises(
+        hf.TracksError, match=r"^1 of 3 tracks failed, .*track 1 with ValueError: z: exp"
+    ) as caught:
         hf.run_many(lambda k: hf.UnscentedKalmanFilter(WALK), tracks)
     assert max(sizes) == 3
     assert list(caught.value.errors) == [1]
@@ -117,7 +137,10 @@ def test_in_a_batch_a_track_that_fails_takes_no_other_with_it(monkeypatch):
 
 
 def test_filters_that_do_not_fit_together_run_one_by_one(monkeypatch):
-    sizes, other = in_one_batch(monkeypatch), hf.models.LinearGaussian(WALK.F, WALK.H, WALK.Q, WALK.R, np.ones(2), np.eye(2))
+    sizes, other = (
+        in_one_batch(monkeypatch),
+        hf.models.LinearGaussian(WALK.F, WALK.H, WALK.Q, WALK.R, np.ones(2), np.eye(2)),
+    )
     tracks = [[0.1, 0.2], [0.3]]
     for build in (
         lambda k: Single(WALK),
@@ -128,12 +151,15 @@ def test_filters_that_do_not_fit_together_run_one_by_one(monkeypatch):
     assert sizes == []
 
 
-@pytest.mark.parametrize("make", [lambda k: hf.UnscentedKalmanFilter(WALK), bootstrap], ids=["kalman", "particles"])
+@pytest.mark.parametrize(
+    "make", [lambda k: hf.UnscentedKalmanFilter(WALK), bootstrap], ids=["kalman", "particles"]
+)
 def test_one_filter_for_several_tracks_is_refused(make):
     filters = [make(0), make(1)]
     for build in (lambda k: filters[0], lambda k: filters[k % 2]):
         with pytest.raises(
-            ValueError, match=r"^build: expected a new filter for each track, got one \w+Filter for several$"
+            ValueError,
+            match=r"^build: expected a new filter for each track, got one \w+Filter for several$",
         ):
             hf.run_many(build, [[0.1]] * 3)
     assert [one.step for one in filters] == [0, 0]
@@ -167,7 +193,9 @@ def test_a_model_that_does_not_take_the_rows_of_many_tracks_runs_one_by_one_and_
     build = lambda k: hf.UnscentedKalmanFilter(model)  # noqa: E731
     results = hf.run_many(build, SHORT)
     assert_same_results(results, [build(k).run(track) for k, track in enumerate(SHORT)])
-    assert [(one.levelno, one.name) for one in caplog.records] == [(logging.WARNING, "herdfilter.filters.many")]
+    assert [(one.levelno, one.name) for one in caplog.records] == [
+        (logging.WARNING, "herdfilter.filters.many")
+    ]
     assert "ValueError('too many states')" in caplog.text
 
 
@@ -184,15 +212,31 @@ def test_functions_of_the_model_are_given_the_particles_of_one_track(name, caplo
 def test_in_a_batch_a_track_that_fails_leaves_the_others_together(monkeypatch, caplog):
     """Its error is its own, and no record of the log."""
     sizes, tracks = in_one_batch(monkeypatch), [[0.1, 0.2]] * 5 + [[0.1, np.inf]] + [[0.1, 0.2]] * 2
-    with pytest.raises(hf.TracksError, match=r"^1 of 8 tracks failed, the first of them track 5 with ValueError: z: exp"):
+    with pytest.raises(
+        hf.TracksError,
+        match=r"^1 of 8 tracks failed, the first of them track 5 with ValueError: z: exp",
+    ):
         hf.run_many(lambda k: hf.UnscentedKalmanFilter(WALK), tracks)
-    assert sizes == [8, 8, 4, 4, 4, 4, 2, 2, 2, 2]  # of two steps each: only the batches with track 5 are halved
+    assert sizes == [
+        8,
+        8,
+        4,
+        4,
+        4,
+        4,
+        2,
+        2,
+        2,
+        2,
+    ]  # of two steps each: only the batches with track 5 are halved
     assert caplog.records == []
 
 
 def test_a_filter_that_cannot_be_built_leaves_the_others_together(monkeypatch):
     sizes, tracks = in_one_batch(monkeypatch), [[0.1]] * 5
-    with pytest.raises(hf.TracksError, match=r"^1 of 5 tracks failed, the first of them track 2 with KeyError: 2;"):
+    with pytest.raises(
+        hf.TracksError, match=r"^1 of 5 tracks failed, the first of them track 2 with KeyError: 2;"
+    ):
         hf.run_many(lambda k: {j: hf.UnscentedKalmanFilter(WALK) for j in (0, 1, 3, 4)}[k], tracks)
     assert sizes == [2, 2]
 
@@ -216,7 +260,9 @@ def test_one_warning_names_the_tracks_in_which_one_particle_is_left():
 @pytest.mark.slow
 def test_tracks_of_other_processes_are_warned_of_too():
     with pytest.warns(hf.DegeneracyWarning) as caught:
-        hf.run_many(lambda k: hf.ParticleFilter(hf.models.linear_chain(1), 50, rng=k), LOST, workers=2)
+        hf.run_many(
+            lambda k: hf.ParticleFilter(hf.models.linear_chain(1), 50, rng=k), LOST, workers=2
+        )
     assert_lost(caught)
 
 
@@ -224,7 +270,8 @@ def test_a_second_observation_of_the_initial_state_is_refused_in_a_batch_too():
     filters = [hf.UnscentedKalmanFilter(WALK) for _ in range(3)]
     filters[1].update([0.4])
     with pytest.raises(
-        hf.TracksError, match=r"^1 of 3 tracks failed, the first of them track 1 with RuntimeError: upd"
+        hf.TracksError,
+        match=r"^1 of 3 tracks failed, the first of them track 1 with RuntimeError: upd",
     ) as one:
         hf.run_many(filters.__getitem__, [[[0.1], [0.2]]] * 3, dt=[0.0, 1.0])
     expected = hf.UnscentedKalmanFilter(WALK).run([[0.1], [0.2]], dt=[0.0, 1.0])

@@ -44,21 +44,25 @@ class Spreading:
         return self.R + self.slopes @ (np.outer(mean, mean) + covariance) @ self.slopes.T
 
 
-COUNTS = model_of(  # the log of a rate, which walks, seen through counts: Poisson's variance is the mean
-    normal([1.5], 0.3),
-    transition_mean=lambda x, dt, control, step: 1.5 + 0.9 * (x - 1.5),
-    transition_covariance=lambda dt, step: np.array([[0.05 * dt]]),
-    observation_mean=lambda x, step: np.exp(x),
-    observation_covariance=lambda step, x: np.exp(x)[:, :, None],
-    log_likelihood=lambda z, x, step: z[0] * x[:, 0] - np.exp(x[:, 0]),
-    sample_observation=lambda x, rng, step: rng.poisson(np.exp(x)).astype(float),
+COUNTS = (
+    model_of(  # the log of a rate, which walks, seen through counts: Poisson's variance is the mean
+        normal([1.5], 0.3),
+        transition_mean=lambda x, dt, control, step: 1.5 + 0.9 * (x - 1.5),
+        transition_covariance=lambda dt, step: np.array([[0.05 * dt]]),
+        observation_mean=lambda x, step: np.exp(x),
+        observation_covariance=lambda step, x: np.exp(x)[:, :, None],
+        log_likelihood=lambda z, x, step: z[0] * x[:, 0] - np.exp(x[:, 0]),
+        sample_observation=lambda x, rng, step: rng.poisson(np.exp(x)).astype(float),
+    )
 )
 
 
 def best_linear(mean, P, H, R, z):
     S = H @ P @ H.T + R
     gain, residual = P @ H.T @ np.linalg.inv(S), z - H @ mean
-    log_density = -0.5 * (residual @ np.linalg.solve(S, residual) + np.linalg.slogdet(2 * np.pi * S)[1])
+    log_density = -0.5 * (
+        residual @ np.linalg.solve(S, residual) + np.linalg.slogdet(2 * np.pi * S)[1]
+    )
     return mean + gain @ residual, P - gain @ S @ gain.T, log_density
 
 
@@ -73,7 +77,9 @@ RULES = {
 }
 
 
-@pytest.mark.parametrize(("rule", "kept"), [*zip(RULES, [[0, 1], [1], [0, 1], [1], [1]], strict=True)])
+@pytest.mark.parametrize(
+    ("rule", "kept"), [*zip(RULES, [[0, 1], [1], [0, 1], [1], [1]], strict=True)]
+)
 def test_the_update_is_the_best_linear_one(rule, kept):
     """All moments involved are of second degree, which the points have exactly; slopes take the noise at the mean."""
     model, z = Spreading(), np.full(2, np.nan)
@@ -81,19 +87,28 @@ def test_the_update_is_the_best_linear_one(rule, kept):
     means, factors, log_densities = update_gaussians(
         Observation(model, z, 1), MEANS, np.linalg.cholesky(SPREADS), RULES[rule]
     )
-    for mean, P, *found in zip(MEANS, SPREADS, means, factors @ factors.mT, log_densities, strict=True):
+    for mean, P, *found in zip(
+        MEANS, SPREADS, means, factors @ factors.mT, log_densities, strict=True
+    ):
         R = model.expected(mean, 0.0 * P if rule == "extended" else P)[np.ix_(kept, kept)]
-        for value, exact in zip(found, best_linear(mean, P, model.H[kept], R, z[kept]), strict=True):
+        for value, exact in zip(
+            found, best_linear(mean, P, model.H[kept], R, z[kept]), strict=True
+        ):
             assert_allclose(value, exact, rtol=1e-6, atol=1e-7)
 
 
 def test_the_predicted_observation_has_the_expected_noise():
     model = Spreading()
     model.log_likelihood = lambda z, x, step: -((z[0] - x[:, 0]) ** 2)
-    for online in (hf.UnscentedKalmanFilter(model), hf.ParticleFilter(model, 50, rng=1, resample_below=0.0)):
+    for online in (
+        hf.UnscentedKalmanFilter(model),
+        hf.ParticleFilter(model, 50, rng=1, resample_below=0.0),
+    ):
         online.run([[0.1, 0.2]])
         online.predict()
-        expected = model.H @ online.covariance @ model.H.T + model.expected(online.mean, online.covariance)
+        expected = model.H @ online.covariance @ model.H.T + model.expected(
+            online.mean, online.covariance
+        )
         assert_allclose(online.predicted_observation()[1], expected, rtol=1e-9)
 
 
@@ -149,18 +164,26 @@ def test_filters_without_weights_take_counts(name):
     assert np.sqrt(np.mean(errors**2)) < 0.5
 
 
-@pytest.mark.parametrize("make", [*KALMAN.values(), lambda model: hf.ParticleFilter(model, 20, hf.GuidedProposal(), rng=1)])
+@pytest.mark.parametrize(
+    "make",
+    [*KALMAN.values(), lambda model: hf.ParticleFilter(model, 20, hf.GuidedProposal(), rng=1)],
+)
 def test_what_is_wrong_is_named_with_its_step(make):
     for change, message in (
         (lambda R: np.eye(2), r"shape \(\d+, 2, 2\) from the model at step 2, got \(2, 2\)"),
         (lambda R: -R, "positive semi-definite matrices, got an eigenvalue of -.* at step 2$"),
         (lambda R: R + np.eye(2, k=-1), "symmetric matrices, got an asymmetry of .* at step 2$"),
         (lambda R: R + np.nan, "finite numbers, got .* at step 2$"),
-        (lambda R: 1e301 * R, "variances up to 1e.300, got .*; choose larger units from .* at step 2$"),
+        (
+            lambda R: 1e301 * R,
+            "variances up to 1e.300, got .*; choose larger units from .* at step 2$",
+        ),
     ):
         model = Spreading()
         right = model.observation_covariance
-        model.observation_covariance = lambda step, x, c=change, r=right: r(step, x) if step == 1 else c(r(step, x))
+        model.observation_covariance = lambda step, x, c=change, r=right: (
+            r(step, x) if step == 1 else c(r(step, x))
+        )
         model.log_likelihood = lambda z, x, step: -0.5 * ((z - x) ** 2).sum(axis=1)
         with pytest.raises(ValueError, match=f"^observation_covariance: expected .*{message}"):
             make(model).run([[0.1, 0.2]] * 3)

@@ -29,7 +29,17 @@ def advance(online, observations):
     return [(online.predict(0.1), online.update(z))[1] for z in observations]
 
 
-SOME = ["bootstrap", "sqmc", "ledh", "ranked", "auto", "herded-kh", "herded-quantile", "augmented-gauss-kh", "mixture-kh"]
+SOME = [
+    "bootstrap",
+    "sqmc",
+    "ledh",
+    "ranked",
+    "auto",
+    "herded-kh",
+    "herded-quantile",
+    "augmented-gauss-kh",
+    "mixture-kh",
+]
 SOME += ["kalman-mixture-kh", "rb-auto", "ukf", "enkf", "edh", "imm", "mkf"]
 
 
@@ -88,7 +98,9 @@ def test_a_long_run_keeps_no_history(name):
 
 def test_a_model_that_cannot_use_a_part_predicts_only():
     names = "dim", "initial", "transition_mean", "transition_covariance", "log_likelihood"
-    online = build("bootstrap", 20, SimpleNamespace(**{name: getattr(MODEL, name) for name in names}))
+    online = build(
+        "bootstrap", 20, SimpleNamespace(**{name: getattr(MODEL, name) for name in names})
+    )
     online.predict(0.1)
     with pytest.warns(PartialObservationWarning):
         record = online.update([0.3, np.nan])

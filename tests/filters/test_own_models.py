@@ -61,9 +61,21 @@ def test_the_moments_of_the_observation_are_asked_for_by_name(walk_class, of_mom
 
 test_what_a_proposal_needs_is_named = refuses(
     lambda make, base: ParticleFilter(base(), 5, make()),
-    (BootstrapProposal, Bare, f"BootstrapProposal needs {ADDITIVE}, or .* sample_transition; Bare has no"),
-    (herded_random, Simulated, f"HerdedProposal needs {ADDITIVE}; Simulated has no transition_mean and no"),
-    (augmented_random, Simulated, f"AugmentedProposal needs {ADDITIVE}, or .* noise_dim; Simulated has no"),
+    (
+        BootstrapProposal,
+        Bare,
+        f"BootstrapProposal needs {ADDITIVE}, or .* sample_transition; Bare has no",
+    ),
+    (
+        herded_random,
+        Simulated,
+        f"HerdedProposal needs {ADDITIVE}; Simulated has no transition_mean and no",
+    ),
+    (
+        augmented_random,
+        Simulated,
+        f"AugmentedProposal needs {ADDITIVE}, or .* noise_dim; Simulated has no",
+    ),
     error=TypeError,
     words="model: {}",
 )

@@ -9,7 +9,9 @@ from numpy.testing import assert_allclose
 import herdfilter as hf
 
 Z = np.array([[np.nan, 0.6 + 0.02 * k] for k in range(60)])
-PAIR = hf.models.LinearGaussian([[1.0]], [[1.0], [1.0]], [[0.01]], np.diag([0.04, 0.25]), [0.0], [[1.0]])
+PAIR = hf.models.LinearGaussian(
+    [[1.0]], [[1.0], [1.0]], [[0.01]], np.diag([0.04, 0.25]), [0.0], [[1.0]]
+)
 WALK = hf.models.from_functions(lambda x: x, None, PAIR.Q, None, [0.0], [[1.0]])
 
 
@@ -27,7 +29,10 @@ def warned(call):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = call()
-    assert all("give the model or the Sensor partial_observations=True" in str(one.message) for one in caught)
+    assert all(
+        "give the model or the Sensor partial_observations=True" in str(one.message)
+        for one in caught
+    )
     return result, [one.category is hf.PartialObservationWarning for one in caught]
 
 
@@ -79,7 +84,9 @@ def test_a_sensor_whose_likelihood_leaves_nan_out_uses_the_other_half():
     """As the derived likelihood of the same two readings does, particle by particle; so it does on a grid."""
     flagged = pair(partial_observations=True)
     result, said = warned(lambda: bootstrap(flagged).run(Z))
-    derived, _ = warned(lambda: bootstrap(hf.Sensor(lambda x: x[:, [0, 0]], PAIR.R).on(WALK)).run(Z))
+    derived, _ = warned(
+        lambda: bootstrap(hf.Sensor(lambda x: x[:, [0, 0]], PAIR.R).on(WALK)).run(Z)
+    )
     assert said == []
     assert set(result.outcomes) == {hf.Outcome.UPDATED}
     assert_allclose(result.means, derived.means, rtol=1e-9)
@@ -93,5 +100,7 @@ def test_nothing_is_said_of_an_observation_that_is_missing_or_whole(z):
 
 
 def test_the_flag_of_a_sensor_is_true_or_false():
-    with pytest.raises(ValueError, match=r"^partial_observations: expected True or False, got 'yes'$"):
+    with pytest.raises(
+        ValueError, match=r"^partial_observations: expected True or False, got 'yes'$"
+    ):
         hf.Sensor(None, None, log_likelihood=by_hand, partial_observations="yes")

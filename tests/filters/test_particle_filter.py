@@ -29,7 +29,9 @@ def test_an_empty_series_gives_an_empty_result(walk):
 
 def test_estimates_are_those_of_the_weighted_particles_before_resampling(walk, typical):
     """In a row for each step; kept particles are not overwritten by later steps."""
-    result = ParticleFilter(walk, 20, typical.make(), resample_below=1.0, rng=3).run(OBSERVATIONS, keep_particles=True)
+    result = ParticleFilter(walk, 20, typical.make(), resample_below=1.0, rng=3).run(
+        OBSERVATIONS, keep_particles=True
+    )
     T = len(OBSERVATIONS)
     assert len(result) == len(result.resampled) == T
     assert (result.particles.shape, result.weights.shape) == ((T, 20, 1), (T, 20))
@@ -68,7 +70,9 @@ def test_resampling_happens_below_the_threshold_and_before_the_next_prediction(w
 
 def test_equal_weights_are_never_resampled(walk):
     for n in (3, 7, 49, 100):
-        assert not ParticleFilter(walk, n, resample_below=1.0, rng=6).run([None] * 3).resampled.any()
+        assert (
+            not ParticleFilter(walk, n, resample_below=1.0, rng=6).run([None] * 3).resampled.any()
+        )
 
 
 # The observation that a filter predicts
@@ -85,7 +89,9 @@ class Watched:
         assert online.record.step == len(self.predictions)
 
 
-def test_the_predicted_observation_has_the_moments_of_the_particles_and_the_noise(walk_class, typical):
+def test_the_predicted_observation_has_the_moments_of_the_particles_and_the_noise(
+    walk_class, typical
+):
     class Seen(walk_class):
         def observation_covariance(self, step):
             return np.array([[0.7]])
@@ -179,11 +185,15 @@ def test_time_steps_controls_and_the_step_count_reach_the_model(walk_class, prom
 # Randomness
 
 
-def test_deterministic_filters_do_not_depend_on_the_seed_nor_on_what_the_proposal_has_done(walk, deterministic):
+def test_deterministic_filters_do_not_depend_on_the_seed_nor_on_what_the_proposal_has_done(
+    walk, deterministic
+):
     rng = np.random.default_rng(1)
     state = rng.bit_generator.state
     fresh = ParticleFilter(walk, 20, copy.deepcopy(deterministic), rng=0).run(OBSERVATIONS)
-    same_run(ParticleFilter(walk, 20, copy.deepcopy(deterministic), rng=rng).run(OBSERVATIONS), fresh)
+    same_run(
+        ParticleFilter(walk, 20, copy.deepcopy(deterministic), rng=rng).run(OBSERVATIONS), fresh
+    )
     assert rng.bit_generator.state == state
     ParticleFilter(walk, 33, deterministic, rng=0).run(OBSERVATIONS)
     ParticleFilter(walk, 20, deterministic, rng=0).run(OBSERVATIONS[::-1])

@@ -15,7 +15,9 @@ from herdfilter.filters.flow import ExactFlow, pseudo_times
 EVERY = {
     "edh": lambda model, n=100: hf.DaumHuangFilter(model, n, rng=0),
     "ledh": lambda model, n=100: hf.DaumHuangFilter(model, n, rng=0, local=True),
-    "edh, weighted": lambda model, n=100: hf.ParticleFilter(model, n, hf.FlowProposal(local=False), rng=0),
+    "edh, weighted": lambda model, n=100: hf.ParticleFilter(
+        model, n, hf.FlowProposal(local=False), rng=0
+    ),
     "ledh, weighted": lambda model, n=100: hf.ParticleFilter(model, n, hf.FlowProposal(), rng=0),
 }
 
@@ -35,7 +37,9 @@ def range_likelihood(z, x, step):
 
 def slope(x, step):
     r = np.hypot(x[:, 0], x[:, 1])
-    return np.stack([x / r[:, None], np.stack([-x[:, 1], x[:, 0]], axis=1) / r[:, None] ** 2], axis=1)
+    return np.stack(
+        [x / r[:, None], np.stack([-x[:, 1], x[:, 0]], axis=1) / r[:, None] ** 2], axis=1
+    )
 
 
 def ranges(**changed):
@@ -61,7 +65,9 @@ def test_flow_of_a_gaussian_ends_at_its_posterior(d, k, steps):
         model = linear(d, k, R=scale * (np.eye(k) + 0.3))
         flow = ExactFlow(Observation(model, z, 1), pseudo_times(steps))
         offsets = np.concatenate([np.zeros((1, d)), np.eye(d)])
-        (centre, moved), log_determinant = flow.migrate(P, (mean, np.zeros((1, d))), (mean, offsets))
+        (centre, moved), log_determinant = flow.migrate(
+            P, (mean, np.zeros((1, d))), (mean, offsets)
+        )
         gain = P @ model.H.T @ np.linalg.inv(model.H @ P @ model.H.T + model.R)
         covariance = P - gain @ model.H @ P
         linear_part = (moved[1:] - moved[0]).T
@@ -92,18 +98,26 @@ def euler(model, z, step, times, mean, P, offsets, local):
 
 def test_flow_is_the_limit_of_the_published_steps(local):
     """Where the observation is not linear both tend to the same flow, and Euler's steps at first order."""
-    model, P, mean = ranges(observation_jacobian=slope), np.array([[0.2, 0.05], [0.05, 0.1]]), np.array([-2.0, 0.6])
+    model, P, mean = (
+        ranges(observation_jacobian=slope),
+        np.array([[0.2, 0.05], [0.05, 0.1]]),
+        np.array([-2.0, 0.6]),
+    )
     rng, z = np.random.default_rng(1), np.array([1.8, 2.9])
     offsets = rng.multivariate_normal(np.zeros(2), P, size=6)
     offsets -= offsets.mean(axis=0)
 
     def ours(steps):
         movers = [(mean, offsets)] if local else [(mean, np.zeros((1, 2))), (mean, offsets)]
-        return ExactFlow(Observation(model, z, 1), pseudo_times(steps, ratio=1.2 ** (29 / steps))).migrate(P, *movers)[0][-1]
+        return ExactFlow(
+            Observation(model, z, 1), pseudo_times(steps, ratio=1.2 ** (29 / steps))
+        ).migrate(P, *movers)[0][-1]
 
     limit = ours(1600)
     apart = [
-        np.abs(euler(model, z, 1, pseudo_times(s, 1.2 ** (29 / s)), mean, P, offsets, local) - limit).max()
+        np.abs(
+            euler(model, z, 1, pseudo_times(s, 1.2 ** (29 / s)), mean, P, offsets, local) - limit
+        ).max()
         for s in (100, 200)
     ]
     assert 1.7 < apart[0] / apart[1] < 2.3
@@ -134,7 +148,10 @@ def test_weighted_evidence_is_unbiased_where_nothing_is_linear(local):
 def test_bad_input_is_named(every):
     for changed, error in (
         ({"observation_jacobian": lambda x, step: np.zeros((len(x), 2, 1))}, ValueError),
-        ({"observation_covariance": lambda step: np.diag([0.01, 0.0])}, hf.IndefiniteCovarianceError),
+        (
+            {"observation_covariance": lambda step: np.diag([0.01, 0.0])},
+            hf.IndefiniteCovarianceError,
+        ),
     ):
         with pytest.raises(error, match=r"jacobian: expected|observation's covariance"):
             every(ranges(**changed)).run([[1.0, 2.0]])

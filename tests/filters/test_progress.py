@@ -61,10 +61,17 @@ def test_nothing_is_told_of_what_is_not_visible(hasty, capsys):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
 @pytest.mark.parametrize(
-    ("columns", "name"), [(40, "非線形フィルタの比較"), (60, "e\u0301" * 20), (60, "compiling or loading " + "a, " * 40)]
+    ("columns", "name"),
+    [
+        (40, "非線形フィルタの比較"),
+        (60, "e\u0301" * 20),
+        (60, "compiling or loading " + "a, " * 40),
+    ],
 )
 @pytest.mark.parametrize("total", [8000, None])
-def test_on_a_terminal_of_any_width_no_line_is_left_behind(hasty, monkeypatch, columns, name, total):
+def test_on_a_terminal_of_any_width_no_line_is_left_behind(
+    hasty, monkeypatch, columns, name, total
+):
     import fcntl
     import pty
     import struct

@@ -15,7 +15,15 @@ from herdfilter.models.resolved import Measurement
 
 def told_less(model, likelihood=None):
     """The model without mean and covariance of its observation."""
-    kept = ("dim", "initial", "transition_mean", "transition_covariance", "transition", "noise_dim", "circular")
+    kept = (
+        "dim",
+        "initial",
+        "transition_mean",
+        "transition_covariance",
+        "transition",
+        "noise_dim",
+        "circular",
+    )
     parts = {name: getattr(model, name) for name in kept if hasattr(model, name)}
     own = likelihood or (lambda z, x, step: Measurement(model).log_likelihood(z, x, step))
     return SimpleNamespace(**parts, log_likelihood=own)
@@ -23,13 +31,25 @@ def told_less(model, likelihood=None):
 
 def linear_gaussian(d, k, rank, seed):
     rng = np.random.default_rng(seed)
-    F, H, root = rng.standard_normal((d, d)) / d, rng.standard_normal((k, d)), rng.standard_normal((d, rank))
-    return hf.models.LinearGaussian(F, H, root @ root.T, np.diag(rng.uniform(0.1, 1, k)), np.zeros(d), np.eye(d))
+    F, H, root = (
+        rng.standard_normal((d, d)) / d,
+        rng.standard_normal((k, d)),
+        rng.standard_normal((d, rank)),
+    )
+    return hf.models.LinearGaussian(
+        F, H, root @ root.T, np.diag(rng.uniform(0.1, 1, k)), np.zeros(d), np.eye(d)
+    )
 
 
 @pytest.mark.parametrize(
     ("n", "d", "k", "rank", "width"),  # with a gain of each particle, and with shared ones
-    [(40, 1, 1, 1, 0.0), (40, 3, 2, 1, 0.2), (40, 2, 4, 2, 0.0), (2000, 4, 3, 4, 0.2), (2000, 3, 1, 3, 0.0)],
+    [
+        (40, 1, 1, 1, 0.0),
+        (40, 3, 2, 1, 0.2),
+        (40, 2, 4, 2, 0.0),
+        (2000, 4, 3, 4, 0.2),
+        (2000, 3, 1, 3, 0.0),
+    ],
 )
 def test_a_gaussian_likelihood_guides_as_its_moments_do(n, d, k, rank, width):
     model = linear_gaussian(d, k, rank, seed=d + 10 * k)
@@ -45,7 +65,14 @@ def test_a_gaussian_likelihood_guides_as_its_moments_do(n, d, k, rank, width):
         dim = ancestors.noise_dim
         centre = update.draw(np.zeros(1, dtype=np.int64), np.zeros((1, dim)))[0]
         roots = update.draw(np.zeros(dim, dtype=np.int64), np.eye(dim))[0] - centre
-        updates.append((update.means, roots.T @ roots, update.log_dets[update.group], np.diff(update.log_densities)))
+        updates.append(
+            (
+                update.means,
+                roots.T @ roots,
+                update.log_dets[update.group],
+                np.diff(update.log_densities),
+            )
+        )
     for by_moments, by_likelihood in zip(*updates, strict=True):
         assert_allclose(by_likelihood, by_moments, rtol=1e-3, atol=1e-3)
 
@@ -61,18 +88,24 @@ def test_the_default_is_the_kalman_filter_where_a_linear_model_has_a_likelihood_
 
 def observed(likelihood, x, weights=None, noise=0.3):
     d = x.shape[1]
-    model = hf.models.LinearGaussian(np.eye(d), np.eye(d), noise**2 * np.eye(d), np.eye(d), np.zeros(d), np.eye(d))
+    model = hf.models.LinearGaussian(
+        np.eye(d), np.eye(d), noise**2 * np.eye(d), np.eye(d), np.zeros(d), np.eye(d)
+    )
     alone = told_less(model, likelihood)
     n, points = len(x), np.vstack([np.zeros(d), np.eye(d), -np.eye(d)])
     slopes = np.tile(noise * np.eye(d), (n, 1, 1))
     seen, every = Observation.read(alone, [0.0], 1), np.arange(n)
-    return linear_observations(seen, Transition(alone), x, np.full(n, 1 / n), every, every, slopes, points)
+    return linear_observations(
+        seen, Transition(alone), x, np.full(n, 1 / n), every, every, slopes, points
+    )
 
 
 def test_no_particle_is_promised_more_than_the_largest_likelihood_that_was_met():
     """Far out on the flanks of a logistic log-likelihood the slope would lead on without end; in the middle it is exact."""
     x = np.linspace(-40, 40, 81)[:, None]
-    _, residuals, log_peaks = observed(lambda z, x, step: -np.logaddexp(3 * x[:, 0], -3 * x[:, 0]), x)
+    _, residuals, log_peaks = observed(
+        lambda z, x, step: -np.logaddexp(3 * x[:, 0], -3 * x[:, 0]), x
+    )
     promised = log_peaks - 0.5 * np.log(2 * np.pi)
     assert promised.max() < 1e-9  # log-likelihoods lack their largest
     assert promised[40] == pytest.approx(0)
@@ -82,8 +115,12 @@ def test_no_particle_is_promised_more_than_the_largest_likelihood_that_was_met()
 @pytest.mark.parametrize("name", ["auto", "ranked"])
 def test_a_likelihood_that_is_zero_outside_a_window_is_taken_for_flat_at_its_edge(name):
     """The posterior is uniform in the window, where it is as good as the prior; its variance is 1/3."""
-    model = hf.models.LinearGaussian(np.zeros((2, 2)), np.eye(2), 100 * np.eye(2), np.eye(2), np.zeros(2), np.eye(2))
-    alone = told_less(model, lambda z, x, step: np.where((np.abs(x - z) < 1).all(axis=1), 0.0, -np.inf))
+    model = hf.models.LinearGaussian(
+        np.zeros((2, 2)), np.eye(2), 100 * np.eye(2), np.eye(2), np.zeros(2), np.eye(2)
+    )
+    alone = told_less(
+        model, lambda z, x, step: np.where((np.abs(x - z) < 1).all(axis=1), 0.0, -np.inf)
+    )
     pf = hf.make_filter(name, alone, n_particles=20_000, rng=0)
     pf.predict()
     pf.update([0.5, -0.5])
@@ -95,6 +132,8 @@ def test_the_largest_likelihood_may_lie_between_the_states_that_were_met():
     """As far as the quadratic about the best of them says; a state on the flat, the last, promises nothing more."""
     x = np.array([[1.0], [9.0]])
     _, residuals, log_peaks = observed(lambda z, x, step: -0.5 * np.minimum(x[:, 0] ** 2, 25.0), x)
-    promised = log_peaks - 0.5 * np.log(2 * np.pi)  # the largest log-likelihood met is -0.5, at the first state
+    promised = log_peaks - 0.5 * np.log(
+        2 * np.pi
+    )  # the largest log-likelihood met is -0.5, at the first state
     assert_allclose(residuals[:, 0], [-1.0, 0.0], atol=1e-9)
     assert_allclose(promised, [0.5, -12.0], atol=1e-9)

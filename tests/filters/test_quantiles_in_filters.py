@@ -18,24 +18,30 @@ def seen():
 
 
 @pytest.mark.parametrize(
-    "proposal", [hf.HerdedProposal, partial(hf.HerdedProposal, defensive_share=0.0), hf.KalmanMixtureProposal]
+    "proposal",
+    [hf.HerdedProposal, partial(hf.HerdedProposal, defensive_share=0.0), hf.KalmanMixtureProposal],
 )
 def test_the_error_falls_with_the_number_of_particles(seen, proposal):
     """As one over it, or faster: ten times as many particles, less than a sixth of the error."""
     model, observations, exact = seen
     errors = []
     for n in (60, 600):
-        result = hf.ParticleFilter(model, n, proposal(hf.QuantileSampling()), rng=0).run(observations)
+        result = hf.ParticleFilter(model, n, proposal(hf.QuantileSampling()), rng=0).run(
+            observations
+        )
         errors.append(np.abs(result.means - exact.means).mean())
         assert abs(result.log_likelihood - exact.log_likelihood) < 6 / n
     assert errors[0] < 0.01
     assert errors[1] < errors[0] / 6
 
 
-@pytest.mark.parametrize("built", [hf.QuantileSampling(), hf.MappedSampling(hf.QuantileSampling())], ids=repr)
+@pytest.mark.parametrize(
+    "built", [hf.QuantileSampling(), hf.MappedSampling(hf.QuantileSampling())], ids=repr
+)
 def test_more_dimensions_are_refused_before_a_run(built):
     with pytest.raises(
-        ValueError, match=r"^model.dim: HerdedProposal with QuantileSampling expected dimension 1, got 2; [^\n]+$"
+        ValueError,
+        match=r"^model.dim: HerdedProposal with QuantileSampling expected dimension 1, got 2; [^\n]+$",
     ):
         hf.ParticleFilter(linear_chain(2), 10, hf.HerdedProposal(built))
 
@@ -46,7 +52,10 @@ def test_what_takes_weights_up_needs_no_resampling_however_uneven_they_are(propo
     model = hf.models.UNGM()
     _, z = hf.simulate(model, 20, rng=2)
     results = [
-        hf.ParticleFilter(model, 30, proposal(hf.QuantileSampling()), resample_below=1.0, rng=seed).run(z) for seed in (1, 2)
+        hf.ParticleFilter(
+            model, 30, proposal(hf.QuantileSampling()), resample_below=1.0, rng=seed
+        ).run(z)
+        for seed in (1, 2)
     ]
     assert results[0].ess.min() < 29
     assert_array_equal(results[0].means, results[1].means)

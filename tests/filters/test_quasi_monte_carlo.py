@@ -73,7 +73,9 @@ def skilling(cell, bits):
     gray = 0
     for q in digits:
         gray ^= (q - 1) if x[-1] & q else 0
-    return int("".join(str((one ^ gray) >> level & 1) for level in range(bits - 1, -1, -1) for one in x), 2)
+    return int(
+        "".join(str((one ^ gray) >> level & 1) for level in range(bits - 1, -1, -1) for one in x), 2
+    )
 
 
 @pytest.mark.parametrize("d", [2, 3, 31])
@@ -96,7 +98,9 @@ def test_places_are_sorted_byte_by_byte_as_by_numpy():
     ):
         assert_array_equal(_radix_order.py_func(keys.copy()), np.argsort(keys, kind="stable"))
     negative = rng.integers(-(2**63), 2**63 - 1, 20)
-    assert_array_equal(_radix_order.py_func(negative.copy()), np.argsort(negative.view(np.uint64), kind="stable"))
+    assert_array_equal(
+        _radix_order.py_func(negative.copy()), np.argsort(negative.view(np.uint64), kind="stable")
+    )
 
 
 def test_no_scheme_resamples_what_is_drawn_from_the_weighted_particles():

@@ -16,7 +16,9 @@ SIMULATED = SimpleNamespace(
     dim=2,
     initial=PLANE.initial,
     log_likelihood=PLANE.log_likelihood,
-    sample_transition=lambda x, rng, *_: x @ PLANE.F.T + rng.standard_normal(x.shape) @ np.linalg.cholesky(PLANE.Q).T,
+    sample_transition=lambda x, rng, *_: (
+        x @ PLANE.F.T + rng.standard_normal(x.shape) @ np.linalg.cholesky(PLANE.Q).T
+    ),
 )
 ALONE = SimpleNamespace(  # a likelihood without mean and covariance of the observation
     dim=2,
@@ -38,19 +40,38 @@ def grid(model, wide):
 def ratios(model, exact, z, proposal, n, runs):
     """Estimated likelihoods over that of an exact filter."""
     exact = copy.deepcopy(exact).run(z).log_likelihood
-    found = [hf.ParticleFilter(model, n, proposal, rng=seed).run(z).log_likelihood for seed in range(runs)]
+    found = [
+        hf.ParticleFilter(model, n, proposal, rng=seed).run(z).log_likelihood
+        for seed in range(runs)
+    ]
     return np.exp(np.array(found) - exact)
 
 
 ON_LINE, ON_PLANE = map(hf.ExtendedKalmanFilter, (LINE, PLANE))
 UNGM = hf.models.UNGM()
-STILL, LIVELY = (hf.models.LinearGaussian([[0.9]], [[1.0]], [[q]], [[0.5]], [0.0], [[1.0]]) for q in (0.1, 4.0))
+STILL, LIVELY = (
+    hf.models.LinearGaussian([[0.9]], [[1.0]], [[q]], [[0.5]], [0.0], [[1.0]]) for q in (0.1, 4.0)
+)
 JUMPING = hf.models.JumpMarkov([STILL, LIVELY], [[0.8, 0.2], [0.3, 0.7]])
 CASES = {
     "line": (LINE, ON_LINE, READINGS, GUIDED, 16, 50),
     "plane, blind": (PLANE, ON_PLANE, READINGS, BLIND, 20, 50),
-    "plane, half in defence": (PLANE, ON_PLANE, READINGS, hf.RankedProposal(defensive_share=0.5, randomised=True), 16, 50),
-    "plane, random": (PLANE, ON_PLANE, READINGS, hf.RankedProposal(hf.RandomSampling(), randomised=True), 30, 50),
+    "plane, half in defence": (
+        PLANE,
+        ON_PLANE,
+        READINGS,
+        hf.RankedProposal(defensive_share=0.5, randomised=True),
+        16,
+        50,
+    ),
+    "plane, random": (
+        PLANE,
+        ON_PLANE,
+        READINGS,
+        hf.RankedProposal(hf.RandomSampling(), randomised=True),
+        30,
+        50,
+    ),
     "noise within": (of_inner_noise(PLANE), ON_PLANE, READINGS, GUIDED, 16, 50),
     "shared gains": (PLANE, ON_PLANE, READINGS[:2], GUIDED, 400, 50),
     "a likelihood alone": (ALONE, ON_PLANE, READINGS, GUIDED, 20, 50),
@@ -78,10 +99,17 @@ def test_its_variance_is_a_share_of_that_of_bootstrap(model, proposal, at_most):
     """Geometric mean over series; on one alone it may hang on a step that hardly a particle survives."""
 
     def variance(proposal, z):
-        return np.var([hf.ParticleFilter(model, 60, proposal, rng=seed).run(z).log_likelihood for seed in range(20)])
+        return np.var(
+            [
+                hf.ParticleFilter(model, 60, proposal, rng=seed).run(z).log_likelihood
+                for seed in range(20)
+            ]
+        )
 
     series = [hf.simulate(model, 8, rng=seed)[1] for seed in range(3)]
-    assert np.mean([np.log(variance(proposal, z) / variance(None, z)) for z in series]) < np.log(at_most)
+    assert np.mean([np.log(variance(proposal, z) / variance(None, z)) for z in series]) < np.log(
+        at_most
+    )
 
 
 def test_weights_have_a_bound_where_guidance_is_wrong():
@@ -99,7 +127,9 @@ def test_weights_have_a_bound_where_guidance_is_wrong():
 
     def largest(share):
         proposal = hf.RankedProposal(defensive_share=share, randomised=True)
-        moved = proposal.propose(Transition(model), particles, np.random.default_rng(0), copy.copy(seen))
+        moved = proposal.propose(
+            Transition(model), particles, np.random.default_rng(0), copy.copy(seen)
+        )
         return np.exp(moved.log_weights + np.log(2000) - seen.log_likelihood(moved.x)).max()
 
     assert largest(0.1) <= 10.0

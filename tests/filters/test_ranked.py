@@ -7,7 +7,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
 from herdfilter.filters import Observation, Particles, Transition
-from herdfilter.filters.proposals.balanced import SETS, balanced_noise, hilbert_order, ranked_members
+from herdfilter.filters.proposals.balanced import (
+    SETS,
+    balanced_noise,
+    hilbert_order,
+    ranked_members,
+)
 from herdfilter.filters.proposals.lookahead import Ancestors, update_noise
 
 
@@ -35,7 +40,9 @@ def test_guidance_is_kalmans_update_of_the_noise(k, dim):
     seen = np.stack([points @ (2 * H).T, points @ H.T])  # of the two gains the second is tested
     guidance = update_noise(seen, weights, points, residuals, np.stack([2 * R, R]), group, 1)
     S = H @ H.T + R
-    assert_allclose(guidance.means[::2], residuals[::2] @ np.linalg.solve(S, H), rtol=1e-9, atol=1e-12)
+    assert_allclose(
+        guidance.means[::2], residuals[::2] @ np.linalg.solve(S, H), rtol=1e-9, atol=1e-12
+    )
     z = rng.standard_normal((5000, dim))
     drawn, log_ratio = guidance.draw(np.full(5000, 2), z)
     covariance = np.eye(dim) - H.T @ np.linalg.solve(S, H)
@@ -53,7 +60,11 @@ def test_the_share_that_will_count_is_foretold_from_sigma_points(k):
     """Of a quadratic observation exactly: by the weights that its values at the points give."""
     rng = np.random.default_rng(k)
     dim, m = 3, 50
-    slopes, bends, R = rng.standard_normal((dim, k)), 0.3 * rng.standard_normal((dim, k)), np.diag(rng.uniform(0.5, 2, k))
+    slopes, bends, R = (
+        rng.standard_normal((dim, k)),
+        0.3 * rng.standard_normal((dim, k)),
+        np.diag(rng.uniform(0.5, 2, k)),
+    )
 
     def seen(noise):
         return noise @ slopes + noise**2 @ bends
@@ -76,14 +87,18 @@ def growing(dim):
     return model_of(
         normal(np.full(dim, 5.0), 0.25),
         noise_dim=dim,
-        transition=lambda x, noise, dt, control, step: np.clip(x * np.exp(np.minimum(0.1 * noise, 700.0)), 0.01, 1e4),
+        transition=lambda x, noise, dt, control, step: np.clip(
+            x * np.exp(np.minimum(0.1 * noise, 700.0)), 0.01, 1e4
+        ),
         observation_mean=lambda x, step: x,
         observation_covariance=lambda step: 0.25 * np.eye(dim),
         log_likelihood=lambda z, x, step: -2.0 * ((z - x) ** 2).sum(axis=1),
     )
 
 
-@pytest.mark.parametrize(("proposal", "dim"), [(hf.RankedProposal(), 1), (hf.AutomaticProposal(), 2)])
+@pytest.mark.parametrize(
+    ("proposal", "dim"), [(hf.RankedProposal(), 1), (hf.AutomaticProposal(), 2)]
+)
 def test_a_jump_of_the_truth_throws_no_particles_out_of_reach(dim, proposal):
     """Kalman's update takes the factor for linear in its noise, and overshoots: none may be further off than before."""
     model, rng = growing(dim), np.random.default_rng(0)
@@ -95,10 +110,15 @@ def test_a_jump_of_the_truth_throws_no_particles_out_of_reach(dim, proposal):
 
 
 def test_bad_parameters_are_named():
-    with pytest.raises(ValueError, match="noise_dim: RankedProposal with QuantileSampling expected dimension 1, got 3"):
+    with pytest.raises(
+        ValueError,
+        match="noise_dim: RankedProposal with QuantileSampling expected dimension 1, got 3",
+    ):
         hf.ParticleFilter(hf.models.Lorenz63(), 10, hf.RankedProposal(hf.QuantileSampling()))
     weighted = hf.AutomaticProposal(hf.KernelHerding(weights="line-search"))
-    with pytest.raises(ValueError, match="sampler: expected points of equal weight, got weights from"):
+    with pytest.raises(
+        ValueError, match="sampler: expected points of equal weight, got weights from"
+    ):
         hf.ParticleFilter(hf.models.linear_chain(2), 10, weighted).run([[0.0, 0.0]])
     with pytest.raises(ValueError, match=r"model: expected at most 62 dimensions .*, got 63"):
         hf.ParticleFilter(hf.models.linear_chain(63), 10, hf.RankedProposal())
@@ -111,10 +131,14 @@ def test_ancestors_have_their_share_of_the_updated_weights_and_of_those_before(s
     x, before = 10.0 * np.arange(8.0)[:, None], np.random.default_rng(3).dirichlet(np.full(8, 2.0))
     seen = Observation.read(model, [20.0], 1)
     particles = Particles(x, np.log(before), n_next=4000)
-    moved = hf.RankedProposal(defensive_share=share).propose(Transition(model), particles, np.random.default_rng(0), seen)
+    moved = hf.RankedProposal(defensive_share=share).propose(
+        Transition(model), particles, np.random.default_rng(0), seen
+    )
     counts = np.bincount(np.rint(moved.x[:, 0] / 10).astype(int), minlength=8)
     after = before * np.exp(-0.5 * (20.0 - x[:, 0]) ** 2 / 400.01)
-    assert_allclose(counts / 4000, (1 - share) * after / after.sum() + share * before, atol=1 / 4000)
+    assert_allclose(
+        counts / 4000, (1 - share) * after / after.sum() + share * before, atol=1 / 4000
+    )
     posterior = moved.normalised()[0]
     found = np.bincount(np.rint(moved.x[:, 0] / 10).astype(int), posterior.weights, minlength=8)
     assert_allclose(found, after / after.sum(), atol=3 / 4000)

@@ -43,7 +43,9 @@ class Curved:
 
     def transition_mean(self, x, dt, control, step):
         turn = x[:, 0] + 0.3 * np.sin(x[:, 0]) + dt * np.cos(x[:, 0]) * x[:, 1]
-        return np.column_stack([turn, 0.9 * x[:, 1] + 0.1 * x[:, 2], 0.9 * x[:, 2] + np.sin(x[:, 0])])
+        return np.column_stack(
+            [turn, 0.9 * x[:, 1] + 0.1 * x[:, 2], 0.9 * x[:, 2] + np.sin(x[:, 0])]
+        )
 
     def transition_covariance(self, dt, step):
         return np.array([[0.05, 0.02, 0.0], [0.02, 0.1, 0.0], [0.0, 0.0, 0.05]])
@@ -60,14 +62,18 @@ SEEN = hf.simulate(CURVED, steps=15, rng=5)[1]
 
 
 def run(proposal, n=100, model=LINEAR, z=Z, seed=0, **options):
-    return hf.ParticleFilter(model, n, hf.RaoBlackwellisedProposal(proposal), rng=seed, **options).run(z)
+    return hf.ParticleFilter(
+        model, n, hf.RaoBlackwellisedProposal(proposal), rng=seed, **options
+    ).run(z)
 
 
 def rms(means, exact):
     return np.sqrt(np.mean((means - exact) ** 2))
 
 
-@pytest.mark.parametrize(("name", "linear"), [("auto", [1, 2]), ("guided-augmented", [2]), ("auto", [0])])
+@pytest.mark.parametrize(
+    ("name", "linear"), [("auto", [1, 2]), ("guided-augmented", [2]), ("auto", [0])]
+)
 def test_one_gaussian_with_the_right_moments_is_the_kalman_filter(name, linear):
     """Also where steps are missing, in whole or in part."""
     z = Z.copy()
@@ -81,7 +87,10 @@ def test_one_gaussian_with_the_right_moments_is_the_kalman_filter(name, linear):
 
 @pytest.mark.parametrize("name", ["auxiliary", "ranked-herded", "herded-quantile", "augmented"])
 def test_the_error_falls_to_the_kalman_filter_with_the_number_of_particles(name):
-    few, many = (np.mean([rms(run(PROPOSALS[name], n, seed=k).means, KALMAN.means) for k in range(4)]) for n in (40, 360))
+    few, many = (
+        np.mean([rms(run(PROPOSALS[name], n, seed=k).means, KALMAN.means) for k in range(4)])
+        for n in (40, 360)
+    )
     assert many < 0.6 * few
     assert many < 0.05
 
@@ -91,7 +100,9 @@ def test_a_part_that_is_known_leaves_the_kalman_filter_exactly():
 
     def move(x):
         a = x[:, 0]
-        return np.column_stack([a + 0.5, np.cos(a) * x[:, 1] + np.sin(a) * x[:, 2], np.cos(a) * x[:, 2] - 0.5])
+        return np.column_stack(
+            [a + 0.5, np.cos(a) * x[:, 1] + np.sin(a) * x[:, 2], np.cos(a) * x[:, 2] - 0.5]
+        )
 
     noise, start = np.diag([0.0, 0.1, 0.2]), np.diag([0.0, 1.0, 2.0])
     plain = hf.models.from_functions(
@@ -153,20 +164,30 @@ def test_what_cannot_be_done_is_refused_in_one_line():
         (PLAIN, "LinearGaussian has no linear: take herdfilter"),
         (hf.models.WithClutter(LINEAR, 0.9, 0.1), "got scans; take the model without WithClutter"),
         (box, r"needs a GaussianMixture, as .*, got UniformBox"),
-        (hf.models.JumpMarkov([LINEAR, LINEAR], [[0.9, 0.1], [0.1, 0.9]]), "needs a model without modes"),
+        (
+            hf.models.JumpMarkov([LINEAR, LINEAR], [[0.9, 0.1], [0.1, 0.9]]),
+            "needs a model without modes",
+        ),
     ):
         with pytest.raises(TypeError, match=message):
             hf.ParticleFilter(model, 10, part)
     with pytest.raises(TypeError, match="got FlowProposal; take RankedProposal"):
         hf.ParticleFilter(LINEAR, 10, hf.RaoBlackwellisedProposal(hf.FlowProposal()))
-    pf = hf.ParticleFilter(LINEAR, 10, part, hf.MixtureResampling(hf.GaussianFit(), hf.RandomSampling()), 1.0, rng=0)
-    with pytest.raises(ValueError, match="resampling: expected a scheme that copies particles with their Gaussians"):
+    pf = hf.ParticleFilter(
+        LINEAR, 10, part, hf.MixtureResampling(hf.GaussianFit(), hf.RandomSampling()), 1.0, rng=0
+    )
+    with pytest.raises(
+        ValueError, match="resampling: expected a scheme that copies particles with their Gaussians"
+    ):
         pf.run(Z)
 
 
 def test_a_state_keeps_the_gaussians_and_a_forecast_knows_of_them():
     """Where all is linear the forecast is Kalman's."""
-    one, other = (hf.ParticleFilter(LINEAR, 400, hf.RaoBlackwellisedProposal(hf.RankedProposal())) for _ in range(2))
+    one, other = (
+        hf.ParticleFilter(LINEAR, 400, hf.RaoBlackwellisedProposal(hf.RankedProposal()))
+        for _ in range(2)
+    )
     kalman, levels = hf.ExtendedKalmanFilter(PLAIN), [0.05, 0.5, 0.95]
     for online in (one, kalman):
         online.run(Z[:6])
@@ -179,5 +200,9 @@ def test_a_state_keeps_the_gaussians_and_a_forecast_knows_of_them():
     assert_allclose(ahead.means, exact.means, atol=0.05)
     assert_allclose(ahead.covariances, exact.covariances, atol=0.1)
     assert_allclose(ahead.quantiles(levels), exact.quantiles(levels), atol=0.15)
-    assert_allclose((ahead.observation_quantiles(levels) - exact.observation_quantiles(levels)) / sd, 0, atol=0.15)
+    assert_allclose(
+        (ahead.observation_quantiles(levels) - exact.observation_quantiles(levels)) / sd,
+        0,
+        atol=0.15,
+    )
     assert_allclose(ahead.observations.std(axis=1), sd[:, 0], rtol=0.1)

@@ -50,7 +50,9 @@ every_scheme = pytest.mark.parametrize("scheme", SCHEMES.values(), ids=SCHEMES)
 
 def particles(seed, n=40, d=2, concentration=0.3):
     rng = np.random.default_rng(seed)
-    return rng.standard_normal((n, d)) * [3.0, 0.1][:d] + 1.0, rng.dirichlet(np.full(n, concentration))
+    return rng.standard_normal((n, d)) * [3.0, 0.1][:d] + 1.0, rng.dirichlet(
+        np.full(n, concentration)
+    )
 
 
 @every_scheme
@@ -77,7 +79,9 @@ def test_all_weight_on_one_particle_keeps_the_others_away(scheme):
     assert np.abs(new - x[7]).max() < 1e-2
 
 
-@pytest.mark.parametrize("scheme", [*SCHEMES.values(), RegularisedResampling()], ids=[*SCHEMES, "regularised"])
+@pytest.mark.parametrize(
+    "scheme", [*SCHEMES.values(), RegularisedResampling()], ids=[*SCHEMES, "regularised"]
+)
 def test_angles_stay_at_the_seam(scheme):
     angles = np.random.default_rng(4).normal(np.pi, 0.2, (60, 1))
     x, weights = np.mod(angles + np.pi, 2 * np.pi) - np.pi, np.full(60, 1 / 60)

@@ -62,7 +62,9 @@ def bias(scheme, name):
 
 
 @every_scheme
-def test_copies_have_the_mean_n_times_the_weight_and_vary_no_more_than_in_multinomial_resampling(scheme):
+def test_copies_have_the_mean_n_times_the_weight_and_vary_no_more_than_in_multinomial_resampling(
+    scheme,
+):
     for name in ("uneven", "nearly even", "whole numbers and halves", "over many decades"):
         assert bias(scheme, name) < 4.5, name
         weights, counts = WEIGHTS[name], many_copies(scheme, name)
@@ -107,7 +109,12 @@ class Constant:
 def test_a_particle_without_weight_has_no_copies_at_the_ends_of_the_unit_interval(scheme):
     spread = np.random.default_rng(2).dirichlet(np.full(100_000, 0.01))  # most underflow
     spread[-1000:] = 0.0
-    several = [0.0, 0.5, 0.3, 0.2, 0.0], [0.0, 0.1, 0.0, 0.9, 0.0], [0.0, 0.2, 0.2, 0.6, 0.0], spread / spread.sum()
+    several = (
+        [0.0, 0.5, 0.3, 0.2, 0.0],
+        [0.0, 0.1, 0.0, 0.9, 0.0],
+        [0.0, 0.2, 0.2, 0.6, 0.0],
+        spread / spread.sum(),
+    )
     for u in (0.0, 1 - 2.0**-53):
         for weights in several:
             assert not copies(scheme, np.array(weights), Constant(u))[np.array(weights) == 0].any()
@@ -121,7 +128,9 @@ def test_many_particles_are_quick_and_lose_nothing_to_rounding(scheme):
     copies(scheme, np.ones(1), rng)  # compiles
     start = time.thread_time()
     counts = copies(scheme, weights, rng)
-    assert time.thread_time() - start < 0.25  # a loop of the interpreter over the particles takes longer
+    assert (
+        time.thread_time() - start < 0.25
+    )  # a loop of the interpreter over the particles takes longer
     assert counts.sum() == n
     assert np.abs(counts - n * weights).max() < 6 * np.sqrt(n * weights.max())
 
@@ -130,7 +139,9 @@ def test_many_particles_are_quick_and_lose_nothing_to_rounding(scheme):
 def test_copies_are_equally_weighted_in_the_order_of_the_particles_and_drawn_by_the_seed(scheme):
     """Neighbours stay neighbours, which stratified and systematic resampling at the next step live on."""
     x, weights = np.arange(30.0)[:, None], np.random.default_rng(7).dirichlet(np.full(30, 0.5))
-    first, again, other = (scheme.resample(Particles.weighted(x, weights), np.random.default_rng(s)) for s in (1, 1, 2))
+    first, again, other = (
+        scheme.resample(Particles.weighted(x, weights), np.random.default_rng(s)) for s in (1, 1, 2)
+    )
     assert_allclose(first.log_weights, -np.log(30), atol=1e-14)
     assert (np.diff(first.x[:, 0]) >= 0).all()
     assert_array_equal(first.x, again.x)

@@ -25,7 +25,12 @@ FITS = {"gaussian": hf.GaussianFit(), "kernel density": hf.KernelDensityFit()}
 
 @pytest.mark.parametrize(
     ("sampler", "fit"),
-    [("sobol", "gaussian"), ("polished", "kernel density"), ("lcd", "gaussian"), ("mapped sobol", "kernel density")],
+    [
+        ("sobol", "gaussian"),
+        ("polished", "kernel density"),
+        ("lcd", "gaussian"),
+        ("mapped sobol", "kernel density"),
+    ],
 )
 def test_deterministic_samplers_need_no_generator_and_keep_the_moments(sampler, fit):
     """In the median over clouds; of random draws the mean is 0.17 and the worst variance 0.28 off."""
@@ -51,7 +56,9 @@ def test_random_samplers_draw_from_the_generator_given():
     x, weights = particles(1)
     scheme = hf.MixtureResampling(hf.KernelDensityFit(), hf.SobolSampling(scramble=True))
     before = Particles.weighted(x, weights)
-    first, again, other = (scheme.resample(before, np.random.default_rng(seed)).x for seed in (1, 1, 2))
+    first, again, other = (
+        scheme.resample(before, np.random.default_rng(seed)).x for seed in (1, 1, 2)
+    )
     assert_array_equal(first, again)
     assert (first != other).all()
 

@@ -9,7 +9,9 @@ from herdfilter.filters import Particles, RegularisedResampling
 def test_a_particle_copied_once_stays():
     x = np.arange(10.0)[:, None]
     weights = np.array([0.1] * 8 + [0.2, 0.0])
-    new = RegularisedResampling().resample(Particles.weighted(x, weights), np.random.default_rng(0)).x
+    new = (
+        RegularisedResampling().resample(Particles.weighted(x, weights), np.random.default_rng(0)).x
+    )
     assert_array_equal(new[:8], x[:8])
     assert (new[8:] != 8.0).all()
     assert new[8] != new[9]

@@ -22,7 +22,9 @@ def posterior(seed, n=60, d=2, strength=2.0):
 
 
 def transported(scheme, x, weights, circular=()):
-    particles = scheme.resample(Particles.weighted(x, weights), None, circular)  # no generator: no random number
+    particles = scheme.resample(
+        Particles.weighted(x, weights), None, circular
+    )  # no generator: no random number
     new, log_weights = particles.x, particles.log_weights
     assert_allclose(np.exp(log_weights), 1 / len(x), rtol=1e-12)
     return new
@@ -48,7 +50,10 @@ def test_the_plan_is_the_best_of_all_assignments(d):
     x = rng.standard_normal((6, d))
     counts = np.array([3, 0, 1, 0, 2, 0])
     copies = np.repeat(x, counts, axis=0)
-    best = min((copies[list(p)] for p in permutations(range(6))), key=lambda moved: ((moved - x) ** 2).sum())
+    best = min(
+        (copies[list(p)] for p in permutations(range(6))),
+        key=lambda moved: ((moved - x) ** 2).sum(),
+    )
     new = transported(hf.OptimalTransportResampling("euclidean"), x, counts / 6)
     assert_allclose(new, best, atol=1e-12)
 
@@ -95,7 +100,12 @@ def test_weights_over_hundreds_of_decades_are_allowed(seed, n, spread):
 
 def test_too_many_particles_are_refused_except_on_a_line():
     x, weights = posterior(10, n=501)
-    with pytest.raises(ValueError, match="particles: expected at most 500 for optimal transport in 2 dimensions, got 501"):
+    with pytest.raises(
+        ValueError,
+        match="particles: expected at most 500 for optimal transport in 2 dimensions, got 501",
+    ):
         transported(ETPF, x, weights)
     assert len(transported(ETPF, x[:, :1], weights)) == 501
-    assert len(transported(hf.OptimalTransportResampling(largest=10), x[:10], np.full(10, 0.1))) == 10
+    assert (
+        len(transported(hf.OptimalTransportResampling(largest=10), x[:10], np.full(10, 0.1))) == 10
+    )

@@ -8,7 +8,12 @@ import herdfilter as hf
 
 LINE = hf.models.LinearGaussian([[1.0]], [[1.0]], [[1.0]], [[0.04]], [0.0], [[4.0]])
 PLANE = hf.models.LinearGaussian(
-    [[1.0, 1.0], [0.0, 1.0]], np.eye(2), np.diag([0.2, 0.1]), np.diag([0.5, 0.3]), [0.0, 1.0], np.eye(2)
+    [[1.0, 1.0], [0.0, 1.0]],
+    np.eye(2),
+    np.diag([0.2, 0.1]),
+    np.diag([0.5, 0.3]),
+    [0.0, 1.0],
+    np.eye(2),
 )
 P, KAPPA = 0.8, 0.3
 SCANS = [[[0.3], [2.5]], [], [[-1.0], [1.2], [6.0]], [[1.0]]]
@@ -57,7 +62,8 @@ def test_a_scan_without_a_target_that_is_detected_for_certain_is_named(name):
     online = hf.make_filter(name, hf.models.WithClutter(LINE, 1.0, KAPPA), 20)
     online.predict()
     with pytest.raises(
-        ValueError, match=r"z: expected a scan with a detection of the target, .* got \[\] at step 1; give the model"
+        ValueError,
+        match=r"z: expected a scan with a detection of the target, .* got \[\] at step 1; give the model",
     ):
         online.update([])
     assert online.update([[0.5]]).outcome.value == "updated"
@@ -99,7 +105,13 @@ def test_modes_take_scans():
 
 @pytest.mark.parametrize(
     ("name", "n", "within"),
-    [("mkf", 400, 1e-9), ("auto", 400, 0.01), ("ranked", 400, 0.02), ("guided", 3000, 0.05), ("bootstrap", 10000, 0.08)],
+    [
+        ("mkf", 400, 1e-9),
+        ("auto", 400, 0.01),
+        ("ranked", 400, 0.02),
+        ("guided", 3000, 0.05),
+        ("bootstrap", 10000, 0.08),
+    ],
 )
 def test_the_posterior_is_that_of_sums_over_a_grid(name, n, within):
     result = hf.make_filter(name, hf.models.WithClutter(LINE, P, KAPPA), n, rng=1).run(SCANS)
@@ -116,16 +128,28 @@ def test_of_one_scan_gaussians_have_the_exact_moments(name):
             assert_posterior(result, exact, 1e-5)
 
 
-@pytest.mark.parametrize(("name", "n", "within"), [("auto", 400, 0.03), ("ranked", 400, 0.03), ("guided", 3000, 0.05)])
+@pytest.mark.parametrize(
+    ("name", "n", "within"), [("auto", 400, 0.03), ("ranked", 400, 0.03), ("guided", 3000, 0.05)]
+)
 def test_detection_and_clutter_may_depend_on_state_and_place(name, n, within):
     exact = integrated(SCANS, wavy, patchy)
-    assert abs(exact[0] - integrated(SCANS)[0]) > 0.2 * np.sqrt(exact[1])  # another answer than with constants
-    assert_posterior(hf.make_filter(name, hf.models.WithClutter(LINE, wavy, patchy), n, rng=1).run(SCANS), exact, within)
+    assert abs(exact[0] - integrated(SCANS)[0]) > 0.2 * np.sqrt(
+        exact[1]
+    )  # another answer than with constants
+    assert_posterior(
+        hf.make_filter(name, hf.models.WithClutter(LINE, wavy, patchy), n, rng=1).run(SCANS),
+        exact,
+        within,
+    )
 
 
-@pytest.mark.parametrize("detection", [(), (wavy, patchy)], ids=["numbers", "functions of state and place"])
+@pytest.mark.parametrize(
+    "detection", [(), (wavy, patchy)], ids=["numbers", "functions of state and place"]
+)
 def test_a_grid_takes_scans(detection):
-    result = hf.GridFilter(hf.models.WithClutter(LINE, *(detection or (P, KAPPA))), -25, 25, 800).run(SCANS)
+    result = hf.GridFilter(
+        hf.models.WithClutter(LINE, *(detection or (P, KAPPA))), -25, 25, 800
+    ).run(SCANS)
     assert_posterior(result, integrated(SCANS, *detection), 1e-5)
 
 
@@ -135,6 +159,8 @@ def test_a_detection_where_no_target_is_detected_explains_nothing():
     model = hf.models.WithClutter(walk, lambda x: (x[:, 0] > 0).astype(float), 0.01)
     pf = hf.ParticleFilter(model, 100, hf.GuidedProposal(), rng=0)
     pf.predict()
-    with pytest.raises(hf.DegenerateWeightsError, match="step 1: the likelihood vanishes at all 100 particles"):
+    with pytest.raises(
+        hf.DegenerateWeightsError, match="step 1: the likelihood vanishes at all 100 particles"
+    ):
         pf.update([[-5.0]])
     assert pf.update([[5.0]]).outcome is hf.Outcome.UPDATED

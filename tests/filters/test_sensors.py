@@ -38,7 +38,9 @@ def test_two_sensors_at_one_time_are_one_stacked_observation(name, swapped):
     assert_array_equal(result.steps, [1, 1, 2, 2, 3, 3, 4, 4])
     assert_allclose(result.means[1::2], exact.means, atol=1e-10 if exactly else 0.05)
     assert_allclose(result.covariances[1::2], exact.covariances, atol=1e-10 if exactly else 0.05)
-    assert result.log_likelihood == pytest.approx(exact.log_likelihood, abs=1e-9 if exactly else 0.05)
+    assert result.log_likelihood == pytest.approx(
+        exact.log_likelihood, abs=1e-9 if exactly else 0.05
+    )
 
 
 def test_a_sensor_does_what_the_models_own_functions_do(walk_class, typical):
@@ -64,7 +66,12 @@ MIDNIGHT = datetime(2026, 3, 1, tzinfo=UTC)
 
 @pytest.mark.parametrize("name", ["ukf", "enkf", "auto", "sqmc"])
 def test_late_readings_are_taken_up_in_their_places_to_the_last_bit(name):
-    arriving = [(1.0, FIRST, [0.4]), (4.0, SECOND, [9.0]), (2.5, FIRST, [2.5]), (3.0, SECOND, [3.0])]
+    arriving = [
+        (1.0, FIRST, [0.4]),
+        (4.0, SECOND, [9.0]),
+        (2.5, FIRST, [2.5]),
+        (3.0, SECOND, [3.0]),
+    ]
     one, other, batch = (hf.make_filter(name, moving(), 25, rng=2) for _ in range(3))
     result = one.run(sorted(arriving, key=lambda reading: reading[0]))
     assert_array_equal(batch.run(arriving, late="replay").means, result.means)
@@ -80,9 +87,14 @@ def test_a_replay_forgets_what_is_older_than_the_lag():
     replay = hf.Replay(hf.UnscentedKalmanFilter(moving()), lag=1.0)
     for time in (1.0, 2.0, 3.0):
         replay.update(time, [0.5], FIRST)
-    with pytest.raises(ValueError, match=r"^time: expected at most 1\.0 before the latest reading, got 1\.5, which is 1\.5"):
+    with pytest.raises(
+        ValueError,
+        match=r"^time: expected at most 1\.0 before the latest reading, got 1\.5, which is 1\.5",
+    ):
         replay.update(1.5, [0.5], FIRST)
-    with pytest.raises(ValueError, match=r"^time: expected a time not before the start, 0.0, got -1$"):
+    with pytest.raises(
+        ValueError, match=r"^time: expected a time not before the start, 0.0, got -1$"
+    ):
         replay.update(-1, [0.5], FIRST)
 
 
@@ -102,8 +114,16 @@ def test_a_reading_that_fails_leaves_a_replay_where_it_stood():
 
 test_readings_that_do_not_fit_are_named = refuses(
     lambda given, options: hf.UnscentedKalmanFilter(moving()).run(given, **options),
-    (readings((1, 3, 2, 4)), {}, r"^observations: .* in the order of their times, got 2 after 3 at place 4; late='rep"),
-    ([(1, FIRST, [0.0]), [2.0]], {}, r"^observations: expected readings \(time, sensor, z\) throughout, got \[2\.0\]"),
+    (
+        readings((1, 3, 2, 4)),
+        {},
+        r"^observations: .* in the order of their times, got 2 after 3 at place 4; late='rep",
+    ),
+    (
+        [(1, FIRST, [0.0]), [2.0]],
+        {},
+        r"^observations: expected readings \(time, sensor, z\) throughout, got \[2\.0\]",
+    ),
     (
         [(-1, FIRST, [0.0])],
         {},
@@ -114,7 +134,11 @@ test_readings_that_do_not_fit_are_named = refuses(
         {},
         r"^start: expected the date of the state before, as times are dates, got the time 0; the first",
     ),
-    (readings(), {"times": [1, 2]}, r"^observations: expected readings, which have times, or times or dt"),
+    (
+        readings(),
+        {"times": [1, 2]},
+        r"^observations: expected readings, which have times, or times or dt",
+    ),
 )
 
 
@@ -122,7 +146,10 @@ test_readings_that_do_not_fit_are_named = refuses(
 def test_a_model_without_observation_functions_asks_for_a_sensor(name):
     online = hf.make_filter(name, moving(), 10, rng=0)
     online.predict()
-    with pytest.raises(TypeError, match=r"^sensor: expected a herdfilter.Sensor, as FunctionModel has no observation"):
+    with pytest.raises(
+        TypeError,
+        match=r"^sensor: expected a herdfilter.Sensor, as FunctionModel has no observation",
+    ):
         online.update([1.0])
     with pytest.raises(TypeError, match=r"^sensor: expected a herdfilter.Sensor, got 3$"):
         online.update([1.0], sensor=3)

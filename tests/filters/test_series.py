@@ -39,19 +39,29 @@ def steps(**times):
 )
 def test_dates_and_durations_are_seconds(times):
     """Of dates the first is here that of the filter's state."""
-    given = {"times": times} if len(times) == 3 else {"start": next(iter(times)), "times": times[1:]}
+    given = (
+        {"times": times} if len(times) == 3 else {"start": next(iter(times)), "times": times[1:]}
+    )
     assert_allclose(steps(**given), np.diff(SECONDS, prepend=0.0), rtol=1e-15)
 
 
 def test_the_clock_of_a_filter_goes_on_from_run_to_run(walk):
     """With absolute times two runs are as one; so with dates, whose start is said once."""
     z = [[0.1], [0.4], [0.2], [0.8]]
-    for times, start in (([0.5, 1.0, 3.0, 3.5], None), ([START + timedelta(hours=h) for h in (1, 2, 5, 7)], START)):
+    for times, start in (
+        ([0.5, 1.0, 3.0, 3.5], None),
+        ([START + timedelta(hours=h) for h in (1, 2, 5, 7)], START),
+    ):
         whole, halves = (UnscentedKalmanFilter(walk) for _ in range(2))
         expected = whole.run(z, times=times, start=start).means
-        first, second = halves.run(z[:2], times=times[:2], start=start), halves.run(z[2:], times=times[2:])
+        first, second = (
+            halves.run(z[:2], times=times[:2], start=start),
+            halves.run(z[2:], times=times[2:]),
+        )
         assert_array_equal(np.concatenate([first.means, second.means]), expected)
-        assert whole.time == halves.time == (times[-1] if start is None else np.datetime64(times[-1]))
+        assert (
+            whole.time == halves.time == (times[-1] if start is None else np.datetime64(times[-1]))
+        )
     whole.predict(60.0)
     assert whole.time == np.datetime64(times[-1] + timedelta(minutes=1))
 
@@ -63,7 +73,11 @@ def test_an_observation_at_the_time_of_the_prior_is_one_of_the_initial_state(wal
             online.predict(2.0)
         last = online.update(one)
     dates = [START + timedelta(seconds=s) for s in (0, 2, 4)]
-    for given in ({"dt": [0, 2, 2]}, {"times": [5, 7, 9], "start": 5}, {"times": dates, "start": START}):
+    for given in (
+        {"dt": [0, 2, 2]},
+        {"times": [5, 7, 9], "start": 5},
+        {"times": dates, "start": START},
+    ):
         result = UnscentedKalmanFilter(walk).run(z, **given)
         assert result.steps.tolist() == [0, 1, 2]
         assert_array_equal(result.means[-1], last.mean)
@@ -83,19 +97,37 @@ test_times_and_controls_that_do_not_fit_are_named = refuses(
         {"times": DATES[1:]},
         r"start: expected the date of the state before, as times are dates, got the time 0; the first date is",
     ),
-    ({"times": DATES, "start": START}, "times: expected one per step, 3, got 4; the time of the filter's state is start"),
-    ({"times": DATES[1:], "start": SUMMER}, "times: expected dates with a time zone, as start has, got"),
     (
-        {"times": [DATES[1].replace(tzinfo=UTC), DATES[2], DATES[3].replace(tzinfo=UTC)], "start": SUMMER},
+        {"times": DATES, "start": START},
+        "times: expected one per step, 3, got 4; the time of the filter's state is start",
+    ),
+    (
+        {"times": DATES[1:], "start": SUMMER},
+        "times: expected dates with a time zone, as start has, got",
+    ),
+    (
+        {
+            "times": [DATES[1].replace(tzinfo=UTC), DATES[2], DATES[3].replace(tzinfo=UTC)],
+            "start": SUMMER,
+        },
         r"times: expected dates with a time zone, as start has, got datetime.datetime\(2024, 3, 31, 0, 59, 32\)$",
     ),
     (
         {"times": [DATES[1], pd.Timestamp(DATES[2], tz="Europe/Berlin"), DATES[3]], "start": START},
         r"times: expected dates with no time zone, as start has, got Timestamp\('2024-03-31 00:59:32\+0100'",
     ),
-    ({"times": [-1, 0, 1]}, "times: expected increasing times, got -1 after 0.0, the time of the filter's state, at step 1"),
-    ({"times": np.array(["NaT", "2025", "2026"], "M8[s]"), "start": START}, "times: expected finite numbers"),
-    ({"times": ["2024-01-01", "2024-01-02", "2024-01-03"]}, "times: expected numbers .*'2024-01-01'"),
+    (
+        {"times": [-1, 0, 1]},
+        "times: expected increasing times, got -1 after 0.0, the time of the filter's state, at step 1",
+    ),
+    (
+        {"times": np.array(["NaT", "2025", "2026"], "M8[s]"), "start": START},
+        "times: expected finite numbers",
+    ),
+    (
+        {"times": ["2024-01-01", "2024-01-02", "2024-01-03"]},
+        "times: expected numbers .*'2024-01-01'",
+    ),
     ({"start": "noon"}, "start: expected a number, a duration or a date, got 'noon'"),
     ({"dt": np.timedelta64(2, "M")}, "dt: expected a positive duration, got"),
     ({"controls": "abc"}, "controls: expected a sequence with one entry per step, got 'abc'"),
@@ -109,7 +141,9 @@ LONG = (
 )
 SEEN = Sensor(lambda x: x[:, :1], [[0.04]])
 RUNS = {
-    "times": lambda online, times, start=None: online.run([[0.1 * k] for k in range(len(times))], times=times, start=start),
+    "times": lambda online, times, start=None: online.run(
+        [[0.1 * k] for k in range(len(times))], times=times, start=start
+    ),
     "readings": lambda online, times, start=None: online.run(
         [(time, SEEN, [0.1 * k]) for k, time in enumerate(times)], start=start
     ),
@@ -127,7 +161,9 @@ def line():
     def f(x, dt):
         return x @ np.array([[1.0, 0.0], [dt, 1.0]])
 
-    return from_functions(f, lambda x: x[:, :1], lambda dt: 1e-6 * dt * np.eye(2), [[0.04]], [0.0, 0.0], np.eye(2))
+    return from_functions(
+        f, lambda x: x[:, :1], lambda dt: 1e-6 * dt * np.eye(2), [[0.04]], [0.0, 0.0], np.eye(2)
+    )
 
 
 def test_a_first_step_of_a_thousand_others_asks_for_the_start(run):
@@ -143,7 +179,10 @@ def test_a_first_step_of_a_thousand_others_asks_for_the_start(run):
     assert told[1] == pytest.approx(0.1, abs=0.01)
     assert run(UnscentedKalmanFilter(line()), times, 0.0).means.shape == (30, 2)
     assert run(UnscentedKalmanFilter(line()), [900.0, 901.0, 902.0]).means.shape == (3, 2)
-    assert run(UnscentedKalmanFilter(line()), [1e9]).means.shape == (1, 2)  # nothing to compare with
+    assert run(UnscentedKalmanFilter(line()), [1e9]).means.shape == (
+        1,
+        2,
+    )  # nothing to compare with
 
 
 def test_a_long_wait_of_a_filter_whose_date_is_known_is_right(run):
@@ -161,7 +200,9 @@ def test_every_reader_of_times_asks_for_the_start():
     with pytest.raises(ValueError, match=LONG):
         UnscentedKalmanFilter(line()).forecast(times=times)
     with pytest.raises(ValueError, match=LONG):
-        GridFilter(from_functions(lambda x: x, lambda x: x, [[1.0]], [[1.0]], [0.0], [[1.0]]), -9, 9, 91).run(z, times=times)
+        GridFilter(
+            from_functions(lambda x: x, lambda x: x, [[1.0]], [[1.0]], [0.0], [[1.0]]), -9, 9, 91
+        ).run(z, times=times)
 
 
 @pytest.mark.parametrize(
@@ -174,13 +215,18 @@ def test_every_reader_of_times_asks_for_the_start():
 )
 def test_stamps_that_float32_does_not_tell_apart_are_refused(run, times, start):
     """As readings they would share a step."""
-    with pytest.raises(ValueError, match=r"^times: expected times of type float64, got equal ones of type float32, which"):
+    with pytest.raises(
+        ValueError,
+        match=r"^times: expected times of type float64, got equal ones of type float32, which",
+    ):
         run(UnscentedKalmanFilter(line()), times, start)
 
 
 def test_equal_stamps_of_a_type_that_tells_steps_apart_share_a_step():
     for kind in (np.float32, np.float64, np.int64):
-        result = RUNS["readings"](UnscentedKalmanFilter(line()), np.array([1, 1, 2, 4, 4], dtype=kind))
+        result = RUNS["readings"](
+            UnscentedKalmanFilter(line()), np.array([1, 1, 2, 4, 4], dtype=kind)
+        )
         assert result.steps.tolist() == [1, 1, 2, 3, 3]
 
 
@@ -194,15 +240,24 @@ def test_a_table_stands_for_its_rows(walk):
         return ParticleFilter(walk, 20, rng=1).run(observations, **options).means
 
     plain = run(z, controls=np.arange(4.0)[:, None])
-    assert_array_equal(run(frame[["position"]].reset_index(drop=True), controls=frame[["speed"]]), plain)
+    assert_array_equal(
+        run(frame[["position"]].reset_index(drop=True), controls=frame[["speed"]]), plain
+    )
     assert_array_equal(run(z.tolist(), controls=[[0.0], [1.0], [2.0], [3.0]]), plain)
-    with pytest.raises(ValueError, match=r"observations: have dates, .*; give the date of the filter's state as start"):
+    with pytest.raises(
+        ValueError,
+        match=r"observations: have dates, .*; give the date of the filter's state as start",
+    ):
         run(frame[["position"]])
-    assert_array_equal(run(frame[["position"]], start=when[0] - pd.Timedelta("1h")), run(z, dt=3600.0))
+    assert_array_equal(
+        run(frame[["position"]], start=when[0] - pd.Timedelta("1h")), run(z, dt=3600.0)
+    )
     assert_array_equal(run(frame[["position"]], dt=1.0), run(z))
 
 
 def test_what_looks_like_a_reading_and_is_none_is_named_in_one_line(walk):
-    message = r"^observations: expected a herdfilter.Sensor in readings .time, sensor, z., got[^\n]*$"
+    message = (
+        r"^observations: expected a herdfilter.Sensor in readings .time, sensor, z., got[^\n]*$"
+    )
     with pytest.raises(ValueError, match=message):
         ParticleFilter(walk, 20, rng=1).run([(0.1, "gps", [0.2])])

@@ -17,10 +17,20 @@ from herdfilter.filters.saved import FilterState
 
 TURN = hf.models.CoordinatedTurn()
 MODES = hf.models.JumpMarkov(
-    [hf.models.ConstantVelocity(q, 0.5, [0, 1], 0.1 * np.eye(2)) for q in (1e-3, 10.0)], [[0.95, 0.05], [0.1, 0.9]]
+    [hf.models.ConstantVelocity(q, 0.5, [0, 1], 0.1 * np.eye(2)) for q in (1e-3, 10.0)],
+    [[0.95, 0.05], [0.1, 0.9]],
 )
 START = datetime(2024, 3, 31, 0, 59, 30)
-NAMES = ["bootstrap", "sqmc", "ranked", "auto", "herded-kh", "mixture-kh", "augmented-gauss-kh", "ledh-weighted"]
+NAMES = [
+    "bootstrap",
+    "sqmc",
+    "ranked",
+    "auto",
+    "herded-kh",
+    "mixture-kh",
+    "augmented-gauss-kh",
+    "ledh-weighted",
+]
 NAMES += ["ukf", "enkf", "imm", "mkf"]
 
 
@@ -37,15 +47,24 @@ def same_end(one, other, z):
             online.update(later)
     assert_array_equal(other.mean, one.mean)
     assert_array_equal(other.covariance, one.covariance)
-    assert (other.step, other.time, other.log_likelihood) == (one.step, one.time, one.log_likelihood)
+    assert (other.step, other.time, other.log_likelihood) == (
+        one.step,
+        one.time,
+        one.log_likelihood,
+    )
 
 
 @pytest.mark.parametrize("name", [*NAMES, "edh"])
-def test_a_filter_that_is_restored_goes_on_with_equal_bits_and_one_that_is_reset_is_as_new(name, tmp_path):
+def test_a_filter_that_is_restored_goes_on_with_equal_bits_and_one_that_is_reset_is_as_new(
+    name, tmp_path
+):
     """Also between a prediction and its update, through a file, and after looking at what is predicted."""
     model = MODES if name in ("bootstrap", "auto", "imm", "mkf") else TURN
     z = series_of(model)
-    one, other = (hf.make_filter(name, model, 25, rng=np.random.Generator(np.random.Philox(seed))) for seed in (1, 2))
+    one, other = (
+        hf.make_filter(name, model, 25, rng=np.random.Generator(np.random.Philox(seed)))
+        for seed in (1, 2)
+    )
     start = one.state
     one.run(z[:3], dt=0.5)
     one.predict(0.5, [1.0])
@@ -64,7 +83,11 @@ def test_a_filter_that_is_restored_goes_on_with_equal_bits_and_one_that_is_reset
 def test_a_state_is_taken_and_given_back_as_often_as_one_likes(name):
     """Also while a prediction waits; generators of tracks are put back as well."""
     birth = hf.tracking.Birth(0.3, hf.GaussianMixture([1.0], [[0.0, 0.0]], np.eye(2)))
-    model = hf.models.WithClutter(hf.models.linear_chain(2), 0.9, 0.01) if name == "lmb" else hf.models.linear_chain(2)
+    model = (
+        hf.models.WithClutter(hf.models.linear_chain(2), 0.9, 0.01)
+        if name == "lmb"
+        else hf.models.linear_chain(2)
+    )
     options = {"birth": [birth], "filter": "auto"} if name == "lmb" else {}
     make = hf.tracking.LMBTracker if name == "lmb" else partial(hf.make_filter, name)
     online = make(model, n_particles=20, rng=1, **options)
@@ -90,27 +113,47 @@ STATE = hf.ParticleFilter(TURN, 30, rng=1).state
 @pytest.mark.parametrize(
     ("state", "error", "said"),
     [
-        (3, TypeError, "state: expected a mapping as the attribute state of a filter has it, got 3"),
-        ({}, ValueError, "state: expected what the attribute state of a filter has, got none of entries"),
+        (
+            3,
+            TypeError,
+            "state: expected a mapping as the attribute state of a filter has it, got 3",
+        ),
+        (
+            {},
+            ValueError,
+            "state: expected what the attribute state of a filter has, got none of entries",
+        ),
         (
             {name: array for name, array in STATE.items() if name != "weights"},
             ValueError,
             "state: expected what the attribute state of a filter has, got none of weights",
         ),
-        ({**STATE, "version": np.array(0)}, ValueError, "state: expected version 1, as this filter has, got '0'"),
+        (
+            {**STATE, "version": np.array(0)},
+            ValueError,
+            "state: expected version 1, as this filter has, got '0'",
+        ),
         (
             {**STATE, "weights": 2 * STATE["weights"]},
             ValueError,
             "state: expected weights (30,) of type f8, with the sum 1, got float64 (30,): [0.06",
         ),
-        ({**STATE, "time": np.array("x")}, ValueError, "state: expected time () of type f8, up to 1e+150, got <U1 (): 'x'"),
+        (
+            {**STATE, "time": np.array("x")},
+            ValueError,
+            "state: expected time () of type f8, up to 1e+150, got <U1 (): 'x'",
+        ),
         (
             hf.UnscentedKalmanFilter(TURN).state,
             ValueError,
             "state: expected filter ParticleFilter(n_particles=30, proposal=BootstrapProposal), as this filter has, got "
             "'UnscentedKalmanFilter()'",
         ),
-        (hf.ParticleFilter(TURN, 20, rng=1).state, ValueError, "as this filter has, got 'ParticleFilter(n_particles=20, p"),
+        (
+            hf.ParticleFilter(TURN, 20, rng=1).state,
+            ValueError,
+            "as this filter has, got 'ParticleFilter(n_particles=20, p",
+        ),
         (
             hf.ParticleFilter(TURN, 30, rng=np.random.Generator(np.random.MT19937(1))).state,
             ValueError,
@@ -127,21 +170,53 @@ def test_a_state_that_does_not_fit_is_named_and_changes_nothing(state, error, sa
 
 
 PLAIN = hf.models.from_functions(
-    lambda x: x @ [[1, 0], [1, 1]], lambda x: np.arctan(x[:, :1] / 5), 0.01 * np.eye(2), [[0.01]], [0, 0], np.eye(2)
+    lambda x: x @ [[1, 0], [1, 1]],
+    lambda x: np.arctan(x[:, :1] / 5),
+    0.01 * np.eye(2),
+    [[0.01]],
+    [0, 0],
+    np.eye(2),
 )
 LINEAR = hf.models.ConditionallyLinear(PLAIN, linear=[1])
 CLUTTER = hf.models.WithClutter(hf.models.linear_chain(2), 0.9, 0.01, region=[[-9, 9], [-9, 9]])
-KINDS = [(name, TURN) for name in ("bootstrap", "sqmc", "auto", "mixture-kh", "ekf", "ukf", "enkf", "edh")]
-KINDS += [("rb-bootstrap", LINEAR), ("auto", MODES), ("bootstrap", MODES), ("imm", MODES), ("mkf", MODES), ("auto", CLUTTER)]
-ANY_NUMBERS, ANY_POSITIVE = ("moved", "negated", "doubled", "one of -2", "askew"), ("moved", "doubled")
+KINDS = [
+    (name, TURN)
+    for name in ("bootstrap", "sqmc", "auto", "mixture-kh", "ekf", "ukf", "enkf", "edh")
+]
+KINDS += [
+    ("rb-bootstrap", LINEAR),
+    ("auto", MODES),
+    ("bootstrap", MODES),
+    ("imm", MODES),
+    ("mkf", MODES),
+    ("auto", CLUTTER),
+]
+ANY_NUMBERS, ANY_POSITIVE = (
+    ("moved", "negated", "doubled", "one of -2", "askew"),
+    ("moved", "doubled"),
+)
 ANY_SHAPE = ("one more axis", "a row less", "a row more")
 VALID = {
-    **dict.fromkeys(("mean", "means", "members", "particles", "factor", "factors", "log_likelihood", "time"), ANY_NUMBERS),
+    **dict.fromkeys(
+        ("mean", "means", "members", "particles", "factor", "factors", "log_likelihood", "time"),
+        ANY_NUMBERS,
+    ),
     # moved by 1 in all entries, a covariance stays definite
     **dict.fromkeys(("covariance", "covariances", "step", "pending_dt"), ANY_POSITIVE),
-    **dict.fromkeys(("by_model_at_start", "resampled", "untouched", "zoned", "gaussian"), ("negated",)),
+    **dict.fromkeys(
+        ("by_model_at_start", "resampled", "untouched", "zoned", "gaussian"), ("negated",)
+    ),
     # the input of the caller's own function
-    "pending_control": ("text", "complex", "float32", *ANY_NUMBERS, *ANY_SHAPE, "NaN", "infinite", "too large"),
+    "pending_control": (
+        "text",
+        "complex",
+        "float32",
+        *ANY_NUMBERS,
+        *ANY_SHAPE,
+        "NaN",
+        "infinite",
+        "too large",
+    ),
 }
 """Last part of an array's name -> how it may be altered: it is then the state of another filter of this kind."""
 
@@ -164,7 +239,12 @@ def altered(array):
     if array.ndim and array.dtype.kind in "fi":
         yield "a row less", array[:-1]
         yield "a row more", np.concatenate([array, array[:1]])
-        yield "one of -2", np.concatenate([np.full_like(array.ravel()[:1], -2), array.ravel()[1:]]).reshape(array.shape)
+        yield (
+            "one of -2",
+            np.concatenate([np.full_like(array.ravel()[:1], -2), array.ravel()[1:]]).reshape(
+                array.shape
+            ),
+        )
     if array.ndim > 1:
         yield "flat", array.ravel()
         askew = array.copy()
@@ -173,11 +253,17 @@ def altered(array):
 
 
 def differing(state, other):
-    return [name for name in {**state, **other} if not np.array_equal(*(str(one[name].tolist()) for one in (state, other)))]
+    return [
+        name
+        for name in {**state, **other}
+        if not np.array_equal(*(str(one[name].tolist()) for one in (state, other)))
+    ]
 
 
 @pytest.mark.parametrize(("name", "model"), KINDS)
-def test_an_altered_state_is_refused_or_valid_and_a_filter_that_refuses_stays_as_it_was(name, model):
+def test_an_altered_state_is_refused_or_valid_and_a_filter_that_refuses_stays_as_it_was(
+    name, model
+):
     """At the start, in the midst, and between a prediction and its update; any entry may be altered, or be lost."""
     one, other = (hf.make_filter(name, model, 24, rng=seed) for seed in (1, 2))
     states, z = [one.state], hf.simulate(model, 4, rng=3)[1]
@@ -195,7 +281,11 @@ def test_an_altered_state_is_refused_or_valid_and_a_filter_that_refuses_stays_as
                 elif value.dtype == array.dtype and np.array_equal(value, array):
                     continue
                 valid = what in VALID.get(entry.rpartition(".")[2], ())
-                with nullcontext() if valid else pytest.raises((ValueError, TypeError), match=r"^(state|control):"):
+                with (
+                    nullcontext()
+                    if valid
+                    else pytest.raises((ValueError, TypeError), match=r"^(state|control):")
+                ):
                     other.restore(given)
                 if valid:
                     assert differing(other.state, state) == [entry]
@@ -229,7 +319,10 @@ def test_a_state_says_of_which_filter_and_proposal_it_is():
 @pytest.mark.parametrize(
     ("kind", "spoil"),
     [
-        (np.random.MT19937, lambda given: given["state"].update(pos=10**9)),  # NumPy would read the memory there
+        (
+            np.random.MT19937,
+            lambda given: given["state"].update(pos=10**9),
+        ),  # NumPy would read the memory there
         (np.random.Philox, lambda given: given.update(buffer_pos=-(10**6))),
         (np.random.PCG64, lambda given: given["state"].update(inc=-1)),
         (np.random.PCG64, lambda given: given.update(uinteger=None)),
@@ -237,24 +330,33 @@ def test_a_state_says_of_which_filter_and_proposal_it_is():
     ],
 )
 def test_a_generator_is_checked_before_anything_is_assigned(kind, spoil):
-    one, other = (hf.ParticleFilter(TURN, 30, rng=np.random.Generator(kind(seed))) for seed in (1, 2))
+    one, other = (
+        hf.ParticleFilter(TURN, 30, rng=np.random.Generator(kind(seed))) for seed in (1, 2)
+    )
     state, before = one.state, other.state
     other.restore(state)
     assert differing(state, other.state) == []
     other.restore(before)
     given = json.loads(str(state["generator"]))
     spoil(given)
-    with pytest.raises(ValueError, match=rf"^state: expected a generator {kind.__name__}, as this filter has, got"):
+    with pytest.raises(
+        ValueError, match=rf"^state: expected a generator {kind.__name__}, as this filter has, got"
+    ):
         other.restore({**state, "generator": np.array(json.dumps(given))})
     assert differing(before, other.state) == []
 
 
-@pytest.mark.parametrize("control", [{"turn": 0.1}, {0.1}, np.array([{}]), pd.Series({"turn": 0.1}), START])
+@pytest.mark.parametrize(
+    "control", [{"turn": 0.1}, {0.1}, np.array([{}]), pd.Series({"turn": 0.1}), START]
+)
 def test_a_control_input_that_no_array_holds_is_refused_when_the_state_is_taken(control):
     """It serves the filter; the state of which would come back with another input, or not at all."""
     pf = hf.make_filter("auto", TURN, 20)
     pf.predict(0.5, control)
-    with pytest.raises(ValueError, match=r"^control: expected an array, a number or a text, as a state keeps them, got"):
+    with pytest.raises(
+        ValueError,
+        match=r"^control: expected an array, a number or a text, as a state keeps them, got",
+    ):
         _ = pf.state
     pf.update(series_of(TURN)[0])
     assert "pending_control" not in pf.state
@@ -263,7 +365,9 @@ def test_a_control_input_that_no_array_holds_is_refused_when_the_state_is_taken(
 def test_a_control_input_comes_back_as_it_was(tmp_path):
     """A word serves as a key, a number as a number."""
     turns = {"left": 0.3, "right": -0.3, 0.5: 1.0}
-    model = hf.models.from_functions(lambda x, control: x + turns[control], lambda x: x, [[0.1]], [[0.1]], [0], [[1]])
+    model = hf.models.from_functions(
+        lambda x, control: x + turns[control], lambda x: x, [[0.1]], [[0.1]], [0], [[1]]
+    )
     for control in ("left", 0.5):
         one, other = (hf.make_filter("auto", model, 20) for _ in range(2))
         one.predict(1.0, control)
@@ -280,8 +384,14 @@ def test_the_clock_comes_back_with_its_dates_and_what_is_none_is_refused():
         one.run(z[:3], times=dated[:3], start=START.replace(tzinfo=zone))
         other.restore(one.state)
         assert other.time == one.time == np.datetime64(times[2])
-        assert_array_equal(other.run(z[3:], times=dated[3:]).means, one.run(z[3:], times=dated[3:]).means)
-        for entry, value in (("origin", np.array(0.0)), ("origin", np.array("2024")), ("zoned", np.array(1))):
+        assert_array_equal(
+            other.run(z[3:], times=dated[3:]).means, one.run(z[3:], times=dated[3:]).means
+        )
+        for entry, value in (
+            ("origin", np.array(0.0)),
+            ("origin", np.array("2024")),
+            ("zoned", np.array(1)),
+        ):
             before = other.state
             with pytest.raises(ValueError, match=f"^state: expected {entry}"):
                 other.restore({**one.state, entry: value})
@@ -295,7 +405,11 @@ def test_filters_of_a_batch_and_of_tracks_have_states_that_others_take_up():
         filters = [hf.make_filter(name, model, 20, rng=k) for k in range(3)]
         hf.run_many(filters.__getitem__, z, progress=False)
         tracker = hf.tracking.LMBTracker(
-            hf.models.WithClutter(model, 0.9, 0.01), [hf.tracking.Birth(0.3, birth)], filter=name, n_particles=20, rng=1
+            hf.models.WithClutter(model, 0.9, 0.01),
+            [hf.tracking.Birth(0.3, birth)],
+            filter=name,
+            n_particles=20,
+            rng=1,
         )
         tracker.run([[[0.1, 0.2]], [[0.3, 0.1], [4.0, 4.0]], [[0.2, 0.2]]])
         for one in (*filters, *(track.filter for track in tracker.tracks)):
@@ -352,7 +466,9 @@ def test_what_lies_outside_the_gate_is_left_out_and_recorded(name):
     spoilt[3] += 50.0
     gated = hf.make_filter(name, model, 60, rng=1).run(spoilt, gate=0.9999)
     missing = hf.make_filter(name, model, 60, rng=1).run([*z[:3], None, *z[4:]])
-    assert [outcome.name for outcome in gated.outcomes] == ["UPDATED"] * 3 + ["GATED"] + ["UPDATED"] * 2
+    assert [outcome.name for outcome in gated.outcomes] == ["UPDATED"] * 3 + ["GATED"] + [
+        "UPDATED"
+    ] * 2
     assert_array_equal(gated.means, missing.means)
     assert gated.log_likelihood == missing.log_likelihood
     assert list(gated.to_dataframe()["outcome"])[3] == "gated"
@@ -377,14 +493,19 @@ def test_a_gate_that_cannot_be_is_named():
     with pytest.raises(ValueError, match=r"^gate: expected a probability such as 0.999, got"):
         pf.update([0.0], gate=1.0)
     alone = hf.Sensor(None, None, log_likelihood=lambda z, x: np.zeros(len(x)))
-    with pytest.raises(TypeError, match=r"^gate: expected None, as LinearGaussian with this sensor has no mean and cov"):
+    with pytest.raises(
+        TypeError,
+        match=r"^gate: expected None, as LinearGaussian with this sensor has no mean and cov",
+    ):
         pf.update([0.0], sensor=alone, gate=0.9)
 
 
 def test_without_a_gate_an_outlier_that_leaves_one_particle_is_warned_of():
     model = hf.models.linear_chain(1)
     pf, z = hf.ParticleFilter(model, 100, rng=0), [[0.3], [0.1], [400.0]]
-    with pytest.warns(hf.DegeneracyWarning, match=r"^one of 100 particles has all the weight") as caught:
+    with pytest.warns(
+        hf.DegeneracyWarning, match=r"^one of 100 particles has all the weight"
+    ) as caught:
         pf.run(z)
     assert caught[0].message.steps == [3]
     quick = hf.ParticleFilter(hf.models.UNGM().compiled(), 2000, rng=0)

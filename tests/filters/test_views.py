@@ -9,7 +9,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 import herdfilter as hf
 from herdfilter.filters import Particles
 
-MODEL = hf.models.LinearGaussian([[1.0, 1.0], [0.0, 1.0]], [[1.0, 0.0]], np.eye(2) / 100, [[0.1]], [0.0, 0.0], np.eye(2))
+MODEL = hf.models.LinearGaussian(
+    [[1.0, 1.0], [0.0, 1.0]], [[1.0, 0.0]], np.eye(2) / 100, [[0.1]], [0.0, 0.0], np.eye(2)
+)
 
 Z = [[0.1], None, [0.5], [0.3]]
 
@@ -39,7 +41,9 @@ def test_the_table_has_a_row_per_step_and_the_numbers_of_the_result(result):
 
 def test_all_dimensions_are_drawn_over_time_with_truth_and_readings(result):
     truth = np.arange(8.0).reshape(4, 2)
-    panels = result.plot(truth=truth, observations={0: [0.1, None, 0.5, 0.3]}, labels=["place", "speed"])
+    panels = result.plot(
+        truth=truth, observations={0: [0.1, None, 0.5, 0.3]}, labels=["place", "speed"]
+    )
     assert panels.shape == (2,)
     for i, ax in enumerate(panels):
         lines = {line.get_label(): line.get_xydata() for line in ax.lines}
@@ -48,7 +52,10 @@ def test_all_dimensions_are_drawn_over_time_with_truth_and_readings(result):
         assert len(ax.collections) == 1  # the band
         assert ("readings" in lines) == (i == 0)
     assert_array_equal(panels[0].lines[0].get_ydata(), [0.1, np.nan, 0.5, 0.3])
-    assert [(ax.get_xlabel(), ax.get_ylabel()) for ax in panels] == [("", "place"), ("time", "speed")]
+    assert [(ax.get_xlabel(), ax.get_ylabel()) for ax in panels] == [
+        ("", "place"),
+        ("time", "speed"),
+    ]
     given = Figure().subplots(2)
     assert list(result.plot(given)) == list(given)
     assert len(hf.ExtendedKalmanFilter(hf.models.linear_chain(6)).run([None] * 3).plot()) == 4
@@ -60,14 +67,22 @@ def test_positions_are_drawn_as_a_plane_where_the_model_says_which():
     truth, z = hf.simulate(model, 4, rng=0)
     pf = hf.make_filter("auto", model, 20, rng=0)
     filtered = pf.run(z, keep_particles=True)
-    for result in (filtered, hf.make_filter("ukf", model).run(z), pf.forecast(4), hf.marginal_smoother(pf, filtered)):
+    for result in (
+        filtered,
+        hf.make_filter("ukf", model).run(z),
+        pf.forecast(4),
+        hf.marginal_smoother(pf, filtered),
+    ):
         ax = result.plot(Figure().subplots(), truth=truth)
         paths = [line.get_xydata() for line in ax.lines]
         assert_array_equal(paths[0], truth[:, plane])
         assert_array_equal(paths[1], result.means[:, plane])
         assert (ax.get_xlabel(), ax.get_ylabel()) == ("x0", "x2")
     assert filtered.plot(Figure().subplots(), dims=0).get_xlabel() == "time"
-    assert [len(filtered.plot(Figure().subplots(), ellipses=p).patches) for p in (0.9, None)] == [4, 0]
+    assert [len(filtered.plot(Figure().subplots(), ellipses=p).patches) for p in (0.9, None)] == [
+        4,
+        0,
+    ]
 
 
 def test_everything_has_one_short_line(result):

@@ -20,11 +20,19 @@ def with_one(value):
 @cases(
     "x w message",
     (with_one(np.nan), W, "particles: expected finite numbers, got 1"),
-    (with_one(1e200), W, r"particles: expected numbers up to 1e.150, got 1e.200; choose larger units"),
+    (
+        with_one(1e200),
+        W,
+        r"particles: expected numbers up to 1e.150, got 1e.200; choose larger units",
+    ),
     (X[:, 0], W, r"particles: expected shape \(\*, \*\), got \(6,\)"),
     (X, W[:5], r"weights: expected shape \(6,\), got \(5,\)"),
     (X, 6 * W, "weights: expected non-negative numbers that sum to 1, got a sum of 6"),
-    (X, (1 + 2e-6) * W, "weights: expected non-negative numbers that sum to 1, got a sum of 1.00000[12]"),
+    (
+        X,
+        (1 + 2e-6) * W,
+        "weights: expected non-negative numbers that sum to 1, got a sum of 1.00000[12]",
+    ),
     (X, 1e308 * W / W.max(), r"weights: expected numbers up to 1e\+150, got 1e\+308"),
     (X, np.array([-1, 1, 1, 0, 0, 0]), "weights: expected non-negative .* a minimum of -1"),
     (X[:0], W[:0], r"particles: expected at least one point and one dimension, got shape \(0, 2\)"),

@@ -7,7 +7,9 @@ from helpers import in_python, refuses
 from herdfilter.fitting import EMFit, em
 from herdfilter.mixture import GaussianMixture
 
-TWO = GaussianMixture([0.3, 0.7], [[-4.0, 1.0], [3.0, 0.0]], [[[1.0, 0.5], [0.5, 2.0]], [[0.5, -0.2], [-0.2, 0.3]]])
+TWO = GaussianMixture(
+    [0.3, 0.7], [[-4.0, 1.0], [3.0, 0.0]], [[[1.0, 0.5], [0.5, 2.0]], [[0.5, -0.2], [-0.2, 0.3]]]
+)
 THREE = GaussianMixture([0.2, 0.3, 0.5], [[0.0], [7.0], [15.0]], [[[1.0]], [[0.25]], [[4.0]]])
 
 
@@ -26,7 +28,9 @@ def by_first_mean(mixture):
 
 def test_the_likelihood_never_falls_where_the_floor_is_active():
     rng = np.random.default_rng(1)
-    x = np.concatenate([rng.standard_normal((60, 2)), rng.standard_normal((60, 2)) * [1e-4, 1.0] + [0.5, 0.0]])
+    x = np.concatenate(
+        [rng.standard_normal((60, 2)), rng.standard_normal((60, 2)) * [1e-4, 1.0] + [0.5, 0.0]]
+    )
     fits = [EMFit(2, floor=0.01, tolerance=1e-15, max_iterations=i) for i in range(1, 40)]
     mixtures = [fit.fit(x, equal(120)) for fit in fits]
     assert np.diff([likelihood(m, x, equal(120)) for m in mixtures]).min() > -1e-12
@@ -42,7 +46,9 @@ def test_a_known_mixture_is_recovered_from_weighted_draws(truth):
     weights = np.exp(truth.log_density(x) - wide.log_density(x))
     weights /= weights.sum()
     fitted = EMFit(len(truth), tolerance=1e-8, max_iterations=1000).fit(x, weights)
-    for ours, true, atol in zip(by_first_mean(fitted), by_first_mean(truth), (0.03, 0.2, 0.4), strict=True):
+    for ours, true, atol in zip(
+        by_first_mean(fitted), by_first_mean(truth), (0.03, 0.2, 0.4), strict=True
+    ):
         np.testing.assert_allclose(ours, true, atol=atol)
 
 
@@ -53,7 +59,9 @@ def test_bic_finds_the_number_of_well_separated_components(components, dims):
     if dims > 1:
         means[1:2, 1] = 8.0
     for seed in range(2):
-        x = means[np.arange(200) % components] + np.random.default_rng(seed).standard_normal((200, dims))
+        x = means[np.arange(200) % components] + np.random.default_rng(seed).standard_normal(
+            (200, dims)
+        )
         assert len(EMFit("bic").fit(x, equal(200))) == components, seed
         assert len(EMFit("bic", shared=True).fit(x, equal(200))) == components, seed
 
@@ -70,7 +78,10 @@ def test_shuffled_particles_give_the_same_bits():
 test_bad_options_are_named = refuses(
     lambda options: EMFit(**({"n_components": 2} | options)),
     ({"n_components": 0}, "n_components: expected an integer of at least 1, got 0"),
-    ({"n_components": "aic"}, "n_components: expected an integer of at least 1 or 'bic', got 'aic'"),
+    (
+        {"n_components": "aic"},
+        "n_components: expected an integer of at least 1 or 'bic', got 'aic'",
+    ),
     ({"max_components": 0}, "max_components: expected an integer of at least 1, got 0"),
     ({"least": 0}, "least: expected a positive finite number, got 0"),
     ({"floor": 2.0}, "floor: expected a fraction of at most 1, got 2.0"),

@@ -21,7 +21,9 @@ KEEPING_MOMENTS = {
 }
 FITS = KEEPING_MOMENTS | {"ensemble Gaussian mixture": KernelDensityFit(shrink=False, modes=1)}
 every_fit = pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
-every_fit_that_keeps_moments = pytest.mark.parametrize("fit", KEEPING_MOMENTS.values(), ids=KEEPING_MOMENTS)
+every_fit_that_keeps_moments = pytest.mark.parametrize(
+    "fit", KEEPING_MOMENTS.values(), ids=KEEPING_MOMENTS
+)
 few = settings(max_examples=6, deadline=None, derandomize=True)
 
 
@@ -112,7 +114,13 @@ def test_one_particle_of_nearly_all_weight_gives_a_mixture_with_a_density(fit):
 
 @every_fit
 @few
-@given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.integers(2, 6), st.floats(-3, 3), st.floats(0, 6))
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(1, 40),
+    st.integers(2, 6),
+    st.floats(-3, 3),
+    st.floats(0, 6),
+)
 def test_particles_of_any_rank_give_regular_covariances(fit, seed, n, d, scale, offset):
     """Far from singular, so that no processor's rounding decides whether there is a density."""
     rng = np.random.default_rng(seed)
@@ -159,11 +167,19 @@ def written_out(options, x, weights):
 
 
 @pytest.mark.parametrize("d", [1, 3])
-@pytest.mark.parametrize("options", [{}, {"scale": 0.5}, {"shrink": False}, {"scale": 100.0}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"scale": 0.5}, {"shrink": False}, {"scale": 100.0}], ids=str
+)
 def test_a_kernel_density_is_that_of_the_formulas(d, options):
     """One mode, two that overlap, three that do not, and all of them as one; the lighter mode counts by its weight."""
     rng, found = np.random.default_rng(21), []
-    for places, most in (([0, 0, 0], 4), ([0, 0, 4], 4), ([-9, 0, 9], 4), ([-9, 0, 9], 2), ([-9, 0, 9], 1)):
+    for places, most in (
+        ([0, 0, 0], 4),
+        ([0, 0, 4], 4),
+        ([-9, 0, 9], 4),
+        ([-9, 0, 9], 2),
+        ([-9, 0, 9], 1),
+    ):
         x = rng.standard_normal((300, d))
         x[:, 0] += np.repeat(places, [200, 50, 50])
         weights = rng.dirichlet(np.full(300, 5.0))
@@ -194,5 +210,7 @@ def test_two_headings_on_either_side_of_the_seam_are_told_apart():
     x = wrap_angles(np.column_stack([offsets + np.pi, rng.standard_normal(200)]), (0,))
     mixture = EMFit("bic").fit(x, np.full(200, 1 / 200), (0,))
     assert len(mixture) == 2
-    np.testing.assert_allclose(np.sort(wrap_angles(mixture.means - np.pi, (0,))[:, 0]), [-0.6, 0.6], atol=0.05)
+    np.testing.assert_allclose(
+        np.sort(wrap_angles(mixture.means - np.pi, (0,))[:, 0]), [-0.6, 0.6], atol=0.05
+    )
     assert np.sqrt(mixture.covariances[:, 0, 0]).max() < 0.15

@@ -13,7 +13,9 @@ from herdfilter.fitting.em import CANDIDATES, PATIENCE
 
 def spread_seeds(z, w, count):
     """Of candidates evenly spaced in weight, each that lowers the distances of all points to the nearest one most."""
-    candidates = np.unique(np.searchsorted(np.cumsum(w), (np.arange(CANDIDATES) + 0.5) / CANDIDATES))
+    candidates = np.unique(
+        np.searchsorted(np.cumsum(w), (np.arange(CANDIDATES) + 0.5) / CANDIDATES)
+    )
     distances = ((z[candidates, None] - z) ** 2).sum(axis=2)
     nearest, chosen = np.full(len(z), np.inf), []
     for _ in range(count):
@@ -29,7 +31,11 @@ def raised(covariance, floor):
 
 def rounds(z, w, seeds, widening, options, wanted=-np.inf):
     """Weights, means, covariances and the log-likelihoods since a component was dropped, by the formulas."""
-    shares = np.where(((z - seeds[:, None]) ** 2).sum(axis=2).argmin(axis=0) == np.arange(len(seeds))[:, None], w, 0.0)
+    shares = np.where(
+        ((z - seeds[:, None]) ** 2).sum(axis=2).argmin(axis=0) == np.arange(len(seeds))[:, None],
+        w,
+        0.0,
+    )
     history, first = [], True
     while len(history) < options.max_iterations:
         weights = shares.sum(axis=1)
@@ -41,11 +47,16 @@ def rounds(z, w, seeds, widening, options, wanted=-np.inf):
             scatter = [s / weight for s, weight in zip(scatter, weights, strict=True)]
         covariances = np.array([raised(s + widening, options.floor) for s in scatter])
         effective = weights**2 / (shares**2).sum(axis=1)
-        dropped = not first and len(weights) > 1 and effective.min() < (options.least or z.shape[1] + 1)
+        dropped = (
+            not first and len(weights) > 1 and effective.min() < (options.least or z.shape[1] + 1)
+        )
         if dropped:
             kept = np.arange(len(weights)) != effective.argmin()
             weights, means, covariances = weights[kept], means[kept], covariances[kept]
-        normals = [multivariate_normal(m, C).logpdf(z).reshape(-1) for m, C in zip(means, covariances, strict=True)]
+        normals = [
+            multivariate_normal(m, C).logpdf(z).reshape(-1)
+            for m, C in zip(means, covariances, strict=True)
+        ]
         logs = np.log(weights / weights.sum())[:, None] + normals
         whole = logsumexp(logs, axis=0)
         shares = w * np.exp(logs - whole)
@@ -83,7 +94,11 @@ def written_out(options, x, w):
     else:
         best = rounds(z, w, spread_seeds(z, w, options.n_components), widening, options)
     weights, means, covariances, _ = best
-    return weights, w @ x + means @ factor.T, np.array([regularised(factor @ C @ factor.T) for C in covariances])
+    return (
+        weights,
+        w @ x + means @ factor.T,
+        np.array([regularised(factor @ C @ factor.T) for C in covariances]),
+    )
 
 
 def same_fits(options, x, w):
@@ -128,6 +143,8 @@ def test_the_number_of_components_is_that_of_the_information_criterion(d, shared
     sizes = set()
     for seed in range(12):
         rng = np.random.default_rng(seed)
-        x = rng.standard_normal((80, d)) + rng.choice([-seed / 5, seed / 5, 7.0], (80, 1), p=[0.45, 0.45, 0.1])
+        x = rng.standard_normal((80, d)) + rng.choice(
+            [-seed / 5, seed / 5, 7.0], (80, 1), p=[0.45, 0.45, 0.1]
+        )
         sizes.add(same_fits(EMFit("bic", shared=shared), x, rng.dirichlet(np.full(80, 3.0))))
     assert len(sizes) > 1

@@ -35,4 +35,6 @@ def test_the_kernel_peaks_at_one_whatever_its_width():
     """A point mass against the kernel at its own place, in ten dimensions where the normalised kernel is near 1e6."""
     for sigma in (1e-8, 0.1, 1e8):
         point = GaussianMixture([1.0], np.ones((1, 10)), np.zeros((10, 10)))
-        np.testing.assert_allclose(expected_kernel(point, np.ones((1, 10)), sigma**2 * np.eye(10)), 1, rtol=1e-9)
+        np.testing.assert_allclose(
+            expected_kernel(point, np.ones((1, 10)), sigma**2 * np.eye(10)), 1, rtol=1e-9
+        )

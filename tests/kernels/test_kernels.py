@@ -55,7 +55,11 @@ def test_expectations_are_integrals_over_the_line(kernel):
         )  # fmt: skip
         assert found == pytest.approx(expected, abs=3e-6)
     y = np.linspace(-12, 12, 4801)[:, None]
-    mean_of_mean = np.exp(LINE.log_density(y)) @ expected_kernel(LINE, y, covariance, kernel) * (y[1, 0] - y[0, 0])
+    mean_of_mean = (
+        np.exp(LINE.log_density(y))
+        @ expected_kernel(LINE, y, covariance, kernel)
+        * (y[1, 0] - y[0, 0])
+    )
     assert expected_kernel_pair(LINE, covariance, kernel) == pytest.approx(mean_of_mean, abs=3e-6)
 
 
@@ -64,7 +68,9 @@ def test_the_kernel_mean_in_space_is_that_of_many_draws(kernel):
     rng = np.random.default_rng(0)
     roots = rng.standard_normal((3, 3, 3))
     roots[0, :, 2] = 0.0  # one component is flat
-    mixture = GaussianMixture([0.5, 0.2, 0.3], rng.standard_normal((3, 3)), roots @ roots.transpose(0, 2, 1))
+    mixture = GaussianMixture(
+        [0.5, 0.2, 0.3], rng.standard_normal((3, 3)), roots @ roots.transpose(0, 2, 1)
+    )
     mean = KernelMean(kernel, mixture.weights, mixture.means, mixture.distinct_covariances)
     x, draws = rng.standard_normal((4, 3)), mixture.sample(30_000, 1)
     values = kernel.value(((x[:, None] - draws) ** 2).sum(-1))
@@ -77,7 +83,9 @@ def test_gradients_of_the_kernel_mean(kernel):
     mean = KernelMean(kernel, LINE.weights, LINE.means, LINE.distinct_covariances)
     x, h = np.array([[-4.0], [0.1], [1.7]]), 1e-4
     _, gradient = mean.with_gradient(x)
-    np.testing.assert_allclose(gradient, ((mean(x + h) - mean(x - h)) / (2 * h))[:, None], atol=1e-6)
+    np.testing.assert_allclose(
+        gradient, ((mean(x + h) - mean(x - h)) / (2 * h))[:, None], atol=1e-6
+    )
 
 
 def test_matern_of_half_and_of_large_order():
@@ -92,12 +100,16 @@ def test_the_localized_cumulative_kernel_is_its_integral():
     """(2 / b^2) int_0^b s exp(-r^2 / (4 s^2)) ds."""
     for r in (0.3, 1.0, 4.0):
         integral, _ = integrate.quad(lambda s, r=r: s * np.exp(-(r**2) / (4 * s * s)), 0, 3.0)
-        assert kernels.LocalizedCumulative(3.0).value(np.array(r**2)) == pytest.approx(2 / 9 * integral, rel=1e-8)
+        assert kernels.LocalizedCumulative(3.0).value(np.array(r**2)) == pytest.approx(
+            2 / 9 * integral, rel=1e-8
+        )
 
 
 def test_the_herding_error_of_the_energy_kernel_is_the_energy_distance():
     points = Points(LINE.sample(20, 0), np.random.default_rng(1).dirichlet(np.ones(20)))
-    assert herding_error(points, LINE, 1.0, kernels.Energy()) ** 2 == pytest.approx(energy_distance(points, LINE), abs=5e-6)
+    assert herding_error(points, LINE, 1.0, kernels.Energy()) ** 2 == pytest.approx(
+        energy_distance(points, LINE), abs=5e-6
+    )
 
 
 class NoExpectation:
@@ -109,7 +121,10 @@ class NoExpectation:
 
 
 def test_a_kernel_without_an_expectation_is_named():
-    with pytest.raises(TypeError, match=r"kernel: expected a kernel with value, slope and scales, got .* without scales"):
+    with pytest.raises(
+        TypeError,
+        match=r"kernel: expected a kernel with value, slope and scales, got .* without scales",
+    ):
         herding_error(Points([[0.0]]), LINE, 1.0, NoExpectation())
     with pytest.raises(TypeError, match="kernel: expected an instance, got the class Matern"):
         as_kernel("kernel", kernels.Matern)

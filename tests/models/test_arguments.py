@@ -20,11 +20,20 @@ from herdfilter.models import (
 test_bad_parameters_are_named = refuses(
     lambda make, given: make(**given),
     (BearingsTracking, {"sensors": [[0, 0]]}, "sensors: expected at least 2 positions, got 1"),
-    (BearingsOnly, {"initial_covariance": -np.eye(4)}, "initial_covariance: expected positive semi-definite"),
+    (
+        BearingsOnly,
+        {"initial_covariance": -np.eye(4)},
+        "initial_covariance: expected positive semi-definite",
+    ),
     (CirclingRange, {"damping": 1.0}, "damping: expected a number between 0 and 1, got 1.0"),
     (
         ConstantVelocity,
-        {"spectral_density": 1.0, "position_sd": 1.0, "initial_mean": [1.0, 2.0, 3.0], "initial_covariance": np.eye(3)},
+        {
+            "spectral_density": 1.0,
+            "position_sd": 1.0,
+            "initial_mean": [1.0, 2.0, 3.0],
+            "initial_covariance": np.eye(3),
+        },
         "initial_mean: expected positions and as many velocities, got 3",
     ),
     (DoubleWell, {"observed_every": 0}, "observed_every: expected an integer of at least 1, got 0"),
@@ -40,6 +49,12 @@ X, BEACONS = np.zeros((1, 3)), RangeOnly(np.eye(2))
 
 test_bad_calls_are_named = refuses(
     lambda call: call(),
-    (lambda: LandmarkLocalisation().transition_mean(X, 1.0, [1, 2, 3], 1), r"control: expected shape \(2,\), got \(3,\)"),
-    (lambda: BEACONS.log_likelihood([-1, 10.0], X, 1), "z: expected a beacon index from 0 to 1, got -1"),
+    (
+        lambda: LandmarkLocalisation().transition_mean(X, 1.0, [1, 2, 3], 1),
+        r"control: expected shape \(2,\), got \(3,\)",
+    ),
+    (
+        lambda: BEACONS.log_likelihood([-1, 10.0], X, 1),
+        "z: expected a beacon index from 0 to 1, got -1",
+    ),
 )

@@ -24,7 +24,11 @@ ROBOT, BEACONS = (
     RangeOnly([[0.0, 0.0], [30.0, 0.0], [0.0, 40.0]], position_noise=0.2, heading_noise=0.03),
 )
 X, Y, H, V, W, T = 1.0, -2.0, 0.7, 1.5, 0.4, 0.8  # Thrun, Burgard and Fox, eq. 5.9
-ARC = [X - V / W * np.sin(H) + V / W * np.sin(H + W * T), Y + V / W * np.cos(H) - V / W * np.cos(H + W * T), H + W * T]
+ARC = [
+    X - V / W * np.sin(H) + V / W * np.sin(H + W * T),
+    Y + V / W * np.cos(H) - V / W * np.cos(H + W * T),
+    H + W * T,
+]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,14 @@ def line(x):
 
 
 def one(**changes):
-    given = {"f": line, "h": line, "Q": [[1.0]], "R": [[2.0]], "initial_mean": [0.0], "initial_covariance": [[1.0]]}
+    given = {
+        "f": line,
+        "h": line,
+        "Q": [[1.0]],
+        "R": [[2.0]],
+        "initial_mean": [0.0],
+        "initial_covariance": [[1.0]],
+    }
     return hf.models.CompiledModel(**(given | changes))
 
 
@@ -30,11 +37,15 @@ def test_a_model_of_the_project_and_its_compiled_form_agree(model):
     odd = np.asfortranarray(x)
     odd.flags.writeable = False
     assert np.allclose(other.initial.sample(50, np.random.default_rng(0)), x)
-    assert np.allclose(other.transition_mean(odd, 0.5, None, 3), model.transition_mean(x, 0.5, None, 3))
+    assert np.allclose(
+        other.transition_mean(odd, 0.5, None, 3), model.transition_mean(x, 0.5, None, 3)
+    )
     assert np.allclose(other.transition_covariance(0.5, 3), model.transition_covariance(0.5, 3))
     assert np.allclose(other.observation_mean(x, 3), model.observation_mean(x, 3))
     z = model.observation_mean(x[:1], 3)[0] + 3.0
-    assert np.allclose(Measurement(other).log_likelihood(z, x, 3), Measurement(model).log_likelihood(z, x, 3))
+    assert np.allclose(
+        Measurement(other).log_likelihood(z, x, 3), Measurement(model).log_likelihood(z, x, 3)
+    )
     assert getattr(other, "observation_circular", ()) == getattr(model, "observation_circular", ())
 
 
@@ -85,20 +96,36 @@ ERRORS = {
         ValueError,
         r"^f: expected indices in range at the state \[1\.\d+\], got index 40 .*; code .* with NUMBA_BOUNDSCHECK=1 in",
     ),
-    "an index out of range beyond the initial distribution": (told(0, 50.0), ValueError, r"^f: .* state \[\d\d\.\d+\], got"),
+    "an index out of range beyond the initial distribution": (
+        told(0, 50.0),
+        ValueError,
+        r"^f: .* state \[\d\d\.\d+\], got",
+    ),
     "an index out of range where the start is known": (
         told(0) | {"initial_covariance": [[0.0]]},
         ValueError,
         r"^f: .* state \[1\.\], got index 40",
     ),
-    "a state that is written to": (told(1), ValueError, "^f: expected a function that writes to out alone, .* read-only$"),
-    "a parameter that is written to": (told(2), ValueError, "^f: .* writes to out alone, .* read-only$"),
+    "a state that is written to": (
+        told(1),
+        ValueError,
+        "^f: expected a function that writes to out alone, .* read-only$",
+    ),
+    "a parameter that is written to": (
+        told(2),
+        ValueError,
+        "^f: .* writes to out alone, .* read-only$",
+    ),
     "out as it was above 0.5": (
         told(3),
         ValueError,
         r"^f: expected a function that writes all entries of out, got none at \[0",
     ),
-    "no out": ({"h": line, "R": np.eye(2)}, TypeError, "h: expected a function that writes 2 entries into its argument out"),
+    "no out": (
+        {"h": line, "R": np.eye(2)},
+        TypeError,
+        "h: expected a function that writes 2 entries into its argument out",
+    ),
 }
 
 
@@ -113,7 +140,8 @@ def test_a_fault_is_told_in_one_line(case):
 def test_the_function_of_a_sensor_is_checked_before_it_runs_in_the_loop():
     """Out of range in the compiled loop it would end the process, or write anywhere."""
     readings = [
-        (float(k), hf.Sensor(hf.models.CompiledFunction(faulty, 1, [0, 0.5], "f"), [[1.0]]), [0.0]) for k in range(1, 30)
+        (float(k), hf.Sensor(hf.models.CompiledFunction(faulty, 1, [0, 0.5], "f"), [[1.0]]), [0.0])
+        for k in range(1, 30)
     ]
     with pytest.raises(ValueError, match=r"^f: expected indices in range at the state"):
         hf.ParticleFilter(one(h=None, R=None), 100, rng=0).run(readings)
@@ -136,7 +164,9 @@ def test_what_a_compiled_function_raises_arrives():
         return x[0]
 
     with pytest.raises(ValueError, match="too high"):
-        hf.ParticleFilter(one(f=f, initial_mean=[0.0], initial_covariance=[[1e6]]), 50, rng=0).run([0.0])
+        hf.ParticleFilter(one(f=f, initial_mean=[0.0], initial_covariance=[[1e6]]), 50, rng=0).run(
+            [0.0]
+        )
 
 
 PROGRAM = """

@@ -31,8 +31,18 @@ def test_it_is_the_model_for_every_other_filter():
 @pytest.mark.parametrize(
     ("f", "h", "linear", "message"),
     [
-        (curved, None, [0, 1], r"transition_mean is linear given the others, got \[0, 1\]; leave out"),
-        (lambda x: x, lambda x: x[:, 1:2] * x[:, 2:], [1, 2], "observation_mean is linear given the others"),
+        (
+            curved,
+            None,
+            [0, 1],
+            r"transition_mean is linear given the others, got \[0, 1\]; leave out",
+        ),
+        (
+            lambda x: x,
+            lambda x: x[:, 1:2] * x[:, 2:],
+            [1, 2],
+            "observation_mean is linear given the others",
+        ),
     ],
 )
 def test_dimensions_that_are_not_linear_are_refused(f, h, linear, message):

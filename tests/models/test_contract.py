@@ -58,7 +58,9 @@ CASES = {
     "radar": Case(RadarTracking(radar=[30.0, -20.0, 5.0]), dt=0.5, angles=(1, 2)),
     "range only": Case(RangeOnly([[0, 0], [20, 0], [5, 15]]), dt=0.5, control=[0.4, -0.1, 0.2]),
     "bearings only": Case(BearingsOnly(), dt=1.5, angles=(0,)),
-    "constant velocity": Case(ConstantVelocity(0.3, 2.0, [1.0, -2.0, 3.0, 0.5], np.diag([4.0, 1.0, 2.0, 0.5])), dt=1.7),
+    "constant velocity": Case(
+        ConstantVelocity(0.3, 2.0, [1.0, -2.0, 3.0, 0.5], np.diag([4.0, 1.0, 2.0, 0.5])), dt=1.7
+    ),
     "coordinated turn": Case(CoordinatedTurn(), dt=1.5, angles=(1,)),
     "re-entry": Case(BallisticReentry(), dt=0.3, angles=(1,)),
     "stochastic volatility": Case(StochasticVolatility()),
@@ -105,7 +107,9 @@ def test_each_state_is_treated_alone(case, states):
     assert np.isfinite(likelihoods).all()
     for i in (0, 17, 49):
         one = states[i : i + 1]
-        np.testing.assert_allclose(case.model.transition_mean(one, case.dt, case.control, 2)[0], together[i], rtol=1e-13)
+        np.testing.assert_allclose(
+            case.model.transition_mean(one, case.dt, case.control, 2)[0], together[i], rtol=1e-13
+        )
         alone = case.model.log_likelihood(z, one, 2)
         # a narrow likelihood tells a state from one that differs in the last places
         near = case.model.log_likelihood(z, one * (1 + 2.0**-40 * np.eye(one.shape[1])), 2)
@@ -114,23 +118,31 @@ def test_each_state_is_treated_alone(case, states):
     transition = Transition(case.model, case.dt, case.control, 1)
     transition.propagate(states, np.zeros((len(states), transition.noise_dim)))
     np.testing.assert_array_equal(states, before)
-    with pytest.raises(ValueError, match=rf"z: expected shape \({len(z)},\), got \({len(z) + 1},\)"):
+    with pytest.raises(
+        ValueError, match=rf"z: expected shape \({len(z)},\), got \({len(z) + 1},\)"
+    ):
         case.model.log_likelihood(np.append(z, 0.0), states, 1)
 
 
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if hasattr(case.model, "observation_jacobian")])
+@pytest.mark.parametrize(
+    "name", [name for name, case in CASES.items() if hasattr(case.model, "observation_jacobian")]
+)
 def test_jacobians_are_the_derivatives(name):
     """At states drawn at step 0, without the few whose difference passes the jump of an angle."""
     case = CASES[name]
     model, x = case.model, Motion(case.model).sample_initial(50, np.random.default_rng(3))
     scale = np.sqrt(np.diagonal(np.cov(x.T).reshape(model.dim, model.dim)))
-    scale = np.maximum(scale, 1e-3 * np.abs(x).max(axis=0))  # rounding is in proportion to the state, not to its spread
+    scale = np.maximum(
+        scale, 1e-3 * np.abs(x).max(axis=0)
+    )  # rounding is in proportion to the state, not to its spread
     scale = np.where(scale > 0, scale, 1.0)
     seen = model.observation_mean(x, 1)
     angles = list(getattr(model, "observation_circular", ()))
     x = x[(np.abs(seen[:, angles]) < 3.1).all(axis=1)]
     assert len(x) > 10
-    assert_jacobian(lambda x: model.observation_jacobian(x, 1), lambda x: model.observation_mean(x, 1), x, scale)
+    assert_jacobian(
+        lambda x: model.observation_jacobian(x, 1), lambda x: model.observation_mean(x, 1), x, scale
+    )
     if hasattr(model, "transition_jacobian"):
         assert_jacobian(
             lambda x: model.transition_jacobian(x, case.dt, case.control, 1),
@@ -202,15 +214,21 @@ def test_likelihood_is_the_gaussian_density_of_wrapped_residuals(case, states):
         if getattr(model, "partial_observations", False):
             parts += [[i] for i in range(len(R))]
         for part in parts:
-            expected = stats.multivariate_normal(cov=R[np.ix_(part, part)]).logpdf(residuals[:, part])
+            expected = stats.multivariate_normal(cov=R[np.ix_(part, part)]).logpdf(
+                residuals[:, part]
+            )
             given = np.where(np.isin(np.arange(len(R)), part), z, np.nan)
             np.testing.assert_allclose(model.log_likelihood(given, states, 1), expected, rtol=1e-8)
 
 
-@pytest.mark.parametrize("name", ["constant velocity", "coordinated turn", "double well", "landmarks"])
+@pytest.mark.parametrize(
+    "name", ["constant velocity", "coordinated turn", "double well", "landmarks"]
+)
 def test_two_short_steps_are_one_long_one(name):
     case = CASES[name]
     model, states = case.model, Motion(case.model).sample_initial(50, np.random.default_rng(3))
     both = model.transition_mean(states, 0.5, case.control, 1)
-    second = model.transition_mean(model.transition_mean(states, 0.2, case.control, 1), 0.3, case.control, 2)
+    second = model.transition_mean(
+        model.transition_mean(states, 0.2, case.control, 1), 0.3, case.control, 2
+    )
     np.testing.assert_allclose(second, both, rtol=1e-11, atol=1e-12 * np.abs(both).max())

@@ -79,10 +79,14 @@ def test_a_wrong_covariance_is_named_with_its_step(wrong):
     matrix, message = WRONG[wrong]
     everywhere = wrong == "NaN"
     for use in [simulated, *MOVES * everywhere]:
-        with pytest.raises(ValueError, match=rf"^transition_covariance: expected .*{message}.* at step 3$"):
+        with pytest.raises(
+            ValueError, match=rf"^transition_covariance: expected .*{message}.* at step 3$"
+        ):
             use(Plane(Q=matrix, since=3))
     for use in [simulated, *LOOKS * everywhere]:
-        with pytest.raises(ValueError, match=f"^observation_covariance: expected .*{message}.* at step 3$"):
+        with pytest.raises(
+            ValueError, match=f"^observation_covariance: expected .*{message}.* at step 3$"
+        ):
             use(Plane(R=matrix, since=3))
 
 

@@ -27,7 +27,9 @@ def reentry(t, s):
 
 
 def solved(rate, starts, time):
-    return np.array([solve_ivp(rate, (0, time), s, "DOP853", rtol=1e-11, atol=1e-11).y[:, -1] for s in starts])
+    return np.array(
+        [solve_ivp(rate, (0, time), s, "DOP853", rtol=1e-11, atol=1e-11).y[:, -1] for s in starts]
+    )
 
 
 FLOWS = {
@@ -39,7 +41,9 @@ FLOWS = {
 @pytest.mark.parametrize("name", FLOWS)
 def test_a_random_models_drift_solves_its_equations(name):
     flow, time, rate, starts = FLOWS[name]
-    np.testing.assert_allclose(flow.f(np.array(starts)), solved(rate, starts, time), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        flow.f(np.array(starts)), solved(rate, starts, time), rtol=1e-4, atol=1e-4
+    )
 
 
 def test_the_double_wells_flow_is_exact():
@@ -56,9 +60,14 @@ def test_lorenz_systems_are_integrated_to_fourth_order(make, rate, time, atol):
     """Over a time that is no multiple of the step, too."""
     states = make().initial.sample(2, np.random.default_rng(0))
     exact = solved(rate, states, time)
-    np.testing.assert_allclose(make(integration_step=0.01).transition_mean(states, time, None, 1), exact, atol=atol)
+    np.testing.assert_allclose(
+        make(integration_step=0.01).transition_mean(states, time, None, 1), exact, atol=atol
+    )
     steps = time / np.array([13, 26, 52])
-    errors = [np.abs(make(integration_step=h).transition_mean(states, time, None, 1) - exact).max() for h in steps]
+    errors = [
+        np.abs(make(integration_step=h).transition_mean(states, time, None, 1) - exact).max()
+        for h in steps
+    ]
     np.testing.assert_allclose(np.log2(np.divide(errors[:-1], errors[1:])), 4.0, atol=0.4)
 
 
@@ -68,6 +77,10 @@ def test_reentry_is_integrated_by_fine_euler_steps():
     (exact,) = solved(reentry, start, 100)
     assert np.hypot(*exact[2:4]) < 0.2 * np.hypot(*start[0, 2:4])
     models = [BallisticReentry(integration_step=h) for h in (0.1, 0.05, 0.025)]
-    errors = [np.linalg.norm(model.transition_mean(start, 100.0, None, 1)[0] - exact) for model in models]
+    errors = [
+        np.linalg.norm(model.transition_mean(start, 100.0, None, 1)[0] - exact) for model in models
+    ]
     assert errors[0] < 1.0  # km, after more than 500
-    np.testing.assert_allclose(np.divide(errors[:-1], errors[1:]), 2.0, rtol=0.1)  # a method of first order
+    np.testing.assert_allclose(
+        np.divide(errors[:-1], errors[1:]), 2.0, rtol=0.1
+    )  # a method of first order

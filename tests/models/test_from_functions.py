@@ -35,11 +35,15 @@ def observations():
 def of_noise_alone(model):
     """The model without a likelihood of its own."""
     names = [name for name in dir(model) if not name.startswith("_") and name != "log_likelihood"]
-    return type("Bare", (), {name: getattr(model, name) for name in names if name != "partial_observations"})
+    return type(
+        "Bare", (), {name: getattr(model, name) for name in names if name != "partial_observations"}
+    )
 
 
 MODELS = [
-    hf.models.LinearGaussian([[0.9]], [[1.0], [2.0]], [[1.0]], [[1.0, 0.3], [0.3, 2.0]], [0.0], [[1.0]]),
+    hf.models.LinearGaussian(
+        [[0.9]], [[1.0], [2.0]], [[1.0]], [[1.0, 0.3], [0.3, 2.0]], [0.0], [[1.0]]
+    ),
     hf.models.BearingsTracking(),
 ]
 
@@ -51,11 +55,16 @@ def test_the_derived_likelihood_is_the_one_that_gaussian_models_write_out(model)
     bare = of_noise_alone(model)()
     expected = model.log_likelihood(z, x, 1)
     np.testing.assert_allclose(
-        Measurement(bare).log_likelihood(z, x, 1), expected, rtol=1e-12, atol=1e-12 * abs(expected).max()
+        Measurement(bare).log_likelihood(z, x, 1),
+        expected,
+        rtol=1e-12,
+        atol=1e-12 * abs(expected).max(),
     )
     assert Measurement(bare).takes_partial
     z = np.array([np.nan, z[1]])
-    np.testing.assert_allclose(Measurement(bare).log_likelihood(z, x, 1), model.log_likelihood(z, x, 1), rtol=1e-10)
+    np.testing.assert_allclose(
+        Measurement(bare).log_likelihood(z, x, 1), model.log_likelihood(z, x, 1), rtol=1e-10
+    )
 
 
 def test_noise_that_depends_on_the_state_has_the_density_of_each_states_own():
@@ -67,7 +76,9 @@ def test_noise_that_depends_on_the_state_has_the_density_of_each_states_own():
 
 
 def test_a_filter_does_the_same_with_functions_and_with_a_class(observations):
-    functions, own = (hf.make_filter("auto", model, 30, rng=5).run(observations) for model in (ungm(), UNGM))
+    functions, own = (
+        hf.make_filter("auto", model, 30, rng=5).run(observations) for model in (ungm(), UNGM)
+    )
     np.testing.assert_allclose(functions.means, own.means, rtol=1e-6, atol=1e-6)
     assert functions.log_likelihood == pytest.approx(own.log_likelihood, rel=1e-6)
 
@@ -102,10 +113,22 @@ def test_arguments_are_passed_by_name():
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        ({"f": lambda x, u: x}, TypeError, r"^f: .* of dt, control, step, got one of \(x, u\); give others a default$"),
+        (
+            {"f": lambda x, u: x},
+            TypeError,
+            r"^f: .* of dt, control, step, got one of \(x, u\); give others a default$",
+        ),
         ({"h": None}, ValueError, r"^h: expected a value, as R is given, got None$"),
-        ({"Q": lambda x: x}, TypeError, r"^Q: expected a matrix, or a function of any of dt, step, got one of \(x\)$"),
-        ({"R": 0.1}, ValueError, r"^R: expected a matrix, such as \[\[0.1\]\], or a function, got shape \(\)$"),
+        (
+            {"Q": lambda x: x},
+            TypeError,
+            r"^Q: expected a matrix, or a function of any of dt, step, got one of \(x\)$",
+        ),
+        (
+            {"R": 0.1},
+            ValueError,
+            r"^R: expected a matrix, such as \[\[0.1\]\], or a function, got shape \(\)$",
+        ),
     ],
 )
 def test_what_does_not_fit_is_named(changes, error, message):
@@ -118,20 +141,38 @@ def slope(x):
 
 
 def ungm_with(**changes):
-    return ungm(**{"transition_jacobian": slope, "observation_jacobian": lambda x: x[:, :, None] / 10, **changes})
+    return ungm(
+        **{
+            "transition_jacobian": slope,
+            "observation_jacobian": lambda x: x[:, :, None] / 10,
+            **changes,
+        }
+    )
 
 
 def test_the_derivatives_of_functions_take_the_place_of_differences(observations):
-    plain, given = (hf.ExtendedKalmanFilter(model).run(observations).means for model in (ungm(), ungm_with()))
+    plain, given = (
+        hf.ExtendedKalmanFilter(model).run(observations).means for model in (ungm(), ungm_with())
+    )
     np.testing.assert_allclose(given, plain, rtol=1e-4, atol=1e-4)
-    for wrong in {"observation_jacobian": lambda x: x[:, :, None]}, {"transition_jacobian": lambda x: 2 * slope(x)}:
-        assert abs(hf.ExtendedKalmanFilter(ungm_with(**wrong)).run(observations).means - plain).max() > 0.01
-    with pytest.raises(ValueError, match=r"^observation_jacobian: expected shape \(1, \*, 1\), got \(1, 1\)$"):
+    for wrong in (
+        {"observation_jacobian": lambda x: x[:, :, None]},
+        {"transition_jacobian": lambda x: 2 * slope(x)},
+    ):
+        assert (
+            abs(hf.ExtendedKalmanFilter(ungm_with(**wrong)).run(observations).means - plain).max()
+            > 0.01
+        )
+    with pytest.raises(
+        ValueError, match=r"^observation_jacobian: expected shape \(1, \*, 1\), got \(1, 1\)$"
+    ):
         hf.ExtendedKalmanFilter(ungm_with(observation_jacobian=lambda x: x)).run([[1.0]])
 
 
 def test_an_error_within_a_function_is_told_what_it_was_called_with():
-    with pytest.raises(ValueError, match=r"^f: expected a row for each state, .*, got \(1,\); .* vectorised=False$"):
+    with pytest.raises(
+        ValueError, match=r"^f: expected a row for each state, .*, got \(1,\); .* vectorised=False$"
+    ):
         hf.make_filter("ukf", ungm(f=lambda x: x[0])).run([[1.0]])
     with pytest.raises(ValueError, match="matmul") as caught:
         hf.make_filter("ukf", ungm(f=lambda x: np.eye(2) @ x)).run([[1.0]])
@@ -143,7 +184,9 @@ def test_an_error_within_a_function_is_told_what_it_was_called_with():
 def test_a_singular_noise_has_no_likelihood():
     pf = hf.make_filter("bootstrap", ungm(R=[[0.0]]), 5, rng=0)
     pf.predict()
-    with pytest.raises(ValueError, match=r"positive definite R, got a singular one .*at step 1; give the model"):
+    with pytest.raises(
+        ValueError, match=r"positive definite R, got a singular one .*at step 1; give the model"
+    ):
         pf.update([1.0])
 
 
@@ -173,7 +216,10 @@ def test_an_observation_without_noise_is_for_kalman_filters_whatever_the_model(m
         particles = hf.ParticleFilter(model, 10, rng=0)
         for _ in range(step):
             particles.predict()
-        with pytest.raises(ValueError, match=rf"got a singular one from the model at step {step}; give the model a log"):
+        with pytest.raises(
+            ValueError,
+            match=rf"got a singular one from the model at step {step}; give the model a log",
+        ):
             particles.update([1.0], sensor)
 
 
@@ -238,6 +284,7 @@ def test_a_function_that_cannot_be_pickled_is_named_with_what_to_do():
     lock = threading.Lock()
     sensor = hf.Sensor(lambda x: x * lock.locked(), [[1.0]])
     with pytest.raises(
-        pickle.PicklingError, match=r"^Sensor.*: expected functions that can be pickled, got .*; define them at the top"
+        pickle.PicklingError,
+        match=r"^Sensor.*: expected functions that can be pickled, got .*; define them at the top",
     ):
         pickle.dumps(sensor)

@@ -14,7 +14,9 @@ def still(mean=0.0, noise=1e-12, seen=1.0):
 
 
 def rising(rate, seen=1.0):
-    return hf.models.from_functions(lambda x: x + rate, lambda x: seen * x, [[1e-12]], [[1e-12]], [0.0], [[1e-12]])
+    return hf.models.from_functions(
+        lambda x: x + rate, lambda x: seen * x, [[1e-12]], [[1e-12]], [0.0], [[1e-12]]
+    )
 
 
 def test_a_state_moves_and_is_seen_as_the_mode_of_each_step_says():
@@ -30,7 +32,9 @@ def test_modes_are_a_markov_chain():
     path = sample_modes(model, 2000, rng=1)
     for i in range(2):
         followed = path[1:][path[:-1] == i]
-        assert np.mean(followed == 1) == pytest.approx(T[i, 1], abs=5 * np.sqrt(0.25 / len(followed)))
+        assert np.mean(followed == 1) == pytest.approx(
+            T[i, 1], abs=5 * np.sqrt(0.25 / len(followed))
+        )
 
 
 def test_the_initial_state_is_that_of_any_mode():
@@ -57,9 +61,18 @@ two = [still(), still()]
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ((two, [[0.5, 0.4], [0, 1]]), r"transition_matrix: expected rows .* got \[0.5, 0.4\] in row 0"),
-        ((two, [[1e308, 1e308], [0, 1]]), r"transition_matrix: expected numbers up to 1e\+150, got 1e\+308"),
-        (([*two, hf.models.CoordinatedTurn()], np.eye(3)), r"models: expected the same dim .* got 5 in models\[2\]"),
+        (
+            (two, [[0.5, 0.4], [0, 1]]),
+            r"transition_matrix: expected rows .* got \[0.5, 0.4\] in row 0",
+        ),
+        (
+            (two, [[1e308, 1e308], [0, 1]]),
+            r"transition_matrix: expected numbers up to 1e\+150, got 1e\+308",
+        ),
+        (
+            ([*two, hf.models.CoordinatedTurn()], np.eye(3)),
+            r"models: expected the same dim .* got 5 in models\[2\]",
+        ),
     ],
 )
 def test_bad_input_is_named_on_one_line(arguments, complaint):
@@ -70,5 +83,7 @@ def test_bad_input_is_named_on_one_line(arguments, complaint):
 
 def test_a_path_that_is_none_is_named():
     modes = [0, 1.5, 1]
-    with pytest.raises(ValueError, match="modes: expected the mode, from 0 to 1, at each of steps 0 to 2"):
+    with pytest.raises(
+        ValueError, match="modes: expected the mode, from 0 to 1, at each of steps 0 to 2"
+    ):
         hf.simulate(hf.models.JumpMarkov(two, np.eye(2)), 2, rng=0, modes=modes)

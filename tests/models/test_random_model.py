@@ -48,7 +48,9 @@ def test_each_state_is_treated_alone_and_left_as_it_is():
         z = model.sample_observation(x[:1], rng, step)[0]
         likelihoods = model.log_likelihood(z, x, step)
         assert likelihoods.shape == (20,)
-        np.testing.assert_allclose(model.log_likelihood(z, x[7:8], step), likelihoods[7:8], rtol=1e-9)
+        np.testing.assert_allclose(
+            model.log_likelihood(z, x[7:8], step), likelihoods[7:8], rtol=1e-9
+        )
         if model.labels[1] != "only simulable":
             noise = rng.standard_normal((20, Motion(model).noise_dim))
             moved = Transition(model).propagate(x, noise)
@@ -65,7 +67,9 @@ def test_likelihoods_are_densities_of_the_simulated_observations():
         step, n = observed_step(model), 500
         pair = states(model, 2, seed=3)
         view = model.sensing.scaled(pair)
-        step_size = 0.3 / max(0.3, np.abs(view[1] - view[0]).max())  # near enough for a ratio of little variance
+        step_size = 0.3 / max(
+            0.3, np.abs(view[1] - view[0]).max()
+        )  # near enough for a ratio of little variance
         pair[1] = pair[0] + step_size * (pair[1] - pair[0])
         z = model.sample_observation(np.repeat(pair[:1], n, axis=0), np.random.default_rng(4), step)
         ratio = np.exp([np.diff(model.log_likelihood(row, pair, step))[0] for row in z])
@@ -130,13 +134,21 @@ prior spread: 1.53"""
 def test_departures_are_as_stated():
     """Noise about the model's own means has half or twice the deviation; a drift shifts each next state by the same."""
     model, n = random_model(4), 4000  # additive noise, Gaussian observations
-    assert {"additive", "sharp", "missing", "heavy-tailed"}.isdisjoint(set(model.labels) - {"additive"})
+    assert {"additive", "sharp", "missing", "heavy-tailed"}.isdisjoint(
+        set(model.labels) - {"additive"}
+    )
     x, rng = np.repeat(states(model, 1), n, axis=0), np.random.default_rng(1)
     mean, view = model.transition_mean(x, 1.0, None, 1), model.observation_mean(x, 1)
-    own = np.sqrt(np.diagonal(model.transition_covariance(1.0, 1))), np.sqrt(np.diagonal(model.observation_covariance(1)))
+    own = (
+        np.sqrt(np.diagonal(model.transition_covariance(1.0, 1))),
+        np.sqrt(np.diagonal(model.observation_covariance(1))),
+    )
     for name, factor in NOISE_FACTORS.items():
         other = random_model(4, departure=name)
-        moved, seen = other.sample_transition(x, rng, 1.0, None, 1), other.sample_observation(x, rng, 1)
+        moved, seen = (
+            other.sample_transition(x, rng, 1.0, None, 1),
+            other.sample_observation(x, rng, 1),
+        )
         np.testing.assert_allclose((moved - mean).std(axis=0), factor * own[0], rtol=0.06)
         np.testing.assert_allclose((seen - view).std(axis=0), factor * own[1], rtol=0.06)
     other = random_model(4, departure="unknown drift")

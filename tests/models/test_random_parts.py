@@ -8,7 +8,9 @@ from herdfilter.models.random import drifts, noises, observations
 
 
 def test_maps_by_hand():
-    np.testing.assert_allclose(drifts.henon(1.4, 0.3).f(np.array([[0.5, 0.2]])), [[1 - 1.4 * 0.25 + 0.2, 0.15]])
+    np.testing.assert_allclose(
+        drifts.henon(1.4, 0.3).f(np.array([[0.5, 0.2]])), [[1 - 1.4 * 0.25 + 0.2, 0.15]]
+    )
     z = 0.5 + 0.2j
     z = 1 + 0.8 * z * np.exp(1j * (0.4 - 6 / (1 + abs(z) ** 2)))
     np.testing.assert_allclose(drifts.ikeda(0.8).f(np.array([[0.5, 0.2]])), [[z.real, z.imag]])
@@ -35,7 +37,10 @@ def test_likelihoods_by_scipy():
     sd, z = np.array([0.5, 0.2]), np.array([1.4, 2.0])
     ranges = observations.sensor_view("range", *SENSORS)
     np.testing.assert_allclose(ranges.h(X)[:, 0], np.hypot(X[:, 0] - 3, X[:, 1] - 3))
-    heavy, law = observations.gaussian_noise(ranges, sd, ALWAYS, freedom=3.0), stats.t(3.0, ranges.h(X), sd)
+    heavy, law = (
+        observations.gaussian_noise(ranges, sd, ALWAYS, freedom=3.0),
+        stats.t(3.0, ranges.h(X), sd),
+    )
     np.testing.assert_allclose(heavy.log_likelihood(z, X, 1), law.logpdf(z).sum(axis=1))
     np.testing.assert_allclose(heavy.observation_covariance(1), np.diag(law.var()[0]))
     np.testing.assert_allclose(

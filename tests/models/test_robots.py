@@ -50,8 +50,14 @@ def test_likelihood_is_students_t_about_the_scaled_distance():
 
 def test_simulated_beacons_take_turns_and_ranges_follow_the_likelihood():
     model = RangeOnly(BEACONS)
-    np.testing.assert_array_equal(simulate(model, 7, np.random.default_rng(0))[1][:, 0], [0, 1, 2, 0, 1, 2, 0])
-    z = Measurement(model).sample(np.tile([3.0, 4.0, 0.0], (20_000, 1)), np.random.default_rng(0), 1)
+    np.testing.assert_array_equal(
+        simulate(model, 7, np.random.default_rng(0))[1][:, 0], [0, 1, 2, 0, 1, 2, 0]
+    )
+    z = Measurement(model).sample(
+        np.tile([3.0, 4.0, 0.0], (20_000, 1)), np.random.default_rng(0), 1
+    )
     scaled = (z[:, 1] - 1.07 * 5.0) / model.range_spread
     levels = [0.05, 0.25, 0.5, 0.75, 0.95]
-    np.testing.assert_allclose((scaled[:, None] < student.ppf(levels, 5)).mean(axis=0), levels, atol=0.015)
+    np.testing.assert_allclose(
+        (scaled[:, None] < student.ppf(levels, 5)).mean(axis=0), levels, atol=0.015
+    )

@@ -37,7 +37,10 @@ USERS = {
     "ensemble": lambda model: hf.EnsembleKalmanFilter(model, 5, rng=1),
     "flow": lambda model: hf.DaumHuangFilter(model, 5, rng=1),
 }
-LIKELY, SEEN = ("bootstrap", "guided", "automatic"), ("guided", "automatic", "Kalman", "ensemble", "flow")
+LIKELY, SEEN = (
+    ("bootstrap", "guided", "automatic"),
+    ("guided", "automatic", "Kalman", "ensemble", "flow"),
+)
 
 
 def changed(**changes):
@@ -49,12 +52,24 @@ def changed(**changes):
     [
         ("transition_mean", lambda self, x, dt: x, "(x, dt, control, step), got (x, dt)", USERS),
         ("transition_covariance", np.eye(1), "(dt, step), got array([[1.]])", USERS),
-        ("log_likelihood", lambda self, z, x, *, step: 1, "(z, x, step), got (z, x, *, step)", LIKELY),
-        ("observation_covariance", lambda self, step, x, dt: 1, "(step) or (step, x), got (step, x, dt)", SEEN),
+        (
+            "log_likelihood",
+            lambda self, z, x, *, step: 1,
+            "(z, x, step), got (z, x, *, step)",
+            LIKELY,
+        ),
+        (
+            "observation_covariance",
+            lambda self, step, x, dt: 1,
+            "(step) or (step, x), got (step, x, dt)",
+            SEEN,
+        ),
         ("observation_jacobian", lambda self, x: x, "(x, step), got (x)", ("Kalman", "flow")),
     ],
 )
-def test_a_function_of_other_arguments_is_named_before_the_first_step(name, function, expected, users):
+def test_a_function_of_other_arguments_is_named_before_the_first_step(
+    name, function, expected, users
+):
     for user in users:
         with pytest.raises(TypeError) as caught:
             USERS[user](changed(**{name: function}))
@@ -79,7 +94,9 @@ def test_a_type_error_inside_a_function_is_its_own():
         def transition_mean(self, x, dt, control, step):
             return math.sin(x, step)
 
-    with pytest.raises(TypeError, match=r"^math.sin\(\) takes exactly one argument \(2 given\)$") as caught:
+    with pytest.raises(
+        TypeError, match=r"^math.sin\(\) takes exactly one argument \(2 given\)$"
+    ) as caught:
         hf.ParticleFilter(Wrong(), 5, rng=1).run([[0.1]])
     assert caught.traceback[-1].name == "transition_mean"
 
@@ -90,7 +107,10 @@ def test_a_type_error_inside_a_function_is_its_own():
         ({"initial": np.zeros(1)}, "model.initial: .* ndarray has no .*GaussianMixture.*sample"),
         ({"dim": "2"}, "model.dim: expected an integer of at least 1, got '2'"),
         ({"circular": (1,)}, r"model.circular: expected .* from 0 to 0, .* got \(1,\)"),
-        ({"initial": hf.GaussianMixture([1], [[0, 0]], np.eye(2))}, "model.initial: expected a .* in 1 dim"),
+        (
+            {"initial": hf.GaussianMixture([1], [[0, 0]], np.eye(2))},
+            "model.initial: expected a .* in 1 dim",
+        ),
     ],
 )
 def test_an_initial_state_or_a_dimension_that_is_none_is_named(changes, message):

@@ -16,7 +16,10 @@ WALK = hf.models.from_functions(
     [0.0],
     [[1.0]],
 )
-LOW, HIGH = hf.Sensor(lambda x: x - 100.0, [[0.01]]), hf.Sensor(lambda x: np.hstack([x, x + 100.0]), 0.01 * np.eye(2))
+LOW, HIGH = (
+    hf.Sensor(lambda x: x - 100.0, [[0.01]]),
+    hf.Sensor(lambda x: np.hstack([x, x + 100.0]), 0.01 * np.eye(2)),
+)
 NOON = datetime(2026, 3, 1, 12)
 
 
@@ -54,8 +57,12 @@ def test_sensors_give_readings_that_a_run_takes():
     times, sensors = [1.0, 1.0, 2.0, 2.5], [LOW, HIGH, None, LOW]
     truth, readings = hf.simulate(WALK, rng=1, times=times, controls=[[3.0]] * 4, sensors=sensors)
     assert truth[0] == truth[1]
-    assert [(time, sensor) for time, sensor, _ in readings] == list(zip(times, sensors, strict=True))
-    for (_, _, z), x, offsets in zip(readings, truth, ([-100.0], [0.0, 100.0], [0.0], [-100.0]), strict=True):
+    assert [(time, sensor) for time, sensor, _ in readings] == list(
+        zip(times, sensors, strict=True)
+    )
+    for (_, _, z), x, offsets in zip(
+        readings, truth, ([-100.0], [0.0, 100.0], [0.0], [-100.0]), strict=True
+    ):
         np.testing.assert_allclose(z, x + offsets, atol=4.5 if offsets == [0.0] else 0.45)
     result = hf.UnscentedKalmanFilter(WALK).run(readings, controls=[[3.0]] * 4)
     np.testing.assert_allclose(result.means[[0, 1, 3]], truth[[0, 1, 3]], atol=0.5)
@@ -63,9 +70,15 @@ def test_sensors_give_readings_that_a_run_takes():
 
 test_what_a_simulation_cannot_take_is_named = refuses(
     lambda given: hf.simulate(WALK, rng=1, **given),
-    ({}, "^steps: expected a number, or times, dt, controls or sensors for each of them, got none$"),
+    (
+        {},
+        "^steps: expected a number, or times, dt, controls or sensors for each of them, got none$",
+    ),
     ({"steps": 2, "dt": [1, 2, 3]}, "^dt: expected one per step, 2, got 3$"),
     ({"times": [1.0, 1.0]}, "^times: expected increasing times, got 1.0 after 1.0 at step 2$"),
     ({"times": [NOON]}, "^start: expected the date of the state before, as times are dates"),
-    ({"steps": 2, "sensors": "radar"}, "^sensors: expected a sequence with one entry per step, got 'radar'$"),
+    (
+        {"steps": 2, "sensors": "radar"},
+        "^sensors: expected a sequence with one entry per step, got 'radar'$",
+    ),
 )

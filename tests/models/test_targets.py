@@ -19,7 +19,9 @@ def test_at_a_sensor_the_jacobian_is_no_number():
     jacobian = model.observation_jacobian(at, 1)
     assert np.isnan(jacobian[0, 0]).all()
     assert np.isfinite(jacobian[0, 1]).all()
-    started = BearingsTracking(initial_mean=at[0], spectral_density=1e-250, initial_covariance=1e-250 * np.eye(4))
+    started = BearingsTracking(
+        initial_mean=at[0], spectral_density=1e-250, initial_covariance=1e-250 * np.eye(4)
+    )
     with pytest.raises(ValueError, match="jacobian: expected finite numbers, got 4 non-finite"):
         hf.ExtendedKalmanFilter(started).run([[0.1, 0.2]])
 
@@ -45,5 +47,8 @@ def test_jacobians_of_a_turn_at_any_rate_are_the_derivatives(rate):
     model = CoordinatedTurn()
     x = np.column_stack([STATE[:, :4], np.full(2, rate)])
     assert_jacobian(
-        lambda x: model.transition_jacobian(x, 1.5, None, 1), lambda x: model.transition_mean(x, 1.5, None, 1), x, SCALE
+        lambda x: model.transition_jacobian(x, 1.5, None, 1),
+        lambda x: model.transition_mean(x, 1.5, None, 1),
+        x,
+        SCALE,
     )

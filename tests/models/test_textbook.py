@@ -23,13 +23,20 @@ def states(model, n, steps=3):
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, path in scenario_files().items() if b"herdfilter.study.data.textbook:" in path.read_bytes()]
+    "name",
+    [
+        name
+        for name, path in scenario_files().items()
+        if b"herdfilter.study.data.textbook:" in path.read_bytes()
+    ],
 )
 def test_a_run_is_simulated_and_filtered_to_the_end(name):
     scenario = load_scenario(name)
     model = scenario.build_model()
     made = record(scenario, scenario.simulated.build_model(), None, np.random.default_rng(1))
-    result = hf.make_filter("bootstrap", model, 200, rng=0).run(made.observations, dt=made.dt, controls=made.controls)
+    result = hf.make_filter("bootstrap", model, 200, rng=0).run(
+        made.observations, dt=made.dt, controls=made.controls
+    )
     assert np.isfinite(made.truth).all()
     assert np.isfinite(result.means).all()
 
@@ -86,7 +93,10 @@ def test_range_and_bearing_of_some_landmark_are_a_density_and_drawn_from_it():
 def test_one_bearing_of_twenty_is_an_outlier():
     true = load_scenario("cross_bearings").simulated.build_model()
     x = np.zeros((20_000, 5))
-    residuals = wrap_angles(true.sample_observation(x, np.random.default_rng(0), 1) - true.observation_mean(x, 1), [0, 1, 2])
+    residuals = wrap_angles(
+        true.sample_observation(x, np.random.default_rng(0), 1) - true.observation_mean(x, 1),
+        [0, 1, 2],
+    )
     scaled = np.abs(residuals / true.bearing_sd)
     beyond = 0.95 * 2 * stats.norm.sf(3) + 0.05 * 2 * stats.norm.sf(3 / 4)
     assert (scaled > 3).mean() == pytest.approx(beyond, rel=0.1)
@@ -113,8 +123,12 @@ def test_the_likelihood_of_returns_is_that_of_the_joint_noise_given_the_step():
     x = states(model, 20)
     eta = (x[:, 2:] - model.mu - model.phi * (x[:, :2] - model.mu)) / model.sigma
     both = np.hstack([z * np.exp(-x[:, :2] / 2), eta])
-    expected = stats.multivariate_normal(cov=JOINT).logpdf(both) - stats.multivariate_normal(cov=JOINT[2:, 2:]).logpdf(eta)
-    np.testing.assert_allclose(model.log_likelihood(z, x, 1), expected - x[:, :2].sum(axis=1) / 2, rtol=1e-9)
+    expected = stats.multivariate_normal(cov=JOINT).logpdf(both) - stats.multivariate_normal(
+        cov=JOINT[2:, 2:]
+    ).logpdf(eta)
+    np.testing.assert_allclose(
+        model.log_likelihood(z, x, 1), expected - x[:, :2].sum(axis=1) / 2, rtol=1e-9
+    )
 
 
 def test_predators_and_prey_keep_volterras_constant_without_noise():
@@ -123,7 +137,12 @@ def test_predators_and_prey_keep_volterras_constant_without_noise():
 
     def constant(x):
         u, v = x[0, :2]
-        return model.conversion * u - model.death * np.log(u) + model.predation * v - model.growth * np.log(v)
+        return (
+            model.conversion * u
+            - model.death * np.log(u)
+            + model.predation * v
+            - model.growth * np.log(v)
+        )
 
     path = [x := model.transition(x, np.zeros((1, 3)), 0.5, None, step) for step in range(1, 60)]
     np.testing.assert_allclose([constant(one) for one in path], constant(path[0]), rtol=2e-3)

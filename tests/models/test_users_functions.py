@@ -11,7 +11,9 @@ from herdfilter.tracking import Birth, LMBTracker
 
 def walk(**changes):
     given = {"f": lambda x: x, "h": lambda x: 2 * x, "Q": [[1.0]], "R": [[1.0]]}
-    return hf.models.from_functions(**given | {"initial_mean": [0.0], "initial_covariance": [[1.0]]} | changes)
+    return hf.models.from_functions(
+        **given | {"initial_mean": [0.0], "initial_covariance": [[1.0]]} | changes
+    )
 
 
 def noise(x):
@@ -42,7 +44,9 @@ def bootstrap(model):
 
 
 def sensing(*given, **options):
-    return lambda: bootstrap(walk(h=None, R=None)).update([1.0], sensor=hf.Sensor(*given, **options))
+    return lambda: bootstrap(walk(h=None, R=None)).update(
+        [1.0], sensor=hf.Sensor(*given, **options)
+    )
 
 
 def put(x):
@@ -51,7 +55,9 @@ def put(x):
 
 
 def tracker(**clutter):
-    model = hf.models.WithClutter(walk(), **{"detection_probability": 0.9, "clutter_density": 0.1} | clutter)
+    model = hf.models.WithClutter(
+        walk(), **{"detection_probability": 0.9, "clutter_density": 0.1} | clutter
+    )
     return LMBTracker(model, [Birth(0.1, model.initial)])
 
 
@@ -59,13 +65,19 @@ WRITES = {
     "f": lambda: bootstrap(walk(f=put)),
     "h": lambda: bootstrap(walk(h=lambda x: np.multiply(x, 2, out=x)[:, :1])),
     "R": lambda: bootstrap(walk(R=lambda x: put(x)[:, :, None])),
-    "observation_jacobian": lambda: bootstrap(walk(observation_jacobian=lambda x: put(x)[:, :, None])),
+    "observation_jacobian": lambda: bootstrap(
+        walk(observation_jacobian=lambda x: put(x)[:, :, None])
+    ),
     "f of one state": lambda: bootstrap(walk(f=put, vectorised=False)),
     "f with a control": lambda: bootstrap(walk(f=lambda x, control: x + put(control)[:1])),
     "log_likelihood": lambda: bootstrap(Plain(log_likelihood=lambda z, x, step: put(z) - x[:, 0])),
-    "transition": lambda: bootstrap(Plain(noise_dim=2, transition=lambda x, noise, dt, control, step: put(noise)[:, :1])),
+    "transition": lambda: bootstrap(
+        Plain(noise_dim=2, transition=lambda x, noise, dt, control, step: put(noise)[:, :1])
+    ),
     "mean": sensing(put, [[1.0]]),
-    "detection_probability": lambda: bootstrap(hf.models.WithClutter(walk(), lambda x: put(x)[:, 0], 0.1)),
+    "detection_probability": lambda: bootstrap(
+        hf.models.WithClutter(walk(), lambda x: put(x)[:, 0], 0.1)
+    ),
     "clutter_density": lambda: tracker(clutter_density=lambda z: put(z)[:, 0]),
 }
 
@@ -79,27 +91,38 @@ def test_a_function_that_writes_to_its_arguments_is_named(case):
 
 RANDOM = {
     "f": lambda: bootstrap(walk(f=lambda x: abs(x + noise(x)))),
-    "f with two controls": lambda: bootstrap(walk(f=lambda x, control: x + control[0] + control[1] + noise(x))),
-    "f with a product of controls": lambda: bootstrap(walk(f=lambda x, control: x + np.ones((1, 3)) @ control + noise(x))),
+    "f with two controls": lambda: bootstrap(
+        walk(f=lambda x, control: x + control[0] + control[1] + noise(x))
+    ),
+    "f with a product of controls": lambda: bootstrap(
+        walk(f=lambda x, control: x + np.ones((1, 3)) @ control + noise(x))
+    ),
     "h": lambda: hf.make_filter("ukf", walk(h=lambda x: x + noise(x))),
     "Q": lambda: hf.make_filter("ekf", walk(Q=lambda dt: noise(np.eye(1)) ** 2)),
     "R": lambda: hf.GridFilter(walk(R=lambda x: noise(x)[:, :, None] ** 2), -9, 9, 50),
     "log_likelihood": lambda: bootstrap(Plain(log_likelihood=lambda z, x, step: noise(x)[:, 0])),
-    "transition": lambda: bootstrap(Plain(noise_dim=2, transition=lambda x, noise_, dt, control, step: x + noise(x))),
+    "transition": lambda: bootstrap(
+        Plain(noise_dim=2, transition=lambda x, noise_, dt, control, step: x + noise(x))
+    ),
     "f of the second mode": lambda: hf.make_filter(
-        "imm", hf.models.JumpMarkov([walk(), walk(f=lambda x: x + noise(x))], [[0.9, 0.1], [0.1, 0.9]])
+        "imm",
+        hf.models.JumpMarkov([walk(), walk(f=lambda x: x + noise(x))], [[0.9, 0.1], [0.1, 0.9]]),
     ),
     "f of a model for sensors": lambda: bootstrap(walk(f=lambda x: x + noise(x), h=None, R=None)),
     "mean": sensing(lambda x: x + noise(x), [[1.0]]),
     "log_likelihood of a sensor": sensing(None, None, log_likelihood=lambda z, x: noise(x)[:, 0]),
-    "detection_probabilities": lambda: tracker(detection_probability=lambda x: np.exp(-abs(noise(x)))[:, 0]),
+    "detection_probabilities": lambda: tracker(
+        detection_probability=lambda x: np.exp(-abs(noise(x)))[:, 0]
+    ),
     "clutter_densities": lambda: tracker(clutter_density=lambda z: np.exp(noise(z))[:, 0]),
 }
 
 
 @pytest.mark.parametrize("case", RANDOM)
 def test_a_function_that_draws_random_numbers_itself_is_named(case):
-    with pytest.raises(ValueError, match=f"^{case.split()[0]}: expected the same value at every call"):
+    with pytest.raises(
+        ValueError, match=f"^{case.split()[0]}: expected the same value at every call"
+    ):
         RANDOM[case]()
 
 
@@ -120,14 +143,18 @@ def test_a_function_that_remembers_its_calls_is_refused_each_time():
 def test_rounding_and_nan_are_no_other_value():
     values = iter([[np.nan, -np.inf, 1.0], [np.nan, -np.inf, 1.0 + 1e-12], [0.0], [1e-6]])
     assert ask_twice("f", lambda: next(values)).shape == (1, 3)
-    with pytest.raises(ValueError, match=r"^f: .* got \[\[0\.0\]\] and \[\[1e-06\]\]; leave noise to the filter$"):
+    with pytest.raises(
+        ValueError, match=r"^f: .* got \[\[0\.0\]\] and \[\[1e-06\]\]; leave noise to the filter$"
+    ):
         ask_twice("f", lambda: next(values))
 
 
 @pytest.mark.parametrize("name", ["bootstrap", "auto", "herded-kh", "ukf", "enkf", "edh"])
 def test_what_is_written_later_changes_no_particle(name):
     """The check calls functions at step 1 only; afterwards NumPy refuses, and the filter stays as it was."""
-    pf = hf.make_filter(name, walk(h=lambda x, step: np.multiply(x, 2, out=x) if step > 1 else 2 * x), 20, rng=0)
+    pf = hf.make_filter(
+        name, walk(h=lambda x, step: np.multiply(x, 2, out=x) if step > 1 else 2 * x), 20, rng=0
+    )
     pf.run([2.0])
     pf.predict()
     before = pf.mean
@@ -160,10 +187,14 @@ def test_the_callers_arrays_are_not_written_to():
 
 
 @pytest.mark.parametrize(
-    "name", ["bootstrap", "auto", "herded-kh", "ranked", "augmented-kh", "guided", "ukf", "enkf", "edh"]
+    "name",
+    ["bootstrap", "auto", "herded-kh", "ranked", "augmented-kh", "guided", "ukf", "enkf", "edh"],
 )
 def test_a_function_may_return_what_it_is_given(name):
-    parts = walk(f=lambda x: x, h=lambda x: x[:, :1]), walk(f=lambda x: x.copy(), h=lambda x: x[:, :1].copy())
+    parts = (
+        walk(f=lambda x: x, h=lambda x: x[:, :1]),
+        walk(f=lambda x: x.copy(), h=lambda x: x[:, :1].copy()),
+    )
     means = [hf.make_filter(name, model, 20, rng=0).run([0.5, 1.5, 1.0]).means for model in parts]
     assert_array_equal(*means)
 

@@ -13,15 +13,27 @@ X = np.array([[0.0, 1.0], [2.0, -1.0], [0.5, 0.5]])
 @pytest.mark.parametrize(
     ("z", "message"),
     [
-        ([[1.0, 2.0], [3.0]], r"z: expected a scan, detections \(k, 2\), got \[\[1.0, 2.0\], \[3.0\]\] at step 1"),
-        ([[1.0, np.nan]], r"z: expected a scan.* of finite numbers, got \[1.0, nan\] at step 1; leave"),
+        (
+            [[1.0, 2.0], [3.0]],
+            r"z: expected a scan, detections \(k, 2\), got \[\[1.0, 2.0\], \[3.0\]\] at step 1",
+        ),
+        (
+            [[1.0, np.nan]],
+            r"z: expected a scan.* of finite numbers, got \[1.0, nan\] at step 1; leave",
+        ),
         ([[1.0, 2.0, 3.0]] * 2, r"z: expected .*2 numbers each, got shape \(2, 3\) at step 1"),
         ([1.0, 2.0], r"z: expected a scan.* of 2 numbers each, got shape \(2,\) at step 1"),
     ],
 )
 def test_scans_that_are_none_are_named_and_leave_the_filter_as_it_was(z, message):
-    for name, model in (("bootstrap", PLANE), ("bootstrap", hf.models.JumpMarkov([PLANE] * 2, np.eye(2))), ("ukf", PLANE)):
-        pf, other = (hf.make_filter(name, WithClutter(model, 0.9, 0.1), 20, rng=1) for _ in range(2))
+    for name, model in (
+        ("bootstrap", PLANE),
+        ("bootstrap", hf.models.JumpMarkov([PLANE] * 2, np.eye(2))),
+        ("ukf", PLANE),
+    ):
+        pf, other = (
+            hf.make_filter(name, WithClutter(model, 0.9, 0.1), 20, rng=1) for _ in range(2)
+        )
         pf.predict()
         other.predict()
         with pytest.raises(ValueError, match=message) as caught:
@@ -35,15 +47,23 @@ def test_scans_that_are_none_are_named_and_leave_the_filter_as_it_was(z, message
 def test_surplus_detections_without_clutter_are_named():
     pf = hf.make_filter("auto", WithClutter(PLANE, 0.9, 0.0), 20, rng=1)
     pf.predict()
-    with pytest.raises(ValueError, match="at most one detection, as clutter_density is 0, got 2 at step 1"):
+    with pytest.raises(
+        ValueError, match="at most one detection, as clutter_density is 0, got 2 at step 1"
+    ):
         pf.update(X[:2])
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((0.0, 0.1), "detection_probability: expected a number above 0, up to 1, or a function, got 0"),
-        ((0.9, -1.0), "clutter_density: expected a finite number of at least 0, or a function, got -1"),
+        (
+            (0.0, 0.1),
+            "detection_probability: expected a number above 0, up to 1, or a function, got 0",
+        ),
+        (
+            (0.9, -1.0),
+            "clutter_density: expected a finite number of at least 0, or a function, got -1",
+        ),
         ((0.9, 0.1, [[0.0, 1.0]]), r"^region: expected bounds of shape \(2, 2\), got"),
     ],
 )
@@ -100,7 +120,12 @@ def test_simulation_thins_detections_by_the_state_and_clutter_by_the_place():
 
 
 def test_clutter_that_a_grid_does_not_see_is_named():
-    spike = WithClutter(PLANE, 0.9, lambda z: 1e-3 + 1e3 * (np.abs(z[:, 0] - 0.5101) < 0.004), region=[[0, 1], [0, 1000]])
+    spike = WithClutter(
+        PLANE,
+        0.9,
+        lambda z: 1e-3 + 1e3 * (np.abs(z[:, 0] - 0.5101) < 0.004),
+        region=[[0, 1], [0, 1000]],
+    )
     message = r"^clutter_density: expected up to 0.002, twice the largest on a grid .*, got 1000.001 at \[0.5.* at step 1"
     with pytest.raises(ValueError, match=message):
         spike.sample_observation(np.repeat(X, 1000, axis=0), np.random.default_rng(1), 1)
@@ -109,10 +134,26 @@ def test_clutter_that_a_grid_does_not_see_is_named():
 @pytest.mark.parametrize(
     ("p", "density", "message"),
     [
-        (lambda x: 1.5 + 0 * x[:, 0], 0.1, "detection_probability: expected probabilities from 0 to 1, got 1.5"),
-        (lambda x: 1 + 1e-12 + 0 * x[:, 0], 0.1, "detection_probability: .* from 0 to 1, got 1.000000000001 at step 1"),
-        (lambda x: x[:, 7], 0.1, r"detection_probability: expected probabilities .* rows \(20, 2\), got IndexError\("),
-        (0.9, lambda z: -1.0 + 0 * z[:, 0], "clutter_density: expected finite densities above 0, got -1"),
+        (
+            lambda x: 1.5 + 0 * x[:, 0],
+            0.1,
+            "detection_probability: expected probabilities from 0 to 1, got 1.5",
+        ),
+        (
+            lambda x: 1 + 1e-12 + 0 * x[:, 0],
+            0.1,
+            "detection_probability: .* from 0 to 1, got 1.000000000001 at step 1",
+        ),
+        (
+            lambda x: x[:, 7],
+            0.1,
+            r"detection_probability: expected probabilities .* rows \(20, 2\), got IndexError\(",
+        ),
+        (
+            0.9,
+            lambda z: -1.0 + 0 * z[:, 0],
+            "clutter_density: expected finite densities above 0, got -1",
+        ),
     ],
 )
 def test_values_of_functions_out_of_range_are_named(p, density, message):

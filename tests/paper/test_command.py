@@ -7,7 +7,9 @@ from herdfilter import paper
 pytestmark = pytest.mark.usefixtures("coarse_pictures")
 
 
-@pytest.mark.parametrize("name", ["fig2", *(pytest.param(f"fig{k}", marks=pytest.mark.slow) for k in (1, 3, 4, 5))])
+@pytest.mark.parametrize(
+    "name", ["fig2", *(pytest.param(f"fig{k}", marks=pytest.mark.slow) for k in (1, 3, 4, 5))]
+)
 def test_each_figure_ends_in_a_table_and_three_files(name, tmp_path):
     out = tmp_path / "new" / "folder"
     result = command("paper", name, "--quick", "--out", str(out))
@@ -15,7 +17,9 @@ def test_each_figure_ends_in_a_table_and_three_files(name, tmp_path):
     assert paper.FIGURES[name].TITLE in result.stdout
     assert "paper" in result.stdout.replace(paper.FIGURES[name].TITLE, "").replace(str(out), "")
     assert f"Wrote {name}.png, {name}.svg, {name}.csv into {out}" in result.stdout
-    assert {path.name for path in out.iterdir()} == {f"{name}.{ending}" for ending in ("png", "svg", "csv")}
+    assert {path.name for path in out.iterdir()} == {
+        f"{name}.{ending}" for ending in ("png", "svg", "csv")
+    }
     assert (out / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     assert "<svg" in (out / f"{name}.svg").read_text(encoding="utf-8")
     assert len(pd.read_csv(out / f"{name}.csv")) > 20
@@ -37,10 +41,14 @@ def no_work(monkeypatch):
 
 
 def test_bad_input_is_one_line_and_exit_code_2_before_any_work(no_work, tmp_path):
-    assert "figure: unknown 'fig6'; did you mean 'fig" in refused("paper", "fig6", "--out", tmp_path / "out")
+    assert "figure: unknown 'fig6'; did you mean 'fig" in refused(
+        "paper", "fig6", "--out", tmp_path / "out"
+    )
     assert "seed: expected an integer of at least 0, got -1" in refused(
         "paper", "fig1", "--seed", "-1", "--out", tmp_path / "out"
     )
     (tmp_path / "file").touch()
-    assert "out: cannot write into" in refused("paper", "fig1", "--out", tmp_path / "file" / "below")
+    assert "out: cannot write into" in refused(
+        "paper", "fig1", "--out", tmp_path / "file" / "below"
+    )
     assert not (tmp_path / "out").exists()

@@ -8,7 +8,15 @@ import pytest
 
 import herdfilter as hf
 from herdfilter.paper import fig1, fig2, fig3, fig4, fig5
-from herdfilter.paper.common import CHG, KH, RANDOM, SMOOTHED, PrefixErrors, five_gaussians, rotated_mixture
+from herdfilter.paper.common import (
+    CHG,
+    KH,
+    RANDOM,
+    SMOOTHED,
+    PrefixErrors,
+    five_gaussians,
+    rotated_mixture,
+)
 
 REFERENCE = Path(__file__).parents[1] / "reference" / "authors_samples.json"
 
@@ -23,8 +31,12 @@ def test_errors_of_prefixes_are_the_direct_ones(dim):
     errors = PrefixErrors(mixture, kernel)(x).set_index("t")
     for t in (1, 2, 17, 40):
         points = hf.Points(x[:t])
-        assert errors["herding_error"][t] == pytest.approx(hf.herding_error(points, mixture, kernel), rel=1e-9)
-        assert errors["normalised_l2"][t] == pytest.approx(hf.normalised_l2(points, mixture, kernel), rel=1e-9, abs=1e-12)
+        assert errors["herding_error"][t] == pytest.approx(
+            hf.herding_error(points, mixture, kernel), rel=1e-9
+        )
+        assert errors["normalised_l2"][t] == pytest.approx(
+            hf.normalised_l2(points, mixture, kernel), rel=1e-9, abs=1e-12
+        )
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +52,12 @@ def case():
 def test_herded_points_have_smaller_errors_than_random_ones(points):
     errors = points.table.set_index("sampler")
     for name in (KH, CHG):
-        assert errors["herding error"][name] < 0.8 * errors["herding error"][f"{RANDOM}, mean of 10"]
-        assert errors["normalised L2"][name] < 0.6 * errors["normalised L2"][f"{RANDOM}, mean of 10"]
+        assert (
+            errors["herding error"][name] < 0.8 * errors["herding error"][f"{RANDOM}, mean of 10"]
+        )
+        assert (
+            errors["normalised L2"][name] < 0.6 * errors["normalised L2"][f"{RANDOM}, mean of 10"]
+        )
     assert (points.numbers["sampler"].value_counts() == 20).all()
 
 
@@ -73,9 +89,13 @@ def test_every_coordinate_of_a_point_is_the_maximum_given_the_others():
     coordinate = 1
     mixture = rotated_mixture(3, np.random.default_rng(4))
     x = hf.ContinuousHerdedGibbs(target="paper", bandwidth=0.7).sample(mixture, 12).x
-    current = np.concatenate([x[11, :coordinate], x[10, coordinate:]])  # coordinates before it have moved
+    current = np.concatenate(
+        [x[11, :coordinate], x[10, coordinate:]]
+    )  # coordinates before it have moved
     function = fig2.WeightFunction(mixture, x[:11], current, coordinate, 0.7)
-    assert function.maximum(np.linspace(-12, 12, 4001)) == pytest.approx(x[11, coordinate], abs=1e-6)
+    assert function.maximum(np.linspace(-12, 12, 4001)) == pytest.approx(
+        x[11, coordinate], abs=1e-6
+    )
 
 
 def test_herding_beats_random_draws_but_not_with_a_narrow_kernel_in_ten_dimensions():
@@ -119,9 +139,16 @@ def test_the_table_pairs_dimensions_with_the_published_ones():
     numbers, table = result.numbers.set_index("dimension").loc[[2, 10]], result.table.set_index("d")
     paper = fig5.published_times()
     assert list(table.index) == [2, 10]
-    for short, name, column in (("KH", KH, "kernel_herding"), ("CHG", CHG, "continuous_herded_gibbs")):
+    for short, name, column in (
+        ("KH", KH, "kernel_herding"),
+        ("CHG", CHG, "continuous_herded_gibbs"),
+    ):
         assert list(table[f"paper:\n{short} (s)"]) == list(paper.loc[[2, 10], column])
         ratio = paper.loc[[2, 10], column] / numbers[name]
-        assert table[f"{short}: paper\nover ours"].to_numpy() == pytest.approx(ratio.to_numpy(), abs=50)
+        assert table[f"{short}: paper\nover ours"].to_numpy() == pytest.approx(
+            ratio.to_numpy(), abs=50
+        )
     assert set(fig5.DIMS) <= set(paper.index)
-    assert numbers["idle_starts"][2] == 0 < 0.95 < numbers["idle_starts"][10]  # the published ascent stands still
+    assert (
+        numbers["idle_starts"][2] == 0 < 0.95 < numbers["idle_starts"][10]
+    )  # the published ascent stands still

@@ -27,13 +27,17 @@ def filtered(**options):
 
 
 def singular():
-    model = hf.models.LinearGaussian(np.eye(2), np.eye(2), np.eye(2), np.eye(2), np.zeros(2), np.diag([1.0, 0.0]))
+    model = hf.models.LinearGaussian(
+        np.eye(2), np.eye(2), np.eye(2), np.eye(2), np.zeros(2), np.diag([1.0, 0.0])
+    )
     return hf.ExtendedKalmanFilter(model)
 
 
 PICTURED = {
     "mixture, d = 1": lambda: MIXTURE.marginal([0]),
-    "mixture of 3000": lambda: hf.GaussianMixture(np.ones(3000), RNG.normal(size=(3000, 3)), np.eye(3)),
+    "mixture of 3000": lambda: hf.GaussianMixture(
+        np.ones(3000), RNG.normal(size=(3000, 3)), np.eye(3)
+    ),
     "points": lambda: hf.KernelHerding().sample(MIXTURE, 20),
     "result with particles": lambda: filtered(keep_particles=True),
     "result of no step": lambda: hf.ParticleFilter(PLANE, 12, rng=1).run([]),
@@ -47,7 +51,9 @@ PICTURED = {
 def shown(thing):
     """Return the line and the picture (height, width, 4) of an object; None for no picture."""
     line, image = re.fullmatch(
-        r'<code>(.*?)</code>(?:<br><img width="300" alt="" src="data:image/png;base64,(.*)">)?', thing._repr_html_(), re.S
+        r'<code>(.*?)</code>(?:<br><img width="300" alt="" src="data:image/png;base64,(.*)">)?',
+        thing._repr_html_(),
+        re.S,
     ).groups()
     return line, None if image is None else plt.imread(io.BytesIO(base64.b64decode(image)))
 

@@ -12,7 +12,9 @@ import herdfilter as hf
 from herdfilter import plotting
 
 COVARIANCE = np.array([[4.0, 1.5], [1.5, 1.0]])
-MIXTURE = hf.GaussianMixture([0.7, 0.3], [[0.0, 0.0, 1.0], [6.0, 2.0, 0.0]], np.diag([1.0, 0.5, 2.0]))
+MIXTURE = hf.GaussianMixture(
+    [0.7, 0.3], [[0.0, 0.0, 1.0], [6.0, 2.0, 0.0]], np.diag([1.0, 0.5, 2.0])
+)
 
 
 @pytest.fixture
@@ -51,7 +53,9 @@ def test_an_ellipse_holds_its_share_of_the_gaussian(ax):
     plotting.plot_ellipse([1.0, -2.0], COVARIANCE, ax, mass=mass)
     (ellipse,) = ax.patches
     draws = np.random.default_rng(0).multivariate_normal([1.0, -2.0], COVARIANCE, 20_000)
-    inside = ellipse.get_path().contains_points(ellipse.get_transform().inverted().transform(ax.transData.transform(draws)))
+    inside = ellipse.get_path().contains_points(
+        ellipse.get_transform().inverted().transform(ax.transData.transform(draws))
+    )
     assert inside.mean() == pytest.approx(mass, abs=0.012)
 
 
@@ -87,7 +91,9 @@ def test_paths_are_broken_where_an_angle_wraps(ax):
     assert longest_stride(ax.lines[0]) < 1.0
     plotting.plot_track(circling(), None, ax)
     assert longest_stride(ax.lines[1]) > 5.0
-    result = SimpleNamespace(means=circling(), times=np.datetime64("2020-01-01") + np.arange(40), circular=(1,))
+    result = SimpleNamespace(
+        means=circling(), times=np.datetime64("2020-01-01") + np.arange(40), circular=(1,)
+    )
     over_time = plotting.plot_state_over_time(result, 1, Figure().subplots(), truth=circling())
     assert [longest_stride(line) < 1.0 for line in over_time.lines] == [True, True]
 
@@ -101,7 +107,9 @@ def test_a_fan_goes_on_from_the_past_and_holds_the_quantiles():
     assert list(ahead.plot(panels, truth=np.ones((3, 2)), quantiles=(0.5, 0.9))) == list(panels)
     for i, ax in enumerate(panels):
         lines = {line.get_label(): line.get_xydata() for line in ax.lines}
-        np.testing.assert_array_equal(lines["forecast"], np.column_stack([ahead.times, ahead.means[:, i]]))
+        np.testing.assert_array_equal(
+            lines["forecast"], np.column_stack([ahead.times, ahead.means[:, i]])
+        )
         np.testing.assert_array_equal(lines["truth"][:, 1], 1.0)
         _, inner, outer = ax.collections
         for band, mass in ((inner, 0.5), (outer, 0.9)):
@@ -114,8 +122,14 @@ def test_a_fan_goes_on_from_the_past_and_holds_the_quantiles():
 def test_what_does_not_fit_is_said_before_anything_is_drawn():
     figures = plt.get_fignums()
     for draw, message in (
-        (lambda: plotting.plot_points(np.eye(2), ax=[1, 2]), "ax: expected Axes of matplotlib or None, got"),
-        (lambda: plotting.plot_points(np.eye(2), dims=(0, 2)), "dims: expected one or two indices from 0 to 1"),
+        (
+            lambda: plotting.plot_points(np.eye(2), ax=[1, 2]),
+            "ax: expected Axes of matplotlib or None, got",
+        ),
+        (
+            lambda: plotting.plot_points(np.eye(2), dims=(0, 2)),
+            "dims: expected one or two indices from 0 to 1",
+        ),
         (lambda: plotting.plot_ellipse([0, 0], np.eye(2), mass=95), "mass: expected a probability"),
         (lambda: plotting.plot_mixture(np.eye(2)), "mixture: expected a GaussianMixture"),
         (lambda: plotting.plot_track(np.eye(3), np.eye(3)), "covariances: expected shape"),

@@ -10,7 +10,9 @@ from herdfilter.catalogue.specifications import catalogue
 from herdfilter.plotting.style import INK, QUIET, STYLES, mirrored
 from herdfilter.study.scenario import load_scenario, scenario_files
 
-colorspacious = pytest.importorskip("colorspacious", reason="colorspacious, which simulates colour vision, is not installed")
+colorspacious = pytest.importorskip(
+    "colorspacious", reason="colorspacious, which simulates colour vision, is not installed"
+)
 
 VISIONS = (None, "protanomaly", "deuteranomaly", "tritanomaly")
 LEAST_DISTANCE = 12  # CAM02-UCS; 1 is just noticed side by side, and colours of lines are remembered from a legend
@@ -26,7 +28,11 @@ def distance(one, other):
     for page in (str, mirrored):
         pair = np.array([channels(page(one)), channels(page(other))])
         for vision in VISIONS:
-            space = "sRGB1" if vision is None else {"name": "sRGB1+CVD", "cvd_type": vision, "severity": 100}
+            space = (
+                "sRGB1"
+                if vision is None
+                else {"name": "sRGB1+CVD", "cvd_type": vision, "severity": 100}
+            )
             seen = np.clip(colorspacious.cspace_convert(pair, space, "sRGB1"), 0, 1)
             found.append(float(colorspacious.deltaE(*seen, input_space="sRGB1")))
     return min(found)
@@ -34,7 +40,10 @@ def distance(one, other):
 
 def contrast(one, other):
     """Of two colours, as the Web Content Accessibility Guidelines define it."""
-    linear = [np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4) for c in map(channels, (one, other))]
+    linear = [
+        np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
+        for c in map(channels, (one, other))
+    ]
     dark, light = sorted(float(c @ [0.2126, 0.7152, 0.0722]) for c in linear)
     return (light + 0.05) / (dark + 0.05)
 
@@ -42,10 +51,18 @@ def contrast(one, other):
 def test_filters_that_are_compared_have_colours_that_everyone_tells_apart():
     """The simulation knows which colours are confused."""
     assert distance("#d00000", "#507000") < LEAST_DISTANCE < distance("#000000", "#0072b2")
-    compared = {pair for name in scenario_files() for pair in combinations(load_scenario(name).filters, 2)}
-    compared |= set(combinations(("bootstrap", "auto", "sqmc", "herded-kh", "herded-chg", "augmented-kh", "ukf"), 2))
+    compared = {
+        pair for name in scenario_files() for pair in combinations(load_scenario(name).filters, 2)
+    }
+    compared |= set(
+        combinations(
+            ("bootstrap", "auto", "sqmc", "herded-kh", "herded-chg", "augmented-kh", "ukf"), 2
+        )
+    )
     solid = [pair for pair in compared if {STYLES[name].linestyle for name in pair} == {"-"}]
-    assert not [pair for pair in solid if distance(*(STYLES[name].color for name in pair)) < LEAST_DISTANCE]
+    assert not [
+        pair for pair in solid if distance(*(STYLES[name].color for name in pair)) < LEAST_DISTANCE
+    ]
 
 
 def test_no_two_filters_share_both_colour_and_marker():
@@ -66,7 +83,9 @@ def test_kernel_herding_and_herded_gibbs_differ_in_hue_and_marker():
 @pytest.mark.parametrize("page", ["light", "dark"])
 def test_every_colour_is_seen_on_the_page(page):
     """Three to one, as the guidelines ask of graphics; letters of ink 4.5 to one."""
-    shown, ground = (mirrored, ("#15171a", "#1e2125")) if page == "dark" else (str, ("#ffffff", "#ffffff"))
+    shown, ground = (
+        (mirrored, ("#15171a", "#1e2125")) if page == "dark" else (str, ("#ffffff", "#ffffff"))
+    )
     for colour in {style.color for style in STYLES.values()} | {QUIET}:
         assert contrast(shown(colour), ground[0]) > 3, colour
     assert min(contrast(shown(INK), below) for below in ground) > 4.5
@@ -74,4 +93,7 @@ def test_every_colour_is_seen_on_the_page(page):
 
 def test_own_filters_get_colours_that_are_free():
     looks = plotting.styles(["bootstrap", "auto", "mine", "yours", "theirs"])
-    assert all(distance(*(look.color for look in pair)) >= LEAST_DISTANCE for pair in combinations(looks.values(), 2))
+    assert all(
+        distance(*(look.color for look in pair)) >= LEAST_DISTANCE
+        for pair in combinations(looks.values(), 2)
+    )

@@ -12,14 +12,24 @@ from herdfilter.study.plan import plan_study
 from herdfilter.study.scenario import Scenario
 
 EYE = [[1.0, 0.0], [0.0, 1.0]]
-PLANE = dict.fromkeys(("F", "H", "Q", "R", "initial_covariance"), EYE) | {"type": "LinearGaussian", "initial_mean": [0, 0]}
+PLANE = dict.fromkeys(("F", "H", "Q", "R", "initial_covariance"), EYE) | {
+    "type": "LinearGaussian",
+    "initial_mean": [0, 0],
+}
 FILTERS = ["bootstrap", "guided", "sqmc"]
 
 
 def study(**changes):
-    options = {"steps": 15, "runs": 6, "particles": (10, 20, 40), "reference": {"type": "kalman"}} | changes
+    options = {
+        "steps": 15,
+        "runs": 6,
+        "particles": (10, 20, 40),
+        "reference": {"type": "kalman"},
+    } | changes
     labels = ("east (m)", "north (m)")
-    scenario = Scenario("plane", "Plane", PLANE, unit="m", labels=labels, time_label="time (s)", **options)
+    scenario = Scenario(
+        "plane", "Plane", PLANE, unit="m", labels=labels, time_label="time (s)", **options
+    )
     return run_study(plan_study(scenario, filters=FILTERS))
 
 
@@ -37,9 +47,13 @@ def test_error_over_time_shows_every_filter_and_its_errors(result):
     panels = {ax.get_title(): ax for ax in figure.axes}
     assert list(panels) == FILTERS
     squares = result.series["guided", 40]["reference"]
-    np.testing.assert_allclose(panels["guided"].lines[0].get_ydata(), np.median(np.sqrt(squares), axis=0))
+    np.testing.assert_allclose(
+        panels["guided"].lines[0].get_ydata(), np.median(np.sqrt(squares), axis=0)
+    )
     assert labels(figure) == ("time (s)", "error, median over runs (m)")
-    assert max(len(line) for line in figure.get_suptitle().splitlines()) < 130  # fits above three panels
+    assert (
+        max(len(line) for line in figure.get_suptitle().splitlines()) < 130
+    )  # fits above three panels
 
 
 def test_error_over_particles_shows_summary_and_intervals(result):
@@ -49,10 +63,14 @@ def test_error_over_particles_shows_summary_and_intervals(result):
     for ax, measure in ((against_reference, "reference_error"), (against_truth, "rmse")):
         assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
         lines = {line.get_label(): line for line in ax.lines}
-        for bars, (name, rows) in zip(ax.collections, summary.groupby("filter", sort=False), strict=True):
+        for bars, (name, rows) in zip(
+            ax.collections, summary.groupby("filter", sort=False), strict=True
+        ):
             np.testing.assert_allclose(lines[name].get_ydata(), rows[f"{measure}_median"])
             ends = np.array([segment[:, 1] for segment in bars.get_segments()])
-            np.testing.assert_allclose(ends, rows[[f"{measure}_median_low", f"{measure}_median_high"]].to_numpy())
+            np.testing.assert_allclose(
+                ends, rows[[f"{measure}_median_low", f"{measure}_median_high"]].to_numpy()
+            )
     assert labels(figure) == ("particles", "error, median over runs (m)")
 
 
@@ -82,8 +100,12 @@ def test_a_trajectory_in_the_plane(result):
     assert [ax.get_title() for ax in figure.axes] == [f"{name}, n = 20" for name in FILTERS]
     for ax, name in zip(figure.axes, FILTERS, strict=True):
         lines = {line.get_label(): line for line in ax.lines}
-        np.testing.assert_array_equal(lines["truth"].get_xydata(), result.trajectory.recording.truth)
-        np.testing.assert_array_equal(lines["estimate"].get_xydata(), result.trajectory.estimates[name])
+        np.testing.assert_array_equal(
+            lines["truth"].get_xydata(), result.trajectory.recording.truth
+        )
+        np.testing.assert_array_equal(
+            lines["estimate"].get_xydata(), result.trajectory.estimates[name]
+        )
     assert labels(figure) == ("east (m)", "north (m)")
 
 
@@ -94,6 +116,13 @@ def test_figures_of_one_run_at_one_count_without_a_reference():
     assert len(plans) == 8
     assert all(plan.figure.axes for plan in plans.values())
     (ax,) = plans["error_over_particles"].figure.axes
-    assert {float(x) for line in ax.lines for x in line.get_xdata() if line.get_marker() not in ("", "None", None)} == {10.0}
+    assert {
+        float(x)
+        for line in ax.lines
+        for x in line.get_xdata()
+        if line.get_marker() not in ("", "None", None)
+    } == {10.0}
     (weighted,) = plans["trajectory"].figure.axes[1].collections
-    np.testing.assert_array_equal(weighted.get_offsets()[:, 1], result.trajectory.particles["guided"][:, :, 0].ravel())
+    np.testing.assert_array_equal(
+        weighted.get_offsets()[:, 1], result.trajectory.particles["guided"][:, :, 0].ravel()
+    )

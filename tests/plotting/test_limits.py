@@ -34,7 +34,11 @@ def plans(scenario):
 
 
 def triangles(ax):
-    return [line for line in ax.lines if line.get_marker() in ("^", ">") and line.get_linestyle() == "None"]
+    return [
+        line
+        for line in ax.lines
+        if line.get_marker() in ("^", ">") and line.get_linestyle() == "None"
+    ]
 
 
 def test_a_lost_filter_leaves_room_for_the_other(plans):
@@ -60,7 +64,10 @@ def test_consistency_keeps_the_best_filter_in_view():
 
 def test_a_path_is_shown_whole_and_what_strays_is_cut_off():
     truth = np.array([[0.0, 0.0], [10.0, 5.0]])
-    astray, far = np.array([[3.0, 1e20], [np.nan, 2.0], [4.0, 7.0]]), np.array([[-5.0, 3.0], [500.0, 0.0]])
+    astray, far = (
+        np.array([[3.0, 1e20], [np.nan, 2.0], [4.0, 7.0]]),
+        np.array([[-5.0, 3.0], [500.0, 0.0]]),
+    )
     low, high = path_limits(truth, astray, far)
     assert (low < truth.min(axis=0)).all()
     assert (high > truth.max(axis=0)).all()
@@ -84,14 +91,23 @@ def test_the_path_of_a_scenario_has_start_end_and_sensor():
 def test_triangle_stands_beside_the_value_that_is_beyond_the_axis():
     table = pd.DataFrame({"filter": [*"abcdef"], "n_particles": 50, "baseline": "a"})
     table["ratio"] = [1.0, 0.5, 9.8e7, 2e12, 9e3, np.inf]
-    table["ratio_low"], table["ratio_high"] = table["ratio"] / 2, table["ratio"] * [1, 1.5, 2, 2, 1.1, 1]
+    table["ratio_low"], table["ratio_high"] = (
+        table["ratio"] / 2,
+        table["ratio"] * [1, 1.5, 2, 2, 1.1, 1],
+    )
     plan = ratios_drawing(table.assign(models=30))
     assert "geometric mean over 30 models" in plan.title
     (ax,) = plan.figure.axes
     ax.figure.canvas.draw()
     rows = {label.get_text(): place for place, label in enumerate(ax.get_yticklabels())}
-    places = [line.get_transform().transform(line.get_xydata())[-1] for line in ax.lines if line.get_marker() == ">"]
-    assert {round(ax.transData.inverted().transform(place)[1]) for place in places} == {rows[name] for name in "cdf"}
+    places = [
+        line.get_transform().transform(line.get_xydata())[-1]
+        for line in ax.lines
+        if line.get_marker() == ">"
+    ]
+    assert {round(ax.transData.inverted().transform(place)[1]) for place in places} == {
+        rows[name] for name in "cdf"
+    }
     at_the_end = ax.transData.transform((HIGHEST_RATIO, 0))[0]
     assert all(x > at_the_end and ax.bbox.contains(x, y) for x, y in places)
 
@@ -100,6 +116,13 @@ def test_no_filter_is_dashed_and_what_is_dashed_is_named(plans):
     own = plotting.styles([f"mine {i}" for i in range(9)])
     assert {style.linestyle for style in (*STYLES.values(), *own.values())} == {"-", ":"}
     dashed = [
-        line for plan in plans.values() for ax in plan.figure.axes for line in ax.lines if line.get_linestyle() == "--"
+        line
+        for plan in plans.values()
+        for ax in plan.figure.axes
+        for line in ax.lines
+        if line.get_linestyle() == "--"
     ]
-    assert {line.get_label() for line in dashed} == {"independent draws", "reference posterior mean"}
+    assert {line.get_label() for line in dashed} == {
+        "independent draws",
+        "reference posterior mean",
+    }

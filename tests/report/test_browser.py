@@ -16,7 +16,12 @@ MODEL = {"type": "LinearGaussian", "F": [[0.9]], "H": [[1.0]], "Q": [[1.0]], "R"
 pytestmark = pytest.mark.slow
 SIZES = {
     "desktop": {"viewport": {"width": 1280, "height": 900}},
-    "phone": {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "is_mobile": True, "has_touch": True},
+    "phone": {
+        "viewport": {"width": 390, "height": 844},
+        "device_scale_factor": 2,
+        "is_mobile": True,
+        "has_touch": True,
+    },
 }
 
 
@@ -115,8 +120,12 @@ SORTABLE = """
 """
 
 
-def test_tables_of_the_documentation_sort_by_number_and_keep_the_rows_with_all_words(browser, tmp_path):
-    script = (Path(__file__).parents[2] / "docs" / "_static" / "sortable.js").read_text(encoding="utf-8")
+def test_tables_of_the_documentation_sort_by_number_and_keep_the_rows_with_all_words(
+    browser, tmp_path
+):
+    script = (Path(__file__).parents[2] / "docs" / "_static" / "sortable.js").read_text(
+        encoding="utf-8"
+    )
     (tmp_path / "page.html").write_text(f"<script>{script}</script>{SORTABLE}", encoding="utf-8")
     page = browser.new_page()
     page.goto((tmp_path / "page.html").as_uri())

@@ -46,7 +46,10 @@ def no_figures(monkeypatch):
 def test_it_is_the_table_of_runs_with_verdict_and_summary_of_the_command(study, result):
     assert isinstance(study, pd.DataFrame)
     same_runs(study, result.runs)
-    ours, theirs = (re.sub(r"at [\d.]+ times its time", "at ... its time", one.verdict) for one in (study, result))
+    ours, theirs = (
+        re.sub(r"at [\d.]+ times its time", "at ... its time", one.verdict)
+        for one in (study, result)
+    )
     assert ours == theirs
     pd.testing.assert_frame_equal(study.summary, hf.study.summarise(study))
     same = [name for name in study.summary if not name.startswith(("ms_per_step", "seconds"))]
@@ -71,7 +74,9 @@ def test_it_prints_what_the_command_prints(study, store):
 
 def test_a_notebook_shows_summary_and_verdict_and_trusts_no_name(scenario, constant):
     evil = "<script>"
-    study = hf.compare(dataclasses.replace(scenario, title=evil), {evil: constant, "bootstrap": "bootstrap"}, [10])
+    study = hf.compare(
+        dataclasses.replace(scenario, title=evil), {evil: constant, "bootstrap": "bootstrap"}, [10]
+    )
     shown = study._repr_html_()
     assert evil not in shown
     assert shown.count("<tr") == 1 + len(study.summary)
@@ -81,7 +86,13 @@ def test_a_notebook_shows_summary_and_verdict_and_trusts_no_name(scenario, const
 def test_what_pandas_makes_of_it_is_a_plain_table(study):
     """A verdict about all runs says nothing about some of them."""
     selected, whole = study[study["filter"] == "bootstrap"], study.copy()
-    for made in (selected, whole, study.assign(more=1), pd.concat([study, study]), study.merge(study, on="run")):
+    for made in (
+        selected,
+        whole,
+        study.assign(more=1),
+        pd.concat([study, study]),
+        study.merge(study, on="run"),
+    ):
         assert type(made) is pd.DataFrame
         assert not hasattr(made, "verdict")
 
@@ -138,11 +149,17 @@ def test_without_a_finished_run_there_is_a_verdict_but_no_figure(scenario):
 
 def test_the_report_is_the_page_of_the_command(study, tmp_path, no_figures):
     text = page.render(study._result)
-    wanted = {"new/folder": "new/folder/report.html", "pages/Mine.HTML": "pages/Mine.HTML", "": "report.html"}
+    wanted = {
+        "new/folder": "new/folder/report.html",
+        "pages/Mine.HTML": "pages/Mine.HTML",
+        "": "report.html",
+    }
     for given, path in wanted.items():
         assert study.report(tmp_path / given) == tmp_path / path
         assert (tmp_path / path).read_text(encoding="utf-8") == text
-    with pytest.raises(OSError, match=r"path: cannot write into .*report.html/below \(.*\); choose another place"):
+    with pytest.raises(
+        OSError, match=r"path: cannot write into .*report.html/below \(.*\); choose another place"
+    ):
         study.report(tmp_path / "report.html" / "below")
 
 
@@ -151,6 +168,9 @@ def test_a_store_is_read_as_the_comparison_that_it_keeps(study, store, tmp_path,
         again = hf.Comparison.read(place)
         assert type(again) is hf.Comparison
         pd.testing.assert_frame_equal(again, study)
-        assert (repr(again), page.render(again._result)) == (repr(study), page.render(study._result))
+        assert (repr(again), page.render(again._result)) == (
+            repr(study),
+            page.render(study._result),
+        )
     with pytest.raises(FileNotFoundError, match="no file"):
         hf.Comparison.read(tmp_path / "elsewhere")

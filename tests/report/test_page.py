@@ -45,7 +45,9 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data):
-        (self.alone if self.open and self.open[-1] in ("script", "style") else self.text).append(data)
+        (self.alone if self.open and self.open[-1] in ("script", "style") else self.text).append(
+            data
+        )
 
     @property
     def words(self):
@@ -96,7 +98,17 @@ def test_the_page_says_everything_once_and_needs_nothing(path, text):
     assert path.name == "report.html"
     assert list(path.parent.iterdir()) == [path]
     page = Page(text)
-    headings = {"claims", "table", "particles", "seconds", "time", "run", "consistency", "failures", "definitions"}
+    headings = {
+        "claims",
+        "table",
+        "particles",
+        "seconds",
+        "time",
+        "run",
+        "consistency",
+        "failures",
+        "definitions",
+    }
     assert {section["id"] for section in page.all("section")} == headings
     for words in (
         "With 30 particles",
@@ -121,11 +133,14 @@ def test_ids_are_unique_references_find_theirs_and_pictures_can_be_heard(text):
     ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
     assert len(ids) == len(set(ids))
     for _, attributes in page.tags:
-        wanted = re.findall(r"url\(#([^)]+)\)", " ".join(value or "" for value in attributes.values()))
+        wanted = re.findall(
+            r"url\(#([^)]+)\)", " ".join(value or "" for value in attributes.values())
+        )
         wanted += [
             attributes[name].lstrip("#")
             for name in ("href", "for", "aria-labelledby")
-            if attributes.get(name, "").strip("#") and not attributes.get(name, "").startswith("data:")
+            if attributes.get(name, "").strip("#")
+            and not attributes.get(name, "").startswith("data:")
         ]
         assert set(wanted) <= set(ids)
     pictures = [one for one in page.all("svg") if one.get("aria-hidden") != "true"]
@@ -147,7 +162,9 @@ def test_failures_are_counted_and_names_and_errors_are_text(result, text):
 
 def test_a_figure_of_ones_own_is_on_the_page_of_a_study_that_was_cut_off(result):
     cut = dataclasses.replace(
-        result, study=dataclasses.replace(result.study, runs=4), runs=result.runs[result.runs["run"] < 4]
+        result,
+        study=dataclasses.replace(result.study, runs=4),
+        runs=result.runs[result.runs["run"] < 4],
     )
     page = Page(render(cut, {"my_own_figure": drawings(result)["error_over_particles"]}))
     assert page.words.count("My own figure") == 1
@@ -165,7 +182,9 @@ def test_the_animation_holds_the_particles_of_the_first_run(result, text):
         inside = (codes > 0) & (codes < 65535)
         assert inside.mean() > 0.9
         step = (data["high"][0] - data["low"][0]) / 65535
-        np.testing.assert_allclose(values[inside], shown.particles[name].ravel()[inside], atol=1.1 * step)
+        np.testing.assert_allclose(
+            values[inside], shown.particles[name].ravel()[inside], atol=1.1 * step
+        )
 
 
 def test_tracks_of_many_targets_move_over_detections(result):
@@ -191,15 +210,21 @@ def test_tracks_of_many_targets_move_over_detections(result):
     codes = np.frombuffer(base64.b64decode(data["detections"]), "<u2").reshape(-1, 2)
     low, high = np.array(data["low"]), np.array(data["high"])
     inside = ((codes > 0) & (codes < 65535)).all(axis=1)
-    assert sum(data["scans"]) == len(codes) == sum(len(scan) for scan in scans), "also those of steps left out"
+    assert sum(data["scans"]) == len(codes) == sum(len(scan) for scan in scans), (
+        "also those of steps left out"
+    )
     np.testing.assert_allclose(
-        (low + codes / 65535 * (high - low))[inside], np.concatenate(scans)[inside], atol=2e-5 * np.ptp([low, high])
+        (low + codes / 65535 * (high - low))[inside],
+        np.concatenate(scans)[inside],
+        atol=2e-5 * np.ptp([low, high]),
     )
     ends = np.cumsum([len(scan) for scan in scans])[:: len(scans) // len(data["steps"]) + 1]
     np.testing.assert_array_equal(np.cumsum(data["scans"]), ends)
     at = data["steps"].index(10)
     assert data["filters"]["bootstrap"]["estimate"][at][2] == [None, None]
-    np.testing.assert_allclose(data["filters"]["bootstrap"]["estimate"][at][:2], tracks[9, :2], rtol=1e-5)
+    np.testing.assert_allclose(
+        data["filters"]["bootstrap"]["estimate"][at][:2], tracks[9, :2], rtol=1e-5
+    )
     assert data["truth"][-1][1] == [None, None]
 
 
@@ -226,4 +251,6 @@ def test_shipped_models_show_their_equations_and_others_do_not():
         assert "<math" in text, name
         assert "problematic" not in text
         Page(text.replace("&ApplyFunction;", ""))
-    assert equations(dataclasses.replace(load_scenario("ungm"), model={"type": "mine.py:Model"})) == ""
+    assert (
+        equations(dataclasses.replace(load_scenario("ungm"), model={"type": "mine.py:Model"})) == ""
+    )

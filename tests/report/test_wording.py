@@ -38,11 +38,25 @@ def results_of(studies, losses, models=None):
     rows = []
     for (name, n), values in losses.items():
         for run, e in enumerate(values):
-            row = {"scenario": "s", "filter": name, "n_particles": n, "run": run, "ms_per_step": 1.0}
-            row |= {"reference_error": e, "reference_error_sd": e, "rmse": 2 * e, "reference_uncertainty": 0.0}
+            row = {
+                "scenario": "s",
+                "filter": name,
+                "n_particles": n,
+                "run": run,
+                "ms_per_step": 1.0,
+            }
+            row |= {
+                "reference_error": e,
+                "reference_error_sd": e,
+                "rmse": 2 * e,
+                "reference_uncertainty": 0.0,
+            }
             row |= {"variance_ratio": 1.0, "log_likelihood_error": 1.0, "traceback": ""}
             row |= {"diverged": bool(not e < 50), "error": FAILED if np.isnan(e) else "", "seed": 0}
-            rows.append(row | ({} if models is None else {"model": run * models // len(values), "kind": "a"}))
+            rows.append(
+                row
+                | ({} if models is None else {"model": run * models // len(values), "kind": "a"})
+            )
     names = dict.fromkeys(name for name, _ in losses)
     particles = tuple(dict.fromkeys(n for _, n in losses))
     factories = dict.fromkeys(names, result.study.filters["bootstrap"])
@@ -76,7 +90,9 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize(("kind", "models"), [(kind, (None, 1, 2)[i % 3]) for i, kind in enumerate(KINDS)])
+@pytest.mark.parametrize(
+    ("kind", "models"), [(kind, (None, 1, 2)[i % 3]) for i, kind in enumerate(KINDS)]
+)
 def test_every_ratio_that_is_shown_is_the_same_number(studies, kind, models):
     """On one model, and on families with one or two runs of each."""
     runs, options = KINDS[kind]
@@ -137,9 +153,13 @@ def _page_agrees(result, wanted, base):
     told = {}
     for n, claim in re.findall(r"<h3>n = (\d+)</h3>(.*?)</div>", section, re.DOTALL):
         for side, what in re.findall(r"<b>(Better|Worse):</b>(.*?)</p>", claim, re.DOTALL):
-            for name, ratio, ends in re.findall(r"<code>(\w+)</code> ([^\s<,]+)(?: <small>\((.*?)\)</small>)?", what):
+            for name, ratio, ends in re.findall(
+                r"<code>(\w+)</code> ([^\s<,]+)(?: <small>\((.*?)\)</small>)?", what
+            ):
                 told[name, int(n)] = (side, ratio.replace("∞", "inf"), ends.replace("∞", "inf"))
-        for name in re.findall(r"<code>(\w+)</code>", re.findall(r"All together:</b>(.*?)</p>|$", claim)[0]):
+        for name in re.findall(
+            r"<code>(\w+)</code>", re.findall(r"All together:</b>(.*?)</p>|$", claim)[0]
+        ):
             assert (name, int(n)) in told  # what holds among all holds by itself
     shown = {key for key, (_, _, better) in wanted.items() if better}
     assert told.keys() == shown
@@ -151,15 +171,19 @@ def _page_agrees(result, wanted, base):
     for (name, _), (ratio, ends, _) in wanted.items():
         if name != base:
             small = f"<small>{' to '.join(ends)}</small>" if ends else ""
-            assert f"<td>{ratio}{small}</td>".replace("inf", "∞") in table.replace("\u2212", "-").replace(
-                "<td>\u2013</td>", "<td>-</td>"
-            )
+            assert f"<td>{ratio}{small}</td>".replace("inf", "∞") in table.replace(
+                "\u2212", "-"
+            ).replace("<td>\u2013</td>", "<td>-</td>")
 
 
 def _figure_agrees(result, wanted, base, largest, models):
     plan = ratios_drawing(result.summary if models is None else result.models)
     if plan is None:
-        assert all(name == base or not float(ratio) > 0 for (name, _), (ratio, _, _) in wanted.items() if ratio != "-")
+        assert all(
+            name == base or not float(ratio) > 0
+            for (name, _), (ratio, _, _) in wanted.items()
+            if ratio != "-"
+        )
         return
     (ax,) = plan.figure.axes
     names = [label.get_text() for label in ax.get_yticklabels()]
@@ -170,7 +194,9 @@ def _figure_agrees(result, wanted, base, largest, models):
     }
     for name, interval in ends.items():
         exact = wanted[name, largest][1]
-        assert interval == tuple(digits(min(float(end.removeprefix("> ")), HIGHEST_RATIO)) for end in exact)
+        assert interval == tuple(
+            digits(min(float(end.removeprefix("> ")), HIGHEST_RATIO)) for end in exact
+        )
 
 
 def _claims_agree(result, wanted, base):

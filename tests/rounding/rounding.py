@@ -35,12 +35,29 @@ ROOT = Path(__file__).parents[2]
 CODE = tuple(str(ROOT / folder) + os.sep for folder in ("herdfilter", "tests"))
 
 TRANSCENDENTAL = frozenset(
-    {"exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "logaddexp", "logaddexp2", "power", "float_power", "cbrt"}
+    {
+        "exp",
+        "exp2",
+        "expm1",
+        "log",
+        "log2",
+        "log10",
+        "log1p",
+        "logaddexp",
+        "logaddexp2",
+        "power",
+        "float_power",
+        "cbrt",
+    }
     | {"sin", "cos", "tan", "arcsin", "arccos", "arctan", "arctan2", "hypot", "sinc"}
     | {"sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh"}
 )
 PRODUCTS = frozenset(["dot", "vdot", "inner", "matmul", "tensordot", "einsum"])
-WRAPPED = ("numpy.linalg", "scipy.linalg", "scipy.special")  # modules whose functions move when imported by name
+WRAPPED = (
+    "numpy.linalg",
+    "scipy.linalg",
+    "scipy.special",
+)  # modules whose functions move when imported by name
 
 
 # How a number moves
@@ -50,7 +67,9 @@ def moved(x: np.ndarray) -> np.ndarray:
     """Return float64 numbers each moved by -1, 0 or 1 units in the last place."""
     flat = np.ascontiguousarray(x).reshape(-1)
     bits = flat.view(np.int64)
-    mixed = (bits.view(np.uint64) + np.uint64(hash((SEED, x.shape)) % 2**63)) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (bits.view(np.uint64) + np.uint64(hash((SEED, x.shape)) % 2**63)) * np.uint64(
+        0x9E3779B97F4A7C15
+    )
     mixed ^= mixed >> np.uint64(29)
     mixed *= np.uint64(0xBF58476D1CE4E5B9)
     step = (mixed >> np.uint64(33)).astype(np.int64) % 3 - 1
@@ -145,7 +164,9 @@ def lone(a: np.ndarray, axis: int) -> bool:
 
 def matmul(a, b):
     """Return ``a @ b``, summed in another order, and moved where more than one product is summed."""
-    if not (isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.dtype == b.dtype == np.float64):
+    if not (
+        isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.dtype == b.dtype == np.float64
+    ):
         return a @ b
     if type(a) is not np.ndarray or type(b) is not np.ndarray or a.shape[-1] < 2:
         return a @ b
@@ -154,10 +175,19 @@ def matmul(a, b):
         return a @ b
     order = np.random.default_rng([SEED, a.shape[-1]]).permutation(a.shape[-1])
     left = np.take(a, order, axis=-1)
-    mirrored = a.ndim == 2 and a.shape == b.shape[::-1] and a.ctypes.data == b.ctypes.data and a.strides == b.strides[::-1]
+    mirrored = (
+        a.ndim == 2
+        and a.shape == b.shape[::-1]
+        and a.ctypes.data == b.ctypes.data
+        and a.strides == b.strides[::-1]
+    )
     # the product of a matrix and its transpose stays symmetric to the last bit, as by BLAS
     result = left @ (left.T if mirrored else np.take(b, order, axis=inner))
-    return moved(result) if isinstance(result, np.ndarray) else np.float64(moved(np.asarray(result))[()])
+    return (
+        moved(result)
+        if isinstance(result, np.ndarray)
+        else np.float64(moved(np.asarray(result))[()])
+    )
 
 
 def power(a, b):
@@ -223,7 +253,9 @@ class Rewrite(ast.NodeTransformer):
     def visit_BinOp(self, node: ast.BinOp):
         self.generic_visit(node)
         name = {ast.MatMult: "matmul", ast.Pow: "power"}.get(type(node.op))
-        if name is None or (name == "power" and isinstance(node.right, ast.Constant) and node.right.value == 2):
+        if name is None or (
+            name == "power" and isinstance(node.right, ast.Constant) and node.right.value == 2
+        ):
             return node
         return ast.copy_location(ast.Call(attribute(name), [node.left, node.right], []), node)
 
@@ -242,7 +274,9 @@ class Rewrite(ast.NodeTransformer):
         for alias in node.names:
             name = alias.asname or alias.name
             call = ast.Call(
-                attribute("wrapped"), [ast.Name(name, ast.Load()), ast.Constant(node.module), ast.Constant(alias.name)], []
+                attribute("wrapped"),
+                [ast.Name(name, ast.Load()), ast.Constant(node.module), ast.Constant(alias.name)],
+                [],
             )
             lines.append(ast.Assign([ast.Name(name, ast.Store())], call))
         return [ast.copy_location(line, node) for line in lines]
@@ -275,7 +309,9 @@ def as_written(function: types.FunctionType) -> types.FunctionType:
     plain = AS_WRITTEN.get(place(function.__code__))
     if plain is None or plain.co_freevars != function.__code__.co_freevars:
         return function
-    made = types.FunctionType(plain, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+    made = types.FunctionType(
+        plain, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
     made.__kwdefaults__ = function.__kwdefaults__
     return functools.update_wrapper(made, function, updated=())
 
@@ -317,12 +353,16 @@ def install() -> None:
         sys.meta_path.insert(0, Finder())
         CPUDispatcher.__call__ = call_compiled
         make = CPUDispatcher.__init__
-        CPUDispatcher.__init__ = lambda self, py_func, *args, **options: make(self, as_written(py_func), *args, **options)
+        CPUDispatcher.__init__ = lambda self, py_func, *args, **options: make(
+            self, as_written(py_func), *args, **options
+        )
 
 
 def pytest_report_header() -> str:
     """Name the seed."""
-    return f"rounding: seed {SEED}, {'in force' if SEED else f'set {VARIABLE} to a positive number'}"
+    return (
+        f"rounding: seed {SEED}, {'in force' if SEED else f'set {VARIABLE} to a positive number'}"
+    )
 
 
 install()

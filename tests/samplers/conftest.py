@@ -60,11 +60,17 @@ PROMISES = {
 @pytest.fixture(params=SAMPLERS)
 def named(request):
     name = request.param
-    return name, SAMPLERS[name], {"deterministic": name not in RANDOM, "dims": (1, 2, 5)} | PROMISES.get(name, {})
+    return (
+        name,
+        SAMPLERS[name],
+        {"deterministic": name not in RANDOM, "dims": (1, 2, 5)} | PROMISES.get(name, {}),
+    )
 
 
 samplers = pytest.fixture(lambda: SAMPLERS)
-herding = fixture_of({name: SAMPLERS[name] for name in ("kernel herding", "herded Gibbs")})  # to beat random draws anywhere
+herding = fixture_of(
+    {name: SAMPLERS[name] for name in ("kernel herding", "herded Gibbs")}
+)  # to beat random draws anywhere
 
 
 random_mixture = pytest.fixture(lambda: testing.random_mixture)

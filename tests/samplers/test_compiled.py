@@ -18,7 +18,9 @@ def test_exp_to_one_part_in_1e14_over_its_whole_range_and_next_to_nothing_below(
     edges = np.array([-700.0, -0.0, 0.0, 700.0])
     # Where the reduced argument changes sign.
     halves = (np.arange(-1000, 1001) + 0.5) * np.log(2) * 0.5
-    x = np.concatenate([np.linspace(-700, 700, 200_001), np.geomspace(1e-300, 1, 1000), edges, halves])
+    x = np.concatenate(
+        [np.linspace(-700, 700, 200_001), np.geomspace(1e-300, 1, 1000), edges, halves]
+    )
     np.testing.assert_allclose(exponentials(x), np.exp(x), rtol=1e-14)
     np.testing.assert_allclose(exponentials(-x), np.exp(-x), rtol=1e-14)
     below = exponentials(np.array([-701.0, -1e6, -1e300, -np.inf]))

@@ -15,7 +15,9 @@ from herdfilter.testing import random_mixture
 def conditionals_of(mixture):
     def of(i):
         rest = [j for j in range(mixture.dim) if j != i]
-        return lambda v, x: np.exp((mixture.conditional(rest, x[rest]) if rest else mixture).log_density(v[:, None]))
+        return lambda v, x: np.exp(
+            (mixture.conditional(rest, x[rest]) if rest else mixture).log_density(v[:, None])
+        )
 
     return [of(i) for i in range(mixture.dim)]
 
@@ -28,13 +30,17 @@ def wide_bounds(mixture):
 # The published recursion, by the sampler that knows the mixture
 
 
-@pytest.mark.parametrize(("d", "options"), [(1, {}), (2, {"sweeps": 2}), (3, {"effective_count": False}), (5, {})])
+@pytest.mark.parametrize(
+    ("d", "options"), [(1, {}), (2, {"sweeps": 2}), (3, {"effective_count": False}), (5, {})]
+)
 def test_a_mixture_s_own_conditionals_give_the_points_of_the_mixture(d, options):
     mixture = random_mixture(d, d, n_components=3)
     sampler = ConditionalHerdedGibbs(0.6, **options)
     points = sampler.herd(conditionals_of(mixture), 30, mixture.mean, wide_bounds(mixture))
     reference = ContinuousHerdedGibbs("paper", 0.6, **{"effective_count": True} | options)
-    np.testing.assert_allclose(points.x, reference.sample(mixture, 30, start=mixture.mean).x, atol=1e-4)
+    np.testing.assert_allclose(
+        points.x, reference.sample(mixture, 30, start=mixture.mean).x, atol=1e-4
+    )
     np.testing.assert_array_equal(points.weights, 1 / 30)
 
 
@@ -44,25 +50,35 @@ def test_conditionals_narrower_than_the_search_grid_are_resolved():
     narrow = GaussianMixture(mixture.weights, mixture.means, 2e-3 * mixture.covariances)
     assert np.sqrt(narrow.covariances.diagonal(axis1=1, axis2=2)).min() < 0.2 * 0.5 / 4
     start = narrow.means[narrow.weights.argmax()] + [0.03, -0.05]
-    points = ConditionalHerdedGibbs(0.5).herd(conditionals_of(narrow), 12, start, wide_bounds(mixture))
-    reference = ContinuousHerdedGibbs("paper", 0.5, effective_count=True).sample(narrow, 12, start=start)
+    points = ConditionalHerdedGibbs(0.5).herd(
+        conditionals_of(narrow), 12, start, wide_bounds(mixture)
+    )
+    reference = ContinuousHerdedGibbs("paper", 0.5, effective_count=True).sample(
+        narrow, 12, start=start
+    )
     np.testing.assert_allclose(points.x, reference.x, atol=1e-4)
 
 
 def test_a_kernel_width_for_each_coordinate_is_a_change_of_units():
     mixture, units = random_mixture(4, 3), np.array([1e-3, 1.0, 50.0])
-    scaled = GaussianMixture(mixture.weights, mixture.means * units, mixture.covariances * np.outer(units, units))
-    points = ConditionalHerdedGibbs(0.7).herd(conditionals_of(mixture), 30, mixture.mean, wide_bounds(mixture))
-    other = ConditionalHerdedGibbs(0.7 * units).herd(conditionals_of(scaled), 30, scaled.mean, wide_bounds(scaled))
+    scaled = GaussianMixture(
+        mixture.weights, mixture.means * units, mixture.covariances * np.outer(units, units)
+    )
+    points = ConditionalHerdedGibbs(0.7).herd(
+        conditionals_of(mixture), 30, mixture.mean, wide_bounds(mixture)
+    )
+    other = ConditionalHerdedGibbs(0.7 * units).herd(
+        conditionals_of(scaled), 30, scaled.mean, wide_bounds(scaled)
+    )
     np.testing.assert_allclose(other.x / units, points.x, atol=1e-4)
 
 
 def test_unnormalised_conditionals_give_the_same_points():
     mixture = random_mixture(5, 2)
     exact = conditionals_of(mixture)
-    scaled = [lambda v, x, f=f: 1e-30 * (1 + x[0] ** 2 + x[1] ** 2) * f(v, x) for f in exact[:1]] + [
-        lambda v, x: 1e30 * exact[1](v, x)
-    ]
+    scaled = [
+        lambda v, x, f=f: 1e-30 * (1 + x[0] ** 2 + x[1] ** 2) * f(v, x) for f in exact[:1]
+    ] + [lambda v, x: 1e30 * exact[1](v, x)]
     bounds = wide_bounds(mixture)
     points = ConditionalHerdedGibbs(0.5).herd(exact, 30, mixture.mean, bounds)
     other = ConditionalHerdedGibbs(0.5, normalised=False).herd(scaled, 30, mixture.mean, bounds)
@@ -71,9 +87,14 @@ def test_unnormalised_conditionals_give_the_same_points():
 
 def test_rounding_moves_no_point_where_the_objective_is_flat():
     """Between the first few points of a uniform density the objective is the same for many kernel widths."""
-    conditionals = [lambda v, x: 1.0 * (v + x[1] <= 1), lambda v, x: 1.0 * (v + x[0] <= 1)]  # uniform on a triangle
+    conditionals = [
+        lambda v, x: 1.0 * (v + x[1] <= 1),
+        lambda v, x: 1.0 * (v + x[0] <= 1),
+    ]  # uniform on a triangle
     bounds = [[0, 1], [0, 1]]
-    points = ConditionalHerdedGibbs(0.024, normalised=False).herd(conditionals, 40, [0.31, 0.27], bounds)
+    points = ConditionalHerdedGibbs(0.024, normalised=False).herd(
+        conditionals, 40, [0.31, 0.27], bounds
+    )
     for change in (-1e-14, -2.5e-16, 2.5e-16, 1e-14):
         other = ConditionalHerdedGibbs(0.024 * (1 + change), normalised=False)
         moved = other.herd(conditionals, 40, [0.31, 0.27], bounds)
@@ -109,7 +130,9 @@ def test_points_are_bit_identical_and_arguments_untouched():
 
     sampler = ConditionalHerdedGibbs([0.4, 0.5])
     points = sampler.herd(conditionals_of(mixture), 20, start, bounds).x
-    np.testing.assert_array_equal(sampler.herd([meddling(0), meddling(1)], 20, start, bounds.tolist()).x, points)
+    np.testing.assert_array_equal(
+        sampler.herd([meddling(0), meddling(1)], 20, start, bounds.tolist()).x, points
+    )
     np.testing.assert_array_equal(start, mixture.mean)
     np.testing.assert_array_equal(points[0], start)
 
@@ -125,14 +148,19 @@ BOX = [[-8, 8], [-8, 8]]
 
 
 def sample(second=normal, n=5, start=(0, 0), bounds=BOX, **options):
-    return ConditionalHerdedGibbs(**{"bandwidth": 0.5} | options).herd([normal, second], n, start, bounds)
+    return ConditionalHerdedGibbs(**{"bandwidth": 0.5} | options).herd(
+        [normal, second], n, start, bounds
+    )
 
 
 @cases(
     "density message",
     (lambda v, x: normal(v[:-1], x), r"expected shape \(129,\), as `values`, got \(128,\)"),
     (lambda v, x: normal(v, x) - 0.1, "expected non-negative numbers, got -0.1 at -8"),
-    (lambda v, x: 2 * normal(v, x), r"expected an integral of 1 over the bounds \[-8, 8\], got 2; widen"),
+    (
+        lambda v, x: 2 * normal(v, x),
+        r"expected an integral of 1 over the bounds \[-8, 8\], got 2; widen",
+    ),
 )
 def test_a_bad_conditional_is_named_before_sampling_starts(density, message):
     calls = []
@@ -156,7 +184,9 @@ def test_a_conditional_that_goes_wrong_on_the_way_is_named_with_its_place():
     def leaking(v, x):
         return normal(v, x) * (1.0 if abs(x[0]) < 0.5 else 0.8)
 
-    with pytest.raises(ConditionalError, match=r"conditionals\[1\] at x = \[.*\]: expected an integral of 1") as caught:
+    with pytest.raises(
+        ConditionalError, match=r"conditionals\[1\] at x = \[.*\]: expected an integral of 1"
+    ) as caught:
         sample(leaking, n=50)
     assert abs(caught.value.x[0]) >= 0.5
     assert caught.value.integral == pytest.approx(0.8, abs=1e-6)
@@ -170,9 +200,21 @@ def test_a_conditional_that_vanishes_cannot_be_normalised():
 
 test_bad_arguments_are_named = refuses(
     lambda arguments: sample(**arguments),
-    ({"bandwidth": "auto"}, "bandwidth: expected a positive number .* got 'auto'; there is no mixture"),
-    ({"bandwidth": [0.5, 0.5, 0.5]}, "bandwidth: expected a number or 2 of them, one per coordinate, got 3"),
-    ({"start": [0, 9]}, r"start: expected coordinate 1 to be within its bounds \[-8.0, 8.0\], got 9.0"),
+    (
+        {"bandwidth": "auto"},
+        "bandwidth: expected a positive number .* got 'auto'; there is no mixture",
+    ),
+    (
+        {"bandwidth": [0.5, 0.5, 0.5]},
+        "bandwidth: expected a number or 2 of them, one per coordinate, got 3",
+    ),
+    (
+        {"start": [0, 9]},
+        r"start: expected coordinate 1 to be within its bounds \[-8.0, 8.0\], got 9.0",
+    ),
     ({"bounds": [[-8, 8], [8, -8]]}, "bounds: expected low < high for coordinate 1"),
-    ({"bandwidth": [0.5, 1e-5]}, r"bounds: expected \[-8, 8\] of coordinate 1 to hold at most 1,048,576 .* got 6,400,000"),
+    (
+        {"bandwidth": [0.5, 1e-5]},
+        r"bounds: expected \[-8, 8\] of coordinate 1 to hold at most 1,048,576 .* got 6,400,000",
+    ),
 )

@@ -35,7 +35,9 @@ def conditional_density(x, i, values, weights, means, covariances):
     for w, m, S in zip(weights, means, covariances, strict=True):
         S_rest, cross = S[np.ix_(rest, rest)], S[i, rest]
         u = x[rest] - m[rest]
-        log_w.append(np.log(w) - 0.5 * (u @ np.linalg.solve(S_rest, u) + np.linalg.slogdet(S_rest)[1]))
+        log_w.append(
+            np.log(w) - 0.5 * (u @ np.linalg.solve(S_rest, u) + np.linalg.slogdet(S_rest)[1])
+        )
         gain = np.linalg.solve(S_rest, cross)
         centres.append(m[i] + gain @ u)
         variances.append(S[i, i] - gain @ cross)
@@ -48,7 +50,9 @@ def objective(x, i, earlier, mixture, sigma, sampler):
     """The function of x_i that the sampler maximises, by the definition; also its value's tolerance."""
     smoothed = sampler.target == "smoothed"
     covariances = mixture.covariances + (sigma**2 * np.eye(mixture.dim) if smoothed else 0)
-    share, centres, variances = conditional_density(x, i, None, mixture.weights, mixture.means, covariances)
+    share, centres, variances = conditional_density(
+        x, i, None, mixture.weights, mixture.means, covariances
+    )
     variances = variances if smoothed else variances + sigma**2
     rest = np.delete(np.arange(mixture.dim), i)
     log_slice = -((earlier[:, rest] - x[rest]) ** 2).sum(axis=1) / (2 * sigma**2)
@@ -81,9 +85,16 @@ def highest(value, grid):
 
 @pytest.mark.parametrize(
     ("target", "effective", "herded"),
-    [("paper", False, False), ("paper", True, True), ("smoothed", True, False), ("smoothed", False, True)],
+    [
+        ("paper", False, False),
+        ("paper", True, True),
+        ("smoothed", True, False),
+        ("smoothed", False, True),
+    ],
 )
-def test_every_move_is_to_the_highest_point_of_its_objective(target, effective, herded, random_mixture):
+def test_every_move_is_to_the_highest_point_of_its_objective(
+    target, effective, herded, random_mixture
+):
     """To 2e-8, the share of far samples that the sampler may leave out."""
     for seed, (d, sigma) in enumerate([(2, 0.4), (2, 1.5), (3, 0.7), (4, 1.0)]):
         mixture = random_mixture(40 + seed, d, n_components=3)
@@ -91,7 +102,9 @@ def test_every_move_is_to_the_highest_point_of_its_objective(target, effective, 
         points = sampler.sample(mixture, 12).x
         counts, latest = np.zeros(3), mixture.means.copy()
         for t in range(len(points)):
-            label = np.argmax((t + 1) * mixture.weights - counts)  # herding on the component weights
+            label = np.argmax(
+                (t + 1) * mixture.weights - counts
+            )  # herding on the component weights
             counts[label] += 1
             if t:
                 x = (latest[label] if herded else points[t - 1]).copy()
@@ -118,7 +131,9 @@ def test_the_first_point_is_a_maximum_of_the_smoothed_density(random_mixture):
 @pytest.mark.parametrize(("target", "bandwidth"), [("paper", 0.5), ("smoothed", Whitened())])
 def test_start_is_the_first_point(random_mixture, target, bandwidth):
     sampler, mixture = ContinuousHerdedGibbs(target, bandwidth), random_mixture(46, 2)
-    np.testing.assert_allclose(sampler.sample(mixture, 5, start=[1.0, -2.0]).x[0], [1.0, -2.0], rtol=1e-12)
+    np.testing.assert_allclose(
+        sampler.sample(mixture, 5, start=[1.0, -2.0]).x[0], [1.0, -2.0], rtol=1e-12
+    )
     own = sampler.sample(mixture, 5).x
     np.testing.assert_allclose(sampler.sample(mixture, 5, start=own[0]).x, own, atol=1e-5)
 
@@ -146,7 +161,8 @@ def test_as_published_the_sampler_drifts_off_and_the_smoothed_target_mends_that(
     for seed in range(3):
         mixture = random_mixture(20 + seed, 4)
         paper, smoothed = (
-            energy_distance(ContinuousHerdedGibbs(target).sample(mixture, 200), mixture) for target in ("paper", "smoothed")
+            energy_distance(ContinuousHerdedGibbs(target).sample(mixture, 200), mixture)
+            for target in ("paper", "smoothed")
         )
         ratios.append(paper / smoothed)
     assert min(ratios) > 3
@@ -156,7 +172,9 @@ def test_as_published_the_sampler_drifts_off_and_the_smoothed_target_mends_that(
 def test_the_paper_target_turns_all_repairs_off(random_mixture):
     mixture = random_mixture(57, 3)
     plain = ContinuousHerdedGibbs("paper", 0.5).sample(mixture, 15).x
-    spelled = ContinuousHerdedGibbs("paper", 0.5, effective_count=False, component_herding=False, sweeps=1)
+    spelled = ContinuousHerdedGibbs(
+        "paper", 0.5, effective_count=False, component_herding=False, sweeps=1
+    )
     np.testing.assert_array_equal(plain, spelled.sample(mixture, 15).x)
     for options in ({"effective_count": True}, {"component_herding": True}, {"sweeps": 2}):
         assert (ContinuousHerdedGibbs("paper", 0.5, **options).sample(mixture, 15).x != plain).any()
@@ -170,7 +188,10 @@ def test_the_axes_are_those_of_the_state_for_a_number_and_principal_ones_for_a_m
     turn = np.array([[0.6, -0.8], [0.8, 0.6]])
     weights, means = [0.4, 0.6], np.array([[0.0, 0.0], [3.0, 1.0]])
     cov = np.array([[2.0, 0.3], [0.3, 0.4]])
-    straight, turned = (GaussianMixture(weights, means, cov), GaussianMixture(weights, means @ turn.T, turn @ cov @ turn.T))
+    straight, turned = (
+        GaussianMixture(weights, means, cov),
+        GaussianMixture(weights, means @ turn.T, turn @ cov @ turn.T),
+    )
 
     def gap(bandwidth):
         sampler = ContinuousHerdedGibbs(bandwidth=bandwidth)
@@ -185,10 +206,15 @@ def test_the_axes_are_those_of_the_state_for_a_number_and_principal_ones_for_a_m
 @pytest.mark.parametrize(("distance", "full"), [(1e6, False), (1e9, True)])
 def test_modes_any_number_of_kernel_widths_apart(distance, full):
     """Along an axis: the conditional weights of the far mode are differences of squared distances, if taken naively."""
-    weights, means = [0.3, 0.2, 0.35, 0.15], np.array([[0.0, 0.0], [1.7, 0.9], [0.0, 0.0], [1.1, -1.3]])
+    weights, means = (
+        [0.3, 0.2, 0.35, 0.15],
+        np.array([[0.0, 0.0], [1.7, 0.9], [0.0, 0.0], [1.1, -1.3]]),
+    )
     shift = np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
     shape = np.array([[[2.0, 0.5], [0.5, 1.0]]] * 3 + [np.eye(2)]) if full else np.eye(2)
-    mixture, near = (GaussianMixture(weights, means + gap * shift, shape) for gap in (distance, 40.0))
+    mixture, near = (
+        GaussianMixture(weights, means + gap * shift, shape) for gap in (distance, 40.0)
+    )
     options = {"target": "paper", "bandwidth": 0.5}
     points = ContinuousHerdedGibbs(**options).sample(mixture, 24).x
     expected = ContinuousHerdedGibbs(**options).sample(near, 24).x
@@ -206,7 +232,9 @@ def test_modes_any_number_of_kernel_widths_apart(distance, full):
 def test_every_move_among_many_samples_is_to_the_highest_point_of_its_objective(random_mixture):
     sigma, n = 0.3, 1000
     mixture = random_mixture(84, 2, n_components=3)
-    sampler = ContinuousHerdedGibbs("smoothed", sigma, effective_count=True, component_herding=False, sweeps=1)
+    sampler = ContinuousHerdedGibbs(
+        "smoothed", sigma, effective_count=True, component_herding=False, sweeps=1
+    )
     points = sampler.sample(mixture, n).x
     for t in range(n - 60, n, 10):
         x = points[t - 1].copy()
@@ -234,7 +262,9 @@ test_bad_options_are_named = refuses(
 
 
 test_what_does_not_fit_the_mixture_is_named = refuses(
-    lambda bandwidth, start: ContinuousHerdedGibbs(bandwidth=bandwidth).sample(TWO_MODES, 3, start=start),
+    lambda bandwidth, start: ContinuousHerdedGibbs(bandwidth=bandwidth).sample(
+        TWO_MODES, 3, start=start
+    ),
     ("auto", [[0.0, 0.0]], r"start: expected shape \(2,\), got \(1, 2\)"),
     (np.eye(3), None, r"bandwidth: expected shape .*\(2, 2\) for this mixture, got \(3, 3\)"),
 )

@@ -25,21 +25,29 @@ from herdfilter.samplers import (
 
 
 def test_every_sampler_does_what_a_sampler_must_do_and_keeps_its_promises(named, monkeypatch):
-    monkeypatch.setattr(lcd, "POINTS_OF_ALL_STARTS", 20)  # few starts of its descents: the best of many is not asked for
+    monkeypatch.setattr(
+        lcd, "POINTS_OF_ALL_STARTS", 20
+    )  # few starts of its descents: the best of many is not asked for
     name, sampler, promises = named
     if name == "herded Gibbs as published":
-        check_everything(sampler, **promises | {"far_components": True, "dims": [1]})  # there it need not leave a mode
+        check_everything(
+            sampler, **promises | {"far_components": True, "dims": [1]}
+        )  # there it need not leave a mode
     check_everything(sampler, **promises)
 
 
 def test_a_wrong_mixture_number_or_source_of_random_numbers_is_named(samplers):
     mixture = GaussianMixture([1.0], [[0.0]], [[1.0]])
     for sampler in samplers.values():
-        with pytest.raises(TypeError, match=r"^mixture: expected a GaussianMixture, got array\(\[\[.*; Gauss"):
+        with pytest.raises(
+            TypeError, match=r"^mixture: expected a GaussianMixture, got array\(\[\[.*; Gauss"
+        ):
             sampler.sample(np.zeros((5, 2)), 5)
         with pytest.raises(ValueError, match=r"^n: expected an integer of at least 1, got True"):
             sampler.sample(mixture, True)
-        with pytest.raises(ValueError, match=r"^rng: expected a numpy Generator, a seed or None, got 'abc'"):
+        with pytest.raises(
+            ValueError, match=r"^rng: expected a numpy Generator, a seed or None, got 'abc'"
+        ):
             sampler.sample(mixture, 3, "abc")
 
 
@@ -106,7 +114,9 @@ assert module._sweep_few.signatures and not module._sweep_few.stats.cache_hits
 """
 
 
-@pytest.mark.parametrize("program", [PROGRAM, pytest.param(ANEW, marks=pytest.mark.slow)], ids=["cached", "anew"])
+@pytest.mark.parametrize(
+    "program", [PROGRAM, pytest.param(ANEW, marks=pytest.mark.slow)], ids=["cached", "anew"]
+)
 def test_deterministic_points_are_bit_identical_in_two_processes(capsys, program):
     """The second finds the compiled samplers in the cache; or compiles the quantiles anew, which stand for all."""
     exec(PROGRAM, {})
@@ -154,19 +164,27 @@ def test_an_origin_a_million_million_deviations_away_costs_no_quality(sampler):
 def skewed(mixture, seed, mixed):
     """The mixture in other units, up to eight orders of magnitude apart, and `mixed` coordinates: x -> A x."""
     rng, d = np.random.default_rng(seed), mixture.dim
-    A = np.diag(10.0 ** rng.uniform(-4, 4, d)) @ (rng.standard_normal((d, d)) if mixed else np.eye(d))
+    A = np.diag(10.0 ** rng.uniform(-4, 4, d)) @ (
+        rng.standard_normal((d, d)) if mixed else np.eye(d)
+    )
     return A, GaussianMixture(mixture.weights, mixture.means @ A.T, A @ mixture.covariances @ A.T)
 
 
-@pytest.mark.parametrize(("bandwidth", "mixed", "d"), [(Whitened(), True, 3), ("auto", False, 2)], ids=["any", "units"])
-def test_affine_maps_of_the_state_leave_the_quality_of_kernel_herding_unchanged(random_mixture, bandwidth, mixed, d):
+@pytest.mark.parametrize(
+    ("bandwidth", "mixed", "d"), [(Whitened(), True, 3), ("auto", False, 2)], ids=["any", "units"]
+)
+def test_affine_maps_of_the_state_leave_the_quality_of_kernel_herding_unchanged(
+    random_mixture, bandwidth, mixed, d
+):
     """With the bandwidth "auto" a change of units does; mixed coordinates may hide that components are far apart."""
     ratios = []
     for seed in range(8):
         mixture, sampler = random_mixture(30 + seed, d), KernelHerding(bandwidth)
         A, other = skewed(mixture, seed, mixed)
         back = Points(np.linalg.solve(A, sampler.sample(other, 100).x.T).T)
-        ratios.append(energy_distance(back, mixture) / energy_distance(sampler.sample(mixture, 100), mixture))
+        ratios.append(
+            energy_distance(back, mixture) / energy_distance(sampler.sample(mixture, 100), mixture)
+        )
     assert np.exp(np.mean(np.log(ratios))) == pytest.approx(1, abs=0.005)
 
 
@@ -185,10 +203,17 @@ def test_points_are_closer_to_the_mixture_than_independent_draws(sampler, random
     for seed in range(5):
         mixture = random_mixture(20 + seed, d)
         whiten = np.linalg.inv(np.linalg.cholesky(mixture.covariance)).T
-        target = GaussianMixture(mixture.weights, mixture.means @ whiten, whiten.T @ mixture.covariances @ whiten)
+        target = GaussianMixture(
+            mixture.weights, mixture.means @ whiten, whiten.T @ mixture.covariances @ whiten
+        )
         pairs = target.sample(20_000, 1) - target.sample(20_000, 2)
-        independent = np.sqrt((pairs**2).sum(axis=1)).mean() / n  # the mean for independent draws, exactly
-        ratios.append(energy_distance(Points(sampler.sample(mixture, n, seed).x @ whiten), target) / independent)
+        independent = (
+            np.sqrt((pairs**2).sum(axis=1)).mean() / n
+        )  # the mean for independent draws, exactly
+        ratios.append(
+            energy_distance(Points(sampler.sample(mixture, n, seed).x @ whiten), target)
+            / independent
+        )
     assert np.median(ratios) < bound
     assert max(ratios) < 1.5 * bound
 

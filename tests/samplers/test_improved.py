@@ -21,14 +21,26 @@ from herdfilter.samplers.herding.frame import KernelFrame
 from herdfilter.samplers.herding.greedy import place_again
 from herdfilter.testing import random_mixture
 
-STARTS = [KernelHerding(1.0), ContinuousHerdedGibbs(bandwidth=1.0), SobolSampling(), RandomSampling()]
+STARTS = [
+    KernelHerding(1.0),
+    ContinuousHerdedGibbs(bandwidth=1.0),
+    SobolSampling(),
+    RandomSampling(),
+]
 IMPROVED = [Polished, Reweighted]
-every_kernel = pytest.mark.parametrize("kernel", [kernels.Gaussian(), kernels.Matern(1.5), kernels.Energy()], ids=repr)
+every_kernel = pytest.mark.parametrize(
+    "kernel", [kernels.Gaussian(), kernels.Matern(1.5), kernels.Energy()], ids=repr
+)
 
 
 @cases(
     "kinds arguments error_type message",
-    (IMPROVED, {"sampler": KernelHerding}, TypeError, "sampler: expected an instance, got the class KernelHerding"),
+    (
+        IMPROVED,
+        {"sampler": KernelHerding},
+        TypeError,
+        "sampler: expected an instance, got the class KernelHerding",
+    ),
     (IMPROVED, {"kernel": None}, TypeError, "kernel: expected a kernel with value"),
 )
 def test_bad_arguments_are_named(kinds, arguments, error_type, message):
@@ -42,12 +54,19 @@ def test_bad_arguments_are_named(kinds, arguments, error_type, message):
 
 def placing_error(x, mixture, kernel):
     """Squared herding errors in kernels half and one and a half times as wide, in proportion to these widths."""
-    return sum(w * herding_error(Points(x), mixture, w**2 * kernel, kernels.Gaussian()) ** 2 for w in (0.5, 1.5))
+    return sum(
+        w * herding_error(Points(x), mixture, w**2 * kernel, kernels.Gaussian()) ** 2
+        for w in (0.5, 1.5)
+    )
 
 
 def family(seed, d, shared):
     mixture = random_mixture(seed, d)
-    return GaussianMixture(mixture.weights, mixture.means, mixture.covariances[0]) if shared else mixture
+    return (
+        GaussianMixture(mixture.weights, mixture.means, mixture.covariances[0])
+        if shared
+        else mixture
+    )
 
 
 @cases("start d shared", *zip(STARTS, (1, 2, 5, 2), (False, True, False, True), strict=True))
@@ -76,7 +95,9 @@ def test_the_first_placing_lowers_the_error_and_none_raises_it(start, d, shared)
 def test_polishing_lowers_the_herding_error(sampler, d, share):
     mixture = random_mixture(2, d)
     before = herding_error(sampler.sample(mixture, 60, np.random.default_rng(0)), mixture, 0.7)
-    after = herding_error(Polished(sampler, 0.7).sample(mixture, 60, np.random.default_rng(0)), mixture, 0.7)
+    after = herding_error(
+        Polished(sampler, 0.7).sample(mixture, 60, np.random.default_rng(0)), mixture, 0.7
+    )
     assert after < share * before
 
 
@@ -88,7 +109,9 @@ def test_polishing_lowers_the_herding_error(sampler, d, share):
 def test_no_other_weights_do_better(kernel, constraint):
     """The error is convex in the weights: small moves between any two of them do not lower it."""
     mixture = random_mixture(0, 2)
-    points = Reweighted(RandomSampling(), constraint, 1.0, kernel).sample(mixture, 12, np.random.default_rng(0))
+    points = Reweighted(RandomSampling(), constraint, 1.0, kernel).sample(
+        mixture, 12, np.random.default_rng(0)
+    )
     least = herding_error(points, mixture, 1.0, kernel) ** 2
     equal = herding_error(Points(points.x), mixture, 1.0, kernel) ** 2
     assert least < 0.7 * equal
@@ -98,7 +121,10 @@ def test_no_other_weights_do_better(kernel, constraint):
             step = 1e-3 if constraint == "sum" else min(1e-3, moved[s])
             moved[s] -= step
             moved[t] += step
-            assert herding_error(Points(points.x, moved, signed=True), mixture, 1.0, kernel) ** 2 >= least - 1e-9
+            assert (
+                herding_error(Points(points.x, moved, signed=True), mixture, 1.0, kernel) ** 2
+                >= least - 1e-9
+            )
 
 
 def test_equal_points_share_their_weight():

@@ -43,7 +43,9 @@ class Objective:
 def shortfalls(mixture, bandwidth, n):
     """How much lower than a dense search's maximum the objective is at each herded point, relative to it."""
     kernel = kernel_covariance(bandwidth, mixture, n)
-    points = KernelHerding(Whitened() if isinstance(bandwidth, str) else bandwidth).sample(mixture, n).x
+    points = (
+        KernelHerding(Whitened() if isinstance(bandwidth, str) else bandwidth).sample(mixture, n).x
+    )
     objective = Objective(mixture, kernel)
     sds = np.sqrt(np.diagonal(mixture.covariances + kernel, axis1=1, axis2=2))
     low, high = (mixture.means - 4 * sds).min(axis=0), (mixture.means + 4 * sds).max(axis=0)
@@ -56,7 +58,10 @@ def shortfalls(mixture, bandwidth, n):
         level = target - samples / (t + 1)
         leading = np.argsort(level)[-40:][::-8]
         best = max(
-            -minimize(objective.descent, grid[i], (points[:t],), jac=True, options={"gtol": 1e-9}).fun for i in leading
+            -minimize(
+                objective.descent, grid[i], (points[:t],), jac=True, options={"gtol": 1e-9}
+            ).fun
+            for i in leading
         )
         result.append(1 + objective.descent(point, points[:t])[0] / best)
         samples += objective.kernel(grid, point)
@@ -64,7 +69,9 @@ def shortfalls(mixture, bandwidth, n):
 
 
 @pytest.mark.parametrize("d", [1, 3])
-def test_with_the_automatic_kernel_every_point_is_the_highest_point_of_the_objective(random_mixture, d):
+def test_with_the_automatic_kernel_every_point_is_the_highest_point_of_the_objective(
+    random_mixture, d
+):
     assert shortfalls(random_mixture(30 + d, d), "auto", 25).max() < 1e-9
 
 
@@ -81,7 +88,12 @@ def test_the_herding_error_falls_faster_than_that_of_independent_draws(random_mi
 
 def errors_on_the_way(mixture, weights, n, kernel=1.0):
     return np.array(
-        [herding_error(KernelHerding(kernel, weights=weights).sample(mixture, k), mixture, kernel) for k in range(1, n + 1)]
+        [
+            herding_error(
+                KernelHerding(kernel, weights=weights).sample(mixture, k), mixture, kernel
+            )
+            for k in range(1, n + 1)
+        ]
     )
 
 
@@ -96,7 +108,9 @@ def test_fully_corrective_weights_are_the_best_for_their_points(random_mixture, 
     mixture = random_mixture(38, d)
     points = KernelHerding(0.8, weights="fully-corrective").sample(mixture, n)
     best = Points(points.x, optimal_weights(points.x, mixture, 0.64 * np.eye(d)))
-    assert herding_error(points, mixture, 0.8) ** 2 <= herding_error(best, mixture, 0.8) ** 2 + 1e-11
+    assert (
+        herding_error(points, mixture, 0.8) ** 2 <= herding_error(best, mixture, 0.8) ** 2 + 1e-11
+    )
 
 
 # Many points
@@ -116,7 +130,9 @@ def test_the_last_of_many_points_are_at_peaks_of_the_objective(random_mixture):
 # Kernels beyond the Gaussian
 
 
-@pytest.mark.parametrize(("weights", "d"), [("equal", 2), ("line-search", 1), ("fully-corrective", 2)])
+@pytest.mark.parametrize(
+    ("weights", "d"), [("equal", 2), ("line-search", 1), ("fully-corrective", 2)]
+)
 def test_the_uncompiled_search_finds_the_points_of_the_compiled_one(random_mixture, d, weights):
     """For the Gaussian kernel, written as one that is not known to be it."""
 
@@ -135,16 +151,30 @@ def test_every_kernel_herds_below_the_error_of_random_points(random_mixture, ker
     mixture, n = random_mixture(41, 2), 25
     covariance = kernel_covariance("auto", mixture, n)
     errors = {
-        weights: herding_error(KernelHerding("auto", weights, kernel).sample(mixture, n), mixture, covariance, kernel)
+        weights: herding_error(
+            KernelHerding("auto", weights, kernel).sample(mixture, n), mixture, covariance, kernel
+        )
         for weights in ("equal", "line-search", "fully-corrective")
     }
-    random = np.median([herding_error(Points(mixture.sample(n, s)), mixture, covariance, kernel) for s in range(9)])
+    random = np.median(
+        [herding_error(Points(mixture.sample(n, s)), mixture, covariance, kernel) for s in range(9)]
+    )
     assert max(errors.values()) < 0.6 * random
     assert errors["fully-corrective"] < 1.02 * min(errors.values())
 
 
 def test_weights_need_a_kernel_with_a_peak():
     """Under -r the best place for a point beside weighted ones may be at infinity."""
-    with pytest.raises(ValueError, match="kernel: expected one with a positive peak for weights 'line-search', got Energy"):
+    with pytest.raises(
+        ValueError,
+        match="kernel: expected one with a positive peak for weights 'line-search', got Energy",
+    ):
         KernelHerding(weights="line-search", kernel=kernels.Energy())
-    assert len(KernelHerding(kernel=kernels.Energy()).sample(GaussianMixture([1.0], [[0.0]], [[1.0]]), 5)) == 5
+    assert (
+        len(
+            KernelHerding(kernel=kernels.Energy()).sample(
+                GaussianMixture([1.0], [[0.0]], [[1.0]]), 5
+            )
+        )
+        == 5
+    )

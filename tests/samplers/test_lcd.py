@@ -25,7 +25,9 @@ def optimal(d, n):
 @pytest.mark.parametrize(("d", "n"), [(1, 9), (3, 30)])
 def test_points_are_symmetric_with_the_moments_of_the_gaussian(d, n):
     points = optimal(d, n)
-    distance = np.abs(points.x[:, None] + points.x).sum(-1).min(axis=1)  # of each mirror image to a point
+    distance = (
+        np.abs(points.x[:, None] + points.x).sum(-1).min(axis=1)
+    )  # of each mirror image to a point
     assert distance.max() < 1e-8
     np.testing.assert_allclose(points.mean, 0, atol=1e-12)
     np.testing.assert_allclose(points.covariance, np.eye(d), atol=1e-9)
@@ -36,7 +38,10 @@ def test_points_are_symmetric_with_the_moments_of_the_gaussian(d, n):
 def test_points_are_closer_to_the_gaussian_than_herded_ones(d, n):
     target = standard(d)
     herded = MappedSampling(KernelHerding(Whitened())).sample(target, n)
-    for distance in (lambda p: herding_error(p, target, 1.0, LocalizedCumulative()), lambda p: energy_distance(p, target)):
+    for distance in (
+        lambda p: herding_error(p, target, 1.0, LocalizedCumulative()),
+        lambda p: energy_distance(p, target),
+    ):
         assert distance(optimal(d, n)) < 0.85 * distance(herded)
 
 
@@ -48,5 +53,7 @@ def test_twice_as_many_points_as_dimensions_lie_on_rectangular_axes():
 
 
 test_bad_arguments_are_named = refuses(
-    lambda given: LCDSampling(**given), ({"largest": 0.0}, "largest: expected"), ({"iterations": 0}, "iterations: expected")
+    lambda given: LCDSampling(**given),
+    ({"largest": 0.0}, "largest: expected"),
+    ({"iterations": 0}, "iterations: expected"),
 )

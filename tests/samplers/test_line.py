@@ -12,7 +12,9 @@ from herdfilter.testing import hostile_mixture
 
 def over_all_pairs(mixture, x):
     deviations = np.sqrt(mixture.covariances[:, 0, 0])
-    terms = -0.5 * ((x - mixture.means[:, 0]) / deviations) ** 2 - np.log(np.sqrt(2 * np.pi) * deviations)
+    terms = -0.5 * ((x - mixture.means[:, 0]) / deviations) ** 2 - np.log(
+        np.sqrt(2 * np.pi) * deviations
+    )
     return logsumexp(terms, axis=1, b=mixture.weights)
 
 
@@ -37,7 +39,10 @@ def crowd(spread, weights="even", widths=(1.0, 1.0), size=600):
     rng = np.random.default_rng(3)
     means = spread * rng.standard_normal((size, 1))
     covariances = rng.uniform(*widths, (size, 1, 1)) if widths[0] < widths[1] else np.eye(1)
-    share = {"even": np.ones(size), "of one place": np.exp(-0.5 * (11 * means[:, 0] / spread) ** 2)}[weights]
+    share = {
+        "even": np.ones(size),
+        "of one place": np.exp(-0.5 * (11 * means[:, 0] / spread) ** 2),
+    }[weights]
     return GaussianMixture(share, means, covariances)
 
 
@@ -67,7 +72,11 @@ def test_hostile_mixtures_near_and_far():
 
 def test_the_same_mixture_has_the_same_bits_wherever_its_arrays_lie():
     rng = np.random.default_rng(0)
-    weights, means, x = rng.dirichlet(np.ones(20)), rng.normal(size=(20, 1)), rng.normal(size=(20, 1))
+    weights, means, x = (
+        rng.dirichlet(np.ones(20)),
+        rng.normal(size=(20, 1)),
+        rng.normal(size=(20, 1)),
+    )
     levels, held, found = (np.arange(20) + 0.5) / 20, [], set()
     for k in range(64):
         held = [*held[-40:], np.empty(rng.integers(1, 2000))]
@@ -76,7 +85,11 @@ def test_the_same_mixture_has_the_same_bits_wherever_its_arrays_lie():
             place[:] = values.ravel()
         mixture = GaussianMixture.unchecked(places[0], places[1][:, None], np.full((1, 1, 1), 0.3))
         points, log_ratios = quantiles(mixture, levels, np.sort(weights))
-        found.add(points.tobytes() + log_ratios.tobytes() + log_densities(mixture, places[2][:, None]).tobytes())
+        found.add(
+            points.tobytes()
+            + log_ratios.tobytes()
+            + log_densities(mixture, places[2][:, None]).tobytes()
+        )
     assert len(found) == 1
 
 

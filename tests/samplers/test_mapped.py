@@ -10,7 +10,11 @@ from herdfilter.points import Points
 from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, MappedSampling, RandomSampling
 
 few = settings(max_examples=15, deadline=None, derandomize=True)
-BASES = {"kernel herding": KernelHerding(), "herded Gibbs": ContinuousHerdedGibbs(), "random": RandomSampling()}
+BASES = {
+    "kernel herding": KernelHerding(),
+    "herded Gibbs": ContinuousHerdedGibbs(),
+    "random": RandomSampling(),
+}
 
 
 @pytest.fixture(params=BASES.values(), ids=BASES)
@@ -45,11 +49,15 @@ class Weighted:
     """A base sampler whose points differ in weight."""
 
     def sample(self, mixture, n, rng=None):
-        return Points(np.random.default_rng(n).standard_normal((n, mixture.dim)), np.arange(1, n + 1))
+        return Points(
+            np.random.default_rng(n).standard_normal((n, mixture.dim)), np.arange(1, n + 1)
+        )
 
 
 def test_the_weights_of_the_base_sampler_are_kept():
-    mixture = GaussianMixture([0.25, 0.75], [[-1e3, 0.0], [1e3, 0.0]], [np.eye(2), [[2.0, 1.0], [1.0, 1.0]]])
+    mixture = GaussianMixture(
+        [0.25, 0.75], [[-1e3, 0.0], [1e3, 0.0]], [np.eye(2), [[2.0, 1.0], [1.0, 1.0]]]
+    )
     points = MappedSampling(Weighted()).sample(mixture, 40)
     right = points.x[:, 0] > 0
     assert points.weights[right].sum() == pytest.approx(0.75, rel=1e-12)
@@ -59,7 +67,10 @@ def test_the_weights_of_the_base_sampler_are_kept():
 
 
 @few
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=12).filter(lambda w: sum(w) > 1e-3), st.integers(1, 500))
+@given(
+    st.lists(st.floats(0, 1), min_size=1, max_size=12).filter(lambda w: sum(w) > 1e-3),
+    st.integers(1, 500),
+)
 def test_shares_are_whole_and_within_one_of_the_weights(weights, n):
     weights = np.array(weights) / np.sum(weights)
     shares = largest_remainders(weights, n)

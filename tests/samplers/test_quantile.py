@@ -60,7 +60,9 @@ def test_quantiles_in_the_tails_keep_their_digits():
     weight = modes.weights[0]
     x = quantiles(modes, np.array([1e-300, 2.0**-52 * weight, weight / 2, 1 - 2.0**-51]))[0]
     expected = [ndtri(1e-300 / weight), ndtri(2.0**-52), 0.0, ndtri(1 - 2.0**-51 / weight)]
-    np.testing.assert_allclose(x, [*(-50 + 2 * np.array(expected[:3])), 50 + 2 * expected[3]], rtol=1e-12)
+    np.testing.assert_allclose(
+        x, [*(-50 + 2 * np.array(expected[:3])), 50 + 2 * expected[3]], rtol=1e-12
+    )
 
 
 def test_a_far_mode_gets_no_point_until_its_weight_is_half_a_share():
@@ -70,7 +72,9 @@ def test_a_far_mode_gets_no_point_until_its_weight_is_half_a_share():
 
 
 def test_components_without_extent_hold_the_levels_of_their_jump():
-    mixture = GaussianMixture([0.25, 0.5, 0.25], [[-2.0], [0.0], [5.0]], [[[0.0]], [[1.0]], [[0.0]]])
+    mixture = GaussianMixture(
+        [0.25, 0.5, 0.25], [[-2.0], [0.0], [5.0]], [[[0.0]], [[1.0]], [[0.0]]]
+    )
     x, p, before = QUANTILES.sample(mixture, 40).x[:, 0], levels(40), 0.5 * ndtr(-2.0)
     at_the_first, at_the_last = (before < p) & (p < before + 0.25), p > 0.75
     np.testing.assert_allclose(x[at_the_first], -2.0, rtol=1e-13)
@@ -81,7 +85,9 @@ def test_components_without_extent_hold_the_levels_of_their_jump():
 
 def test_more_dimensions_are_refused_in_one_line():
     mixture = GaussianMixture([1.0], [[0.0, 0.0]], np.eye(2))
-    with pytest.raises(ValueError, match=r"^mixture: QuantileSampling expected dimension 1, got 2; [^\n]+$"):
+    with pytest.raises(
+        ValueError, match=r"^mixture: QuantileSampling expected dimension 1, got 2; [^\n]+$"
+    ):
         QUANTILES.sample(mixture, 5)
 
 
@@ -117,7 +123,11 @@ def test_the_ratio_of_densities_at_the_quantiles_is_that_of_the_mixtures(kind, p
     """Also far from all components that have weight in the target, in a crowd of them, and at a single point."""
     means, rng = MEANS[place], np.random.default_rng(4)
     size = len(means)
-    variances = {"one": np.ones(size), "two": 1.0 + (np.arange(size) % 2), "many": 10.0 ** rng.uniform(-3, 1, size)}[widths]
+    variances = {
+        "one": np.ones(size),
+        "two": 1.0 + (np.arange(size) % 2),
+        "many": 10.0 ** rng.uniform(-3, 1, size),
+    }[widths]
     target = GaussianMixture(targets(size, kind), means, variances if widths != "one" else [[1.0]])
     weights = 0.7 * target.weights + 0.3 / size
     mixture = GaussianMixture(weights, means, variances if widths != "one" else [[1.0]])

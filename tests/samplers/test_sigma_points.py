@@ -45,12 +45,16 @@ def test_kappa_of_three_less_d_makes_fourth_moments_along_the_axes_exact(d):
 
 
 def test_another_number_of_points_is_refused_and_the_right_one_named(random_mixture):
-    with pytest.raises(ValueError, match="n: expected 5, the number of sigma points for this mixture, got 4"):
+    with pytest.raises(
+        ValueError, match="n: expected 5, the number of sigma points for this mixture, got 4"
+    ):
         SigmaPoints().sample(random_mixture(53, 2, 3), 4)
 
 
 def test_a_kappa_too_low_for_the_dimension_is_refused(random_mixture):
     sampler = SigmaPoints(kappa=-2.0)
     assert len(sampler.sample(random_mixture(54, 3), 7)) == 7
-    with pytest.raises(ValueError, match="kappa: expected a number above -2 in 2 dimensions, got -2"):
+    with pytest.raises(
+        ValueError, match="kappa: expected a number above -2 in 2 dimensions, got -2"
+    ):
         sampler.sample(random_mixture(54, 2), 5)

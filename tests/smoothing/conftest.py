@@ -58,7 +58,9 @@ def all_states(model, rows, steps, dt, controls=None):
     seen = ~np.isnan(z)
     H = H.reshape(len(rows), -1)[seen]
     gain = P @ H.T @ np.linalg.inv(H @ P @ H.T + np.diag(R[seen]))
-    return (m + gain @ (z[seen] - H @ m)).reshape(steps, d), (P - gain @ H @ P).reshape(steps, d, steps, d)
+    return (m + gain @ (z[seen] - H @ m)).reshape(steps, d), (P - gain @ H @ P).reshape(
+        steps, d, steps, d
+    )
 
 
 def exactly(model, z, dt=None, controls=None):
@@ -105,6 +107,10 @@ def growth():
     z = hf.simulate(model, 10, rng=7)[1]
 
     def log_transition(x, step):
-        return -0.5 * (x - model.transition_mean(x, 1.0, None, step)[:, 0]) ** 2 / model.process_variance
+        return (
+            -0.5
+            * (x - model.transition_mean(x, 1.0, None, step)[:, 0]) ** 2
+            / model.process_variance
+        )
 
     return model, x, z, *on_a_grid(model, x[:, None], z, log_transition)

@@ -17,7 +17,9 @@ OF_PARTICLES = {
 }
 SMOOTHERS = {"rts_smoother": hf.rts_smoother} | OF_PARTICLES
 every = pytest.mark.parametrize(("name", "smoother"), SMOOTHERS.items(), ids=SMOOTHERS)
-every_of_particles = pytest.mark.parametrize(("name", "smoother"), OF_PARTICLES.items(), ids=OF_PARTICLES)
+every_of_particles = pytest.mark.parametrize(
+    ("name", "smoother"), OF_PARTICLES.items(), ids=OF_PARTICLES
+)
 
 
 def ran(name, model, z=Z, n=60):
@@ -32,13 +34,17 @@ def ran(name, model, z=Z, n=60):
 @every_of_particles
 def test_where_zero_lies_on_the_circle_does_not_matter(name, smoother, turn):
     plain, turned = turned_compass(lambda model, z: smoother(*ran(name, model, z)), turn)
-    np.testing.assert_allclose(wrap_angles(turned.means - plain.means - [0.0, turn], (1,)), 0, atol=1e-9)
+    np.testing.assert_allclose(
+        wrap_angles(turned.means - plain.means - [0.0, turn], (1,)), 0, atol=1e-9
+    )
     np.testing.assert_allclose(turned.covariances, plain.covariances, atol=1e-9)
     assert (np.abs(turned.means[:, 1]) <= np.pi).all()
     assert turned.circular == (1,)
     if name == "backward_simulation":
         assert (np.abs(turned.x[..., 1]) <= np.pi).all()
-        np.testing.assert_allclose(wrap_angles(turned.x - plain.x - [0.0, turn], (1,)), 0, atol=1e-9)
+        np.testing.assert_allclose(
+            wrap_angles(turned.x - plain.x - [0.0, turn], (1,)), 0, atol=1e-9
+        )
     else:
         np.testing.assert_allclose(turned.weights, plain.weights, atol=1e-9)
 

@@ -8,7 +8,9 @@ import herdfilter as hf
 
 Z = np.array([[0.5], [2.0], [np.nan], [-1.0], [0.3], [1.2], [3.0]])
 DT = np.array([1.0, 0.5, 2.0, 1.0, 0.2, 1.0, 0.7])
-CONTROLS = np.array([[0.0, 1.0], [2.0, 0.0], [-4.0, 1.0], [1.5, 0.5], [2.0, 2.0], [0.0, -3.0], [1.0, 0.0]])
+CONTROLS = np.array(
+    [[0.0, 1.0], [2.0, 0.0], [-4.0, 1.0], [1.5, 0.5], [2.0, 2.0], [0.0, -3.0], [1.0, 0.0]]
+)
 
 
 def kalman(model):
@@ -25,7 +27,9 @@ def ran(pf, z=Z, **options):
 
 
 def whole(pf, *arguments):
-    return (hf.marginal_smoother if isinstance(pf, hf.ParticleFilter) else hf.rts_smoother)(pf, *arguments)
+    return (hf.marginal_smoother if isinstance(pf, hf.ParticleFilter) else hf.rts_smoother)(
+        pf, *arguments
+    )
 
 
 def same(one, other, rows, of_other, tolerance=1e-12):
@@ -71,7 +75,13 @@ def test_step_by_step_is_as_in_a_batch(driven, build, lag):
 
 def test_sensors_and_several_updates_at_a_step(driven):
     one, other = hf.Sensor(lambda x: x[:, :1], [[0.2]]), hf.Sensor(lambda x: x[:, 1:], [[0.4]])
-    readings = [(1.0, one, [1.0]), (1.0, other, [0.0]), (2.5, other, [-2.0]), (3.0, one, None), (3.0, other, [1.0])]
+    readings = [
+        (1.0, one, [1.0]),
+        (1.0, other, [0.0]),
+        (2.5, other, [-2.0]),
+        (3.0, one, None),
+        (3.0, other, [1.0]),
+    ]
     for build in (kalman, particles):
         pf = build(driven)
         batch = hf.fixed_lag_smoother(pf, ran(pf, readings), 1)
@@ -112,9 +122,14 @@ def test_bad_arguments_are_named(driven):
         for lag in (-1, 1.5, True):
             with pytest.raises(ValueError, match="lag: expected an integer of at least 0, got"):
                 smoother(pf, lag)
-        with pytest.raises(TypeError, match=rf"filter: {name} expected a ParticleFilter, or a Kalman .*, got EnsembleKalm"):
+        with pytest.raises(
+            TypeError,
+            match=rf"filter: {name} expected a ParticleFilter, or a Kalman .*, got EnsembleKalm",
+        ):
             smoother(hf.EnsembleKalmanFilter(driven, 10, rng=0), 2)
         with pytest.raises(TypeError, match=rf"model: {name} needs .*, or transition_log_density"):
             smoother(hf.ParticleFilter(Simulated(), 10, rng=0), 2)
-    with pytest.raises(RuntimeError, match="the filter stands at the initial state, step 0; call predict first"):
+    with pytest.raises(
+        RuntimeError, match="the filter stands at the initial state, step 0; call predict first"
+    ):
         _ = hf.FixedLagSmoother(kalman(driven), 2).mean

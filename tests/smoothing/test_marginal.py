@@ -18,7 +18,9 @@ def of(model, z, n=50, seed=0, proposal=None, **options):
 def kept(particles, weights):
     steps, _, d = particles.shape
     none = np.zeros(steps)
-    return hf.FilterResult(np.zeros((steps, d)), np.zeros((steps, d, d)), none, none, none, (), particles, weights)
+    return hf.FilterResult(
+        np.zeros((steps, d)), np.zeros((steps, d, d)), none, none, none, (), particles, weights
+    )
 
 
 class Chain:
@@ -50,10 +52,14 @@ def test_particles_that_are_all_states_have_their_exact_probabilities():
     p /= p.sum()
     exact = np.array([[p[paths[:, k + 1] == state].sum() for state in range(3)] for k in range(5)])
     found = hf.marginal_smoother(Chain(), kept(np.array(states), np.array(weights)))
-    shares = [np.bincount(x[:, 0].astype(int), w) for x, w in zip(states, found.weights, strict=True)]
+    shares = [
+        np.bincount(x[:, 0].astype(int), w) for x, w in zip(states, found.weights, strict=True)
+    ]
     np.testing.assert_allclose(shares, exact, atol=1e-14)
     np.testing.assert_allclose(found.means[:, 0], exact @ [0, 1, 2], atol=1e-14)
-    np.testing.assert_allclose(found.covariances[:, 0, 0], exact @ [0, 1, 4] - (exact @ [0, 1, 2]) ** 2, atol=1e-14)
+    np.testing.assert_allclose(
+        found.covariances[:, 0, 0], exact @ [0, 1, 4] - (exact @ [0, 1, 2]) ** 2, atol=1e-14
+    )
 
 
 def test_two_modes_are_smoothed_as_on_a_grid(growth):
@@ -74,16 +80,26 @@ def test_the_filter_stands_for_its_model_and_knows_the_times(driven):
     pf = hf.ParticleFilter(driven, 40, rng=0)
     result = pf.run(z, dt=dt, keep_particles=True)
     found = hf.marginal_smoother(pf, result)
-    np.testing.assert_allclose(found.means, hf.marginal_smoother(driven, result, dt).means, atol=1e-12)
+    np.testing.assert_allclose(
+        found.means, hf.marginal_smoother(driven, result, dt).means, atol=1e-12
+    )
     blind = hf.Sensor(None, None, log_likelihood=lambda z, x: np.zeros(len(x)))
-    readings = [(0.5, None, None), (0.5, None, z[0]), (1.7, None, z[1]), (2.0, blind, [0.0]), (2.0, None, z[2])]
+    readings = [
+        (0.5, None, None),
+        (0.5, None, z[0]),
+        (1.7, None, z[1]),
+        (2.0, blind, [0.0]),
+        (2.0, None, z[2]),
+    ]
     several = hf.ParticleFilter(driven, 40, rng=0).run(readings, keep_particles=True)
     again = hf.marginal_smoother(driven, several)
     place = [0, 0, 1, 2, 2]
     np.testing.assert_allclose(again.weights, found.weights[place], atol=1e-12)
     np.testing.assert_allclose(again.particles, result.particles[place], atol=1e-12)
     drawn = hf.backward_simulation(driven, several, 20, 1).x
-    np.testing.assert_allclose(drawn, hf.backward_simulation(pf, result, 20, 1).x[:, place], atol=1e-12)
+    np.testing.assert_allclose(
+        drawn, hf.backward_simulation(pf, result, 20, 1).x[:, place], atol=1e-12
+    )
 
 
 def test_a_transition_far_out_in_the_tails_still_has_weights():
@@ -97,7 +113,9 @@ def test_a_transition_far_out_in_the_tails_still_has_weights():
 
 def test_a_state_that_no_particle_leads_to_is_named():
     result = kept(np.array([[[2.0]], [[0.0]], [[2.0]]]), np.ones((3, 1)))
-    with pytest.raises(hf.UnreachableStateError, match=r"step 2: .* all 1 particles .* at step 3") as caught:
+    with pytest.raises(
+        hf.UnreachableStateError, match=r"step 2: .* all 1 particles .* at step 3"
+    ) as caught:
         hf.marginal_smoother(Chain(), result)
     assert pickle.loads(pickle.dumps(caught.value)).step == 2
 
@@ -149,6 +167,13 @@ def test_moments_are_those_of_the_weights_where_a_gaussian_would_be_wrong(kind):
         x[0, :, 0] += np.where(np.arange(300) % 2, 4.0, -4.0)
     model = Turning(curved=float(kind == "a curved transition"))
     found = hf.marginal_smoother(model, kept(x, np.full((2, 300), 1 / 300)))
-    np.testing.assert_allclose(found.means, np.einsum("tn,tnd->td", found.weights, found.particles), atol=1e-12)
-    linear = hf.marginal_smoother(Turning(), kept(rng.standard_normal((2, 300, 2)), np.full((2, 300), 1 / 300)))
-    assert np.abs(linear.means - np.einsum("tn,tnd->td", linear.weights, linear.particles))[0].max() > 1e-4
+    np.testing.assert_allclose(
+        found.means, np.einsum("tn,tnd->td", found.weights, found.particles), atol=1e-12
+    )
+    linear = hf.marginal_smoother(
+        Turning(), kept(rng.standard_normal((2, 300, 2)), np.full((2, 300), 1 / 300))
+    )
+    assert (
+        np.abs(linear.means - np.einsum("tn,tnd->td", linear.weights, linear.particles))[0].max()
+        > 1e-4
+    )

@@ -33,12 +33,18 @@ def agree(smoothed, means, covariances, tolerance=1e-9):
     np.testing.assert_allclose(smoothed.covariances, covariances, rtol=0, atol=tolerance)
 
 
-@pytest.mark.parametrize(("name", "noise"), [*((name, "additive") for name in FILTERS), ("unscented", "pushed")])
+@pytest.mark.parametrize(
+    ("name", "noise"), [*((name, "additive") for name in FILTERS), ("unscented", "pushed")]
+)
 def test_linear_models_are_smoothed_exactly(driven, exact, name, noise):
     kf = FILTERS[name](of_inner_noise(driven) if noise == "pushed" else driven)
     result = kf.run(Z, dt=DT, controls=CONTROLS)
     expected = exact(driven, Z, DT, CONTROLS)
-    agree(hf.rts_smoother(kf, result, DT, CONTROLS), *expected, tolerance=1e-9 if name == "extended" else 1e-12)
+    agree(
+        hf.rts_smoother(kf, result, DT, CONTROLS),
+        *expected,
+        tolerance=1e-9 if name == "extended" else 1e-12,
+    )
 
 
 def test_filterpy_agrees_where_the_transition_bends():
@@ -49,12 +55,21 @@ def test_filterpy_agrees_where_the_transition_bends():
     )  # fmt: skip
     points = MerweScaledSigmaPoints(2, alpha=1.0, beta=0.0, kappa=1.0)
     theirs = UnscentedKalmanFilter(
-        2, 1, 1.0, lambda x: x[:1], lambda x, dt: bent.transition_mean(x[None], dt, None, 1)[0], points
+        2,
+        1,
+        1.0,
+        lambda x: x[:1],
+        lambda x, dt: bent.transition_mean(x[None], dt, None, 1)[0],
+        points,
     )
     theirs.Q = bent.transition_covariance(1.0, 1)
     kf = hf.UnscentedKalmanFilter(bent)
     result = kf.run(Z)
-    agree(hf.rts_smoother(kf, result), *theirs.rts_smoother(result.means, result.covariances)[:2], 1e-10)
+    agree(
+        hf.rts_smoother(kf, result),
+        *theirs.rts_smoother(result.means, result.covariances)[:2],
+        1e-10,
+    )
 
 
 def test_times_are_those_of_the_result_unless_others_are_given(driven):
@@ -73,9 +88,17 @@ def test_times_are_those_of_the_result_unless_others_are_given(driven):
 def test_readings_of_one_time_are_of_one_state(driven, joint):
     one = hf.Sensor(lambda x: x[:, :1], [[0.2]])
     other = hf.Sensor(lambda x: x[:, 1:], [[0.4]])
-    readings = [(0.5, one, [1.0]), (0.5, other, [0.0]), (1.7, other, [-2.0]), (2.0, one, None), (2.0, other, [1.0])]
+    readings = [
+        (0.5, one, [1.0]),
+        (0.5, other, [0.0]),
+        (1.7, other, [-2.0]),
+        (2.0, one, None),
+        (2.0, other, [1.0]),
+    ]
     kf = hf.ExtendedKalmanFilter(driven)
-    controls = np.array([[1.0, 0.0], [9.0, 9.0], [0.5, -1.0], [2.0, 1.0], [9.0, 9.0]])  # on the way to the first of a time
+    controls = np.array(
+        [[1.0, 0.0], [9.0, 9.0], [0.5, -1.0], [2.0, 1.0], [9.0, 9.0]]
+    )  # on the way to the first of a time
     result = kf.run(readings, controls=controls)
     smoothed = hf.rts_smoother(kf, result, controls=controls)
     place = [0, 0, 1, 2, 2]
@@ -116,7 +139,10 @@ def test_units_do_not_matter(driven):
     plain = hf.models.LinearGaussian(
         driven.F(1.0), driven.H, driven.Q, driven.R, driven.initial.mean, driven.initial.covariance
     )
-    one, other = (hf.rts_smoother(kf, kf.run(Z)) for kf in map(hf.UnscentedKalmanFilter, (plain, in_units(plain, unit))))
+    one, other = (
+        hf.rts_smoother(kf, kf.run(Z))
+        for kf in map(hf.UnscentedKalmanFilter, (plain, in_units(plain, unit)))
+    )
     np.testing.assert_allclose(other.means / unit, one.means, atol=1e-9)
     np.testing.assert_allclose(other.covariances / np.outer(unit, unit), one.covariances, atol=1e-9)
 
@@ -146,7 +172,9 @@ def test_filters_that_keep_no_gaussian_are_named(driven):
         (hf.ExtendedKalmanFilter, "the class ExtendedKalmanFilter"),
         (driven, "Driven"),
     ):
-        with pytest.raises(TypeError, match=f"filter: rts_smoother expected a Kalman filter .*, got {name}"):
+        with pytest.raises(
+            TypeError, match=f"filter: rts_smoother expected a Kalman filter .*, got {name}"
+        ):
             hf.rts_smoother(other, result)
 
 
@@ -154,6 +182,8 @@ def test_an_indefinite_prediction_is_named():
     """Sigma points whose centre has a negative weight, and a transition that bends."""
     bent = hf.models.from_functions(lambda x: x**2, lambda x: x, [[1.0]], [[10.0]], [0.0], [[1.0]])
     result = hf.ExtendedKalmanFilter(bent).run([[0.1], [0.0]])
-    with pytest.raises(hf.IndefiniteCovarianceError, match="step 2: the predicted covariance") as caught:
+    with pytest.raises(
+        hf.IndefiniteCovarianceError, match="step 2: the predicted covariance"
+    ) as caught:
         hf.rts_smoother(hf.UnscentedKalmanFilter(bent, alpha=0.5, beta=-3.0), result)
     assert caught.value.step == 2

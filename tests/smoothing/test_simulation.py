@@ -11,7 +11,9 @@ PLANE = plane(R=[[0.7]])
 def smoothed(model, z, n, seed=0, **options):
     pf = hf.ParticleFilter(model, n, rng=seed)
     result = pf.run(z, keep_particles=True, **options)
-    return hf.backward_simulation(model, result, n, np.random.default_rng([1, seed]), **options), result
+    return hf.backward_simulation(
+        model, result, n, np.random.default_rng([1, seed]), **options
+    ), result
 
 
 def statistics(x):
@@ -23,7 +25,9 @@ def statistics(x):
 
 
 def rts(model, observations):
-    means, covariances, gain, _ = filterpy_filter(model).rts_smoother(*kalman(model, observations)[:2])
+    means, covariances, gain, _ = filterpy_filter(model).rts_smoother(
+        *kalman(model, observations)[:2]
+    )
     return means, covariances, gain[:-1] @ covariances[1:]
 
 
@@ -57,7 +61,9 @@ def test_time_steps_and_controls_lead_to_the_step_of_their_index(driven, exact):
     controls = np.array([[0.0, 1.0], [2.0, 0.0], [-4.0, 1.0], [1.5, 0.5], [2.0, 2.0]])
     z = np.array([[2.0], [3.5], [np.nan], [-4.0], [1.0]])
     means, covariances = exact(driven, z, dt, controls)
-    drawn = np.concatenate([smoothed(driven, z, 500, seed, dt=dt, controls=controls)[0].x for seed in range(4)])
+    drawn = np.concatenate(
+        [smoothed(driven, z, 500, seed, dt=dt, controls=controls)[0].x for seed in range(4)]
+    )
     spread = np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
     np.testing.assert_allclose((drawn.mean(axis=0) - means) / spread, 0, atol=0.2)
     np.testing.assert_allclose(statistics(drawn)[1], covariances, atol=0.2 * covariances.max())

@@ -12,12 +12,22 @@ LIDAR, RADAR, INFRARED = 1, 2, 3
 def scan(time, sensor, measurement):
     """An entry of the detections; the own ship is 100 m north of the origin and goes east at 1 m/s."""
     own = [100.0, time]
-    return {"sensorID": sensor, "measurements": [], "ownshipPosition": own, "time": 1e9 + time, "measurement": measurement}
+    return {
+        "sensorID": sensor,
+        "measurements": [],
+        "ownshipPosition": own,
+        "time": 1e9 + time,
+        "measurement": measurement,
+    }
 
 
 def fix(vessel, time):
     """Where a vessel is: the first goes north from the origin at 3 m/s, the second south at 5 m/s."""
-    return {"targetID": vessel, "position": [(3 if vessel == 1 else -5) * time, 7, 0], "time": 1e9 + time}
+    return {
+        "targetID": vessel,
+        "position": [(3 if vessel == 1 else -5) * time, 7, 0],
+        "time": 1e9 + time,
+    }
 
 
 SCANS = [
@@ -64,7 +74,11 @@ def test_every_form_of_a_scan_is_a_table(write):
 def test_truth_is_interpolated_to_the_time_of_the_scan(write):
     """The second vessel's fixes are whole seconds, told again in scans of other times, and end before the last scan."""
     data = load_autoferry(write(SCANS[::-1], FIXES[::-1]), sensors=["radar", "lidar", "infrared"])
-    assert [bearings.tolist() for bearings in data.scans if bearings.shape[1] == 1] == [[[0.5]], [[0.5], [0.6], [0.7]], []]
+    assert [bearings.tolist() for bearings in data.scans if bearings.shape[1] == 1] == [
+        [[0.5]],
+        [[0.5], [0.6], [0.7]],
+        [],
+    ]
     expected = np.array([6.0, 9.0, 10.5, 12.0, 13.5, 15.0])
     np.testing.assert_allclose(data.truth[:-1, 0, 0], expected, atol=1e-6)
     np.testing.assert_allclose(data.truth[:, 1, 0], -5 / 3 * np.append(expected, 18), atol=1e-6)
@@ -73,7 +87,10 @@ def test_truth_is_interpolated_to_the_time_of_the_scan(write):
 
 
 def test_truth_is_missing_in_a_gap_of_the_receiver(write):
-    fixes = [[f for f in both if f["targetID"] == 1 or f["time"] not in (1e9 + 3, 1e9 + 4)] for both in FIXES]
+    fixes = [
+        [f for f in both if f["targetID"] == 1 or f["time"] not in (1e9 + 3, 1e9 + 4)]
+        for both in FIXES
+    ]
     truth = load_autoferry(write(fixes=fixes)).truth
     np.testing.assert_array_equal(np.isnan(truth[:, 1, 0]), [False, True, True, False])
     assert np.isfinite(truth[:, 0]).all()

@@ -86,15 +86,24 @@ def test_no_filter_on_bearings_is_below():
 
 
 def test_bad_input_is_named():
-    box = SimpleNamespace(**{name: getattr(UNGM(), name) for name in dir(UNGM()) if not name.startswith("_")})
+    box = SimpleNamespace(
+        **{name: getattr(UNGM(), name) for name in dir(UNGM()) if not name.startswith("_")}
+    )
     box.initial = UniformBox([-1.0], [1.0])
     with pytest.raises(TypeError, match="GaussianMixture as initial distribution, got UniformBox"):
         posterior_cramer_rao_bound(box, 3)
     box.initial, box.transition_covariance = UNGM().initial, lambda dt, step: np.zeros((1, 1))
-    with pytest.raises(ValueError, match="transition_covariance: expected noise in every direction"):
+    with pytest.raises(
+        ValueError, match="transition_covariance: expected noise in every direction"
+    ):
         posterior_cramer_rao_bound(box, 3, rng=0)
-    box.transition_covariance, box.observation_covariance = UNGM().transition_covariance, lambda step: np.zeros((1, 1))
-    with pytest.raises(ValueError, match="observation_covariance: expected a positive definite matrix at step 1"):
+    box.transition_covariance, box.observation_covariance = (
+        UNGM().transition_covariance,
+        lambda step: np.zeros((1, 1)),
+    )
+    with pytest.raises(
+        ValueError, match="observation_covariance: expected a positive definite matrix at step 1"
+    ):
         posterior_cramer_rao_bound(box, 3, rng=0)
 
 
@@ -108,7 +117,9 @@ def test_information_of_overlapping_components_is_the_integral_over_their_densit
     mixture = hf.GaussianMixture(weights, means[:, None], (sds**2)[:, None, None])
     draws = mixture.sample(40000, np.random.default_rng(1))
     assert 1 / _initial_bound(mixture, draws)[0, 0] == pytest.approx(expected, rel=0.03)
-    plane = hf.GaussianMixture(weights, np.column_stack([means, [0, 0]]), [np.diag([s**2, 4.0]) for s in sds])
+    plane = hf.GaussianMixture(
+        weights, np.column_stack([means, [0, 0]]), [np.diag([s**2, 4.0]) for s in sds]
+    )
     bound = _initial_bound(plane, plane.sample(40000, np.random.default_rng(2)))
     np.testing.assert_allclose(bound, np.diag([1 / expected, 4.0]), rtol=0.03, atol=0.1)
 
@@ -123,7 +134,9 @@ def test_noise_in_directions_that_no_axis_has_bounds_as_much_as_along_one():
 
         def f(x):
             y = x @ back.T
-            return np.column_stack([y[:, 0] + 0.1 * y[:, 1], 0.9 * y[:, 1] + np.sin(y[:, 1])]) @ to.T
+            return (
+                np.column_stack([y[:, 0] + 0.1 * y[:, 1], 0.9 * y[:, 1] + np.sin(y[:, 1])]) @ to.T
+            )
 
         model = hf.models.from_functions(
             f=f,
@@ -144,10 +157,20 @@ def test_what_varies_in_the_slope_of_a_transition_weighs_in_the_bound():
     """The published recursion on x + a sin(x), whose slope varies about as much as it is certain."""
     bend = 0.8
     model = hf.models.from_functions(
-        f=lambda x: x + bend * np.sin(x), h=lambda x: x, Q=[[0.5]], R=[[4.0]], initial_mean=[1.0], initial_covariance=[[1.0]]
+        f=lambda x: x + bend * np.sin(x),
+        h=lambda x: x,
+        Q=[[0.5]],
+        R=[[4.0]],
+        initial_mean=[1.0],
+        initial_covariance=[[1.0]],
     )
     expected = published(
-        1.0, 1.0, 0.5, lambda x, step: x + bend * np.sin(x), lambda x: 1 + bend * np.cos(x), lambda x: 1 / 4
+        1.0,
+        1.0,
+        0.5,
+        lambda x, step: x + bend * np.sin(x),
+        lambda x: 1 + bend * np.cos(x),
+        lambda x: 1 / 4,
     )
     bound = posterior_cramer_rao_bound(model, 6, runs=20_000, rng=1)
     np.testing.assert_allclose(bound[:, 0, 0], expected, rtol=0.02)
@@ -156,12 +179,18 @@ def test_what_varies_in_the_slope_of_a_transition_weighs_in_the_bound():
 @pytest.mark.parametrize("unit", [1e-90, 1e90])
 def test_the_information_of_a_mixture_has_the_unit_of_the_state(unit):
     """Of components far apart, where one density is nothing beside the other: as if each point knew its own."""
-    mixture = hf.GaussianMixture([0.4, 0.6], [[0.0, 0.0], [300.0, 0.0]], [np.eye(2), np.diag([0.5, 2.0])])
-    scaled = hf.GaussianMixture(mixture.weights, unit * mixture.means, unit**2 * mixture.covariances)
+    mixture = hf.GaussianMixture(
+        [0.4, 0.6], [[0.0, 0.0], [300.0, 0.0]], [np.eye(2), np.diag([0.5, 2.0])]
+    )
+    scaled = hf.GaussianMixture(
+        mixture.weights, unit * mixture.means, unit**2 * mixture.covariances
+    )
     x = mixture.sample(500, np.random.default_rng(0))
     score = np.where(x[:, :1] < 150, -x, (mixture.means[1] - x) / [0.5, 2.0])
     expected = np.linalg.inv(score.T @ score / 500)
-    np.testing.assert_allclose(_initial_bound(scaled, unit * x) / unit**2, expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        _initial_bound(scaled, unit * x) / unit**2, expected, rtol=1e-9, atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("units", [(1.0, 1.0), (1e-7, 1e3)])
@@ -174,8 +203,12 @@ def test_what_varies_is_weighed_by_the_noise_in_its_direction_or_refused_where_t
         varying = spread @ rng.standard_normal((50, rank, 3))
         F, Q = to @ (np.eye(3) + varying) @ np.linalg.inv(to), to @ spread @ spread.T @ to
         centred = varying - varying.mean(axis=0)
-        expected = np.einsum("rij,ik,rkl->jl", centred, np.linalg.pinv(spread @ spread.T), centred) / 50
+        expected = (
+            np.einsum("rij,ik,rkl->jl", centred, np.linalg.pinv(spread @ spread.T), centred) / 50
+        )
         np.testing.assert_allclose(to @ _variation(F, Q, 1) @ to, expected, rtol=1e-5, atol=1e-6)
         beyond = F + 1e-3 * to @ basis[:, [2]] @ rng.standard_normal((50, 1, 3)) @ np.linalg.inv(to)
-        with pytest.raises(ValueError, match="noise in every direction in which the transition is nonlinear"):
+        with pytest.raises(
+            ValueError, match="noise in every direction in which the transition is nonlinear"
+        ):
             _variation(beyond, Q, 1)

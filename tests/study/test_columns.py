@@ -14,7 +14,13 @@ from herdfilter.study.statistics import median_with_interval
 
 
 def test_one_declaration_brings_a_new_number_everywhere(scenario, monkeypatch):
-    worst = Column("worst", "largest error", median_with_interval, "worst error{unit}", measure=lambda run: run.truth.max())
+    worst = Column(
+        "worst",
+        "largest error",
+        median_with_interval,
+        "worst error{unit}",
+        measure=lambda run: run.truth.max(),
+    )
     for module in (columns, summary):
         monkeypatch.setattr(module, "COLUMNS", (*COLUMNS, worst))
     monkeypatch.setattr(store, "MEASURED", (*MEASURED, "worst"))
@@ -27,11 +33,24 @@ def test_one_declaration_brings_a_new_number_everywhere(scenario, monkeypatch):
 
 
 def test_numbers_are_written_with_three_digits():
-    assert [digits(x) for x in (0.0123456, 1.0, 12345.0, -2.5, float("nan"))] == ["0.0123", "1.00", "1.23e4", "-2.50", "-"]
+    assert [digits(x) for x in (0.0123456, 1.0, 12345.0, -2.5, float("nan"))] == [
+        "0.0123",
+        "1.00",
+        "1.23e4",
+        "-2.50",
+        "-",
+    ]
 
 
 def test_numbers_of_a_lost_filter_are_cut_off_beyond_ten_thousand(scenario):
-    table = pd.DataFrame({"filter": ["bootstrap"] * 3 + ["lost"] * 3, "n_particles": 20, "run": [0, 1, 2] * 2, "error": ""})
+    table = pd.DataFrame(
+        {
+            "filter": ["bootstrap"] * 3 + ["lost"] * 3,
+            "n_particles": 20,
+            "run": [0, 1, 2] * 2,
+            "error": "",
+        }
+    )
     table["scenario"], table["diverged"] = "s", False
     for name in MEASURED:
         table[name] = [2.0, 3.0, 4.0, 5e7, 6e7, 7e7]
@@ -41,5 +60,7 @@ def test_numbers_of_a_lost_filter_are_cut_off_beyond_ten_thousand(scenario):
     assert found["anees"].value(lines.loc["lost"]) == "> 1e4"
     assert found["anees"].value(lines.loc["bootstrap"]) == "3.00"
     assert found["anees"].interval(lines.loc["lost"]) is None
-    assert found["rmse"].value(lines.loc["bootstrap"]) == "3.11e4"  # metres, say: the best has as many
+    assert (
+        found["rmse"].value(lines.loc["bootstrap"]) == "3.11e4"
+    )  # metres, say: the best has as many
     assert found["rmse"].value(lines.loc["lost"]) == "> 1e8"

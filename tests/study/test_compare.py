@@ -12,7 +12,12 @@ from herdfilter.study.plan import plan_study
 
 def test_one_row_for_every_filter_count_and_run(scenario):
     table = hf.compare(scenario)
-    keys = [(f, n, r) for f in scenario.filters for n in scenario.particles for r in range(scenario.runs)]
+    keys = [
+        (f, n, r)
+        for f in scenario.filters
+        for n in scenario.particles
+        for r in range(scenario.runs)
+    ]
     assert list(zip(table["filter"], table["n_particles"], table["run"], strict=True)) == keys
     assert (table["error"] == "").all()
     assert table["ess"].between(1, table["n_particles"]).all()
@@ -20,7 +25,9 @@ def test_one_row_for_every_filter_count_and_run(scenario):
 
 def test_a_filter_is_the_same_whatever_stands_beside_it_and_the_seed_decides(scenario):
     table = hf.compare(scenario, filters=["augmented-gauss-kh", "bootstrap"], particles=[30, 10])
-    alone, other = (hf.compare(scenario, filters=["bootstrap"], particles=[10], seed=seed) for seed in (0, 1))
+    alone, other = (
+        hf.compare(scenario, filters=["bootstrap"], particles=[10], seed=seed) for seed in (0, 1)
+    )
     beside = table[(table["filter"] == "bootstrap") & (table["n_particles"] == 10)]
     same_runs(alone, beside.reset_index(drop=True))
     assert (alone["rmse"] != other["rmse"]).all()
@@ -35,7 +42,9 @@ def test_every_filter_of_a_run_sees_the_same_measurements(scenario, constant):
 
         return build
 
-    table = hf.compare(scenario, filters={"a": remembering("a"), "b": remembering("b")}, particles=[5])
+    table = hf.compare(
+        scenario, filters={"a": remembering("a"), "b": remembering("b")}, particles=[5]
+    )
     np.testing.assert_array_equal(filters["a"].seen, filters["b"].seen)
     by_run = [table[table["filter"] == name]["rmse"].to_numpy() for name in "ab"]
     np.testing.assert_array_equal(*by_run)
@@ -56,7 +65,11 @@ def test_a_failing_run_is_recorded_and_the_rest_goes_on(scenario, constant, fail
     bad, ok = table[table["filter"] == "bad"], table[table["filter"] == "ok"]
     failed = (bad["error"] != "").to_numpy()
     assert 0 < failed.sum() < 8
-    assert bad["error"][failed].str.startswith("ArithmeticError: lost the target (conftest.py, line ").all()
+    assert (
+        bad["error"][failed]
+        .str.startswith("ArithmeticError: lost the target (conftest.py, line ")
+        .all()
+    )
     assert bad["diverged"][failed].all()
     assert bad[failed][["rmse", "reference_error", "ms_per_step"]].isna().all(axis=None)
     assert (ok["error"] == "").all()
@@ -65,7 +78,9 @@ def test_a_failing_run_is_recorded_and_the_rest_goes_on(scenario, constant, fail
 
 def estimating(means):
     """A filter whose estimates are given."""
-    filter_ = SimpleNamespace(run=lambda observations, dt=1.0, controls=None: SimpleNamespace(means=means))
+    filter_ = SimpleNamespace(
+        run=lambda observations, dt=1.0, controls=None: SimpleNamespace(means=means)
+    )
     return lambda model, n_particles, rng: filter_
 
 

@@ -49,7 +49,8 @@ def test_filters_of_the_package_are_compiled_in_view_before_the_runs_and_their_e
 
     monkeypatch.setattr(engine, "feed", failing)
     result = run_study(
-        plan_study(scenario, {"bootstrap": "bootstrap", "mine": constant, "sqmc": "sqmc"}, runs=1), progress=True
+        plan_study(scenario, {"bootstrap": "bootstrap", "mine": constant, "sqmc": "sqmc"}, runs=1),
+        progress=True,
     )
     assert (result.runs["error"] == "").all()
     compiled, line, runs, counter = batches

@@ -20,7 +20,10 @@ from herdfilter.study.data import DATA_FILES, checksum
 from herdfilter.study.recording import load_data, record
 from herdfilter.study.scenario import load_scenario
 
-PLACES = [Path(__file__).parents[2].parent / "shared" / "data", Path(os.environ.get("HERDFILTER_DATA", "-"))]
+PLACES = [
+    Path(__file__).parents[2].parent / "shared" / "data",
+    Path(os.environ.get("HERDFILTER_DATA", "-")),
+]
 BEACONS = {7: (0.0, 0.0), 3: (30.0, 0.0), 5: (0.0, 40.0)}
 CHORD = 1.01 * 10 * (1 - np.cos(0.1 * np.pi * 0.02 / 2))
 """Most that a straight line between two survey points can leave the circle below, in metres."""
@@ -70,7 +73,9 @@ def test_events_come_in_order_of_time(plaza_file):
     assert (plaza.dt > 0).all(), "a filter needs a positive duration for every step"
 
 
-def test_truth_is_the_survey_at_the_time_of_each_range_and_observations_name_the_row_of_the_beacon(plaza_file):
+def test_truth_is_the_survey_at_the_time_of_each_range_and_observations_name_the_row_of_the_beacon(
+    plaza_file,
+):
     """Headings too, though the survey wraps three times on the way."""
     plaza = load_plaza(plaza_file.parent)
     expected = circle(100 + plaza.time)
@@ -79,7 +84,9 @@ def test_truth_is_the_survey_at_the_time_of_each_range_and_observations_name_the
     np.testing.assert_array_equal(plaza.beacon_ids, list(BEACONS))
     np.testing.assert_array_equal(plaza.beacons, list(BEACONS.values()))
     to_beacon = plaza.beacons[plaza.observations[:, 0].astype(int)] - plaza.truth[:, :2]
-    np.testing.assert_allclose(np.linalg.norm(to_beacon, axis=1), plaza.observations[:, 1], rtol=0, atol=CHORD)
+    np.testing.assert_allclose(
+        np.linalg.norm(to_beacon, axis=1), plaza.observations[:, 1], rtol=0, atol=CHORD
+    )
 
 
 def test_controls_carry_the_model_from_truth_to_truth(plaza_file):
@@ -112,19 +119,30 @@ def test_folders_are_the_argument_or_in_the_environment(plaza_file, monkeypatch)
     assert (len(whole), len(load_plaza(max_ranges=13))) == (200, 13)
     monkeypatch.setenv("HERDFILTER_DATA", "elsewhere")
     turned = load_plaza(plaza_file.parent, heading_offset=np.pi)
-    np.testing.assert_allclose(np.abs(turned.truth - whole.truth), np.tile([0, 0, np.pi], (200, 1)), atol=1e-12)
+    np.testing.assert_allclose(
+        np.abs(turned.truth - whole.truth), np.tile([0, 0, np.pi], (200, 1)), atol=1e-12
+    )
 
 
 def test_a_file_of_another_form_is_refused(plaza_file):
-    tables = {"GT": np.zeros((2, 4)), "DR": np.zeros((1, 3)), "TL": [[4.0, 0, 0]], "TD": [[0.0, 2, 9, 1]]}
+    tables = {
+        "GT": np.zeros((2, 4)),
+        "DR": np.zeros((1, 3)),
+        "TL": [[4.0, 0, 0]],
+        "TD": [[0.0, 2, 9, 1]],
+    }
     for content, message in (
         (b"not a matrix", r"Plaza1_\.mat: expected a MATLAB v5 file"),
         (tables, r"expected ranges to beacons \[4\], got one to another"),
     ):
-        plaza_file.write_bytes(content) if isinstance(content, bytes) else savemat(plaza_file, content)
+        plaza_file.write_bytes(content) if isinstance(content, bytes) else savemat(
+            plaza_file, content
+        )
         with pytest.raises(ValueError, match=message):
             load_plaza(plaza_file.parent)
-    with pytest.raises(FileNotFoundError, match=r"^data folder: expected Plaza2_\.mat in .*, got Plaza1_\.mat$"):
+    with pytest.raises(
+        FileNotFoundError, match=r"^data folder: expected Plaza2_\.mat in .*, got Plaza1_\.mat$"
+    ):
         load_plaza(plaza_file.parent, "Plaza2")
 
 
@@ -145,9 +163,13 @@ def server(plaza_file, tmp_path, monkeypatch):
     for file in ("Plaza1_.mat", "Plaza2_.mat"):
         path = plaza_file.with_name(file)
         path.write_bytes(plaza_file.read_bytes())
-        known = dataclasses.replace(DATA_FILES[file], sha256=hashlib.sha256(path.read_bytes()).hexdigest())
+        known = dataclasses.replace(
+            DATA_FILES[file], sha256=hashlib.sha256(path.read_bytes()).hexdigest()
+        )
         monkeypatch.setitem(DATA_FILES, file, known)
-    monkeypatch.setattr("herdfilter.study.data.user_cache", lambda: tmp_path / "cache" / "herdfilter")
+    monkeypatch.setattr(
+        "herdfilter.study.data.user_cache", lambda: tmp_path / "cache" / "herdfilter"
+    )
     with http.server.ThreadingHTTPServer(
         ("127.0.0.1", 0), lambda *args: Handler(*args, directory=str(plaza_file.parent))
     ) as httpd:
@@ -179,7 +201,9 @@ def test_a_download_happens_once_and_only_what_is_whole_is_kept(server, plaza_fi
     assert not cached.exists()
     before = server.requests
     for url in (server.url, server.url + "/"):
-        np.testing.assert_array_equal(load_plaza(base_url=url).observations, load_plaza(plaza_file.parent).observations)
+        np.testing.assert_array_equal(
+            load_plaza(base_url=url).observations, load_plaza(plaza_file.parent).observations
+        )
     assert server.requests == before + 1
     cached.write_bytes(b"damaged")
     assert len(load_plaza(base_url=server.url)) == 200
@@ -190,11 +214,20 @@ def test_command_downloads_once_to_where_loaders_look_or_copies_from_a_folder(
     server, plaza_file, tmp_path, cached, monkeypatch
 ):
     monkeypatch.setenv("HERDFILTER_DATA_URL", server.url)
-    assert command("data", "fetch", "plaza", "--data", plaza_file.parent, "--to", tmp_path / "new").exit_code == 0
+    assert (
+        command(
+            "data", "fetch", "plaza", "--data", plaza_file.parent, "--to", tmp_path / "new"
+        ).exit_code
+        == 0
+    )
     assert (len(load_plaza(tmp_path / "new")), server.requests) == (200, 0)
     for _ in range(2):
         done = command("data", "fetch", "plaza")
-        lines = [line.split()[0] for line in done.output.splitlines() if not line.startswith("Downloading")]
+        lines = [
+            line.split()[0]
+            for line in done.output.splitlines()
+            if not line.startswith("Downloading")
+        ]
         assert lines == [str(cached), str(cached.with_name("Plaza2_.mat"))]
     assert (len(load_plaza()), server.requests) == (200, 2)
     assert all(name in command("data", "list").stdout for name in DATA_FILES)
@@ -242,7 +275,9 @@ def test_radar_measurements_differ_between_runs_and_the_track_does_not(uav_file)
     scenario = load_scenario("uav")
     scenario = dataclasses.replace(scenario, data={"type": scenario.data["type"]})
     data, model = load_data(scenario, uav_file.parent), scenario.build_model()
-    first, again, other = (record(scenario, model, data, np.random.default_rng(seed)) for seed in (0, 0, 1))
+    first, again, other = (
+        record(scenario, model, data, np.random.default_rng(seed)) for seed in (0, 0, 1)
+    )
     assert first.observations.shape == (19, 3)
     np.testing.assert_array_equal(first.observations, again.observations)
     np.testing.assert_array_equal(first.truth, other.truth)

@@ -17,15 +17,21 @@ def rows(outcomes):
 
 def test_tasks_do_not_depend_on_their_order_nor_on_the_others(scenario):
     """Nor on the process: a study travels by pickle."""
-    study = plan_study(scenario, filters={"name": "bootstrap", "objects": {"proposal": hf.GuidedProposal()}})
+    study = plan_study(
+        scenario, filters={"name": "bootstrap", "objects": {"proposal": hf.GuidedProposal()}}
+    )
     forwards = rows(perform(study, study.tasks, seconds=np.inf))
     there = pickle.loads(pickle.dumps(study))
     np.testing.assert_equal(rows(perform(there, there.tasks[::-1], seconds=np.inf)), forwards)
     some = study.tasks[3::5]
-    np.testing.assert_equal(rows(perform(study, some, seconds=np.inf)), {task: forwards[task] for task in some})
+    np.testing.assert_equal(
+        rows(perform(study, some, seconds=np.inf)), {task: forwards[task] for task in some}
+    )
 
 
-def test_a_run_that_cannot_be_made_ready_fails_for_every_filter_and_the_rest_goes_on(scenario, monkeypatch):
+def test_a_run_that_cannot_be_made_ready_fails_for_every_filter_and_the_rest_goes_on(
+    scenario, monkeypatch
+):
     good = hf.compare(scenario)
     prepare, calls = engine.record, []
 
@@ -38,7 +44,11 @@ def test_a_run_that_cannot_be_made_ready_fails_for_every_filter_and_the_rest_goe
     monkeypatch.setattr(engine, "record", sometimes)
     table = hf.compare(scenario)
     failed = table["run"] == 2
-    assert table["error"][failed].str.startswith("OverflowError: too far away (test_engine.py, line ").all()
+    assert (
+        table["error"][failed]
+        .str.startswith("OverflowError: too far away (test_engine.py, line ")
+        .all()
+    )
     assert table["traceback"][failed].str.contains("in sometimes").all()
     assert table["diverged"][failed].all()
     same_runs(table[~failed], good[~failed])

@@ -87,13 +87,17 @@ def test_a_killed_worker_and_a_lost_scheduler_lose_nothing(tmp_path):
     after = hf.compare(path, store=store, resume=True)
     same_runs(after, hf.compare(path))
     order = ["filter", "n_particles", "run"]
-    pd.testing.assert_frame_equal(after.merge(before[order])[before.columns], before, check_exact=True)
+    pd.testing.assert_frame_equal(
+        after.merge(before[order])[before.columns], before, check_exact=True
+    )
 
 
 def test_nothing_at_the_address_and_nothing_installed_are_told(scenario, monkeypatch):
     pytest.importorskip("distributed")
     monkeypatch.setattr(workers, "CONNECT_SECONDS", 0.5)
-    with pytest.raises(ConnectionError, match=r"scheduler: nothing answers at tcp://127\.0\.0\.1:9"):
+    with pytest.raises(
+        ConnectionError, match=r"scheduler: nothing answers at tcp://127\.0\.0\.1:9"
+    ):
         hf.compare(scenario, scheduler="tcp://127.0.0.1:9")
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ImportError, match=r"install herdfilter\[cluster\]"):
@@ -101,12 +105,16 @@ def test_nothing_at_the_address_and_nothing_installed_are_told(scenario, monkeyp
 
 
 @pytest.mark.slow
-def test_a_process_finds_modules_from_folders_that_were_added_since_it_started(tmp_path, monkeypatch):
+def test_a_process_finds_modules_from_folders_that_were_added_since_it_started(
+    tmp_path, monkeypatch
+):
     """The processes of one comparison wait for the next."""
     path, late = tmp_path / "walk.toml", tmp_path / "late_filter.py"
     path.write_text(WALK)
     hf.compare(path, ["bootstrap"], [10], runs=2, workers=2)
-    late.write_text("import herdfilter as hf\ndef late(model, n, rng):\n    return hf.ParticleFilter(model, n, rng=rng)\n")
+    late.write_text(
+        "import herdfilter as hf\ndef late(model, n, rng):\n    return hf.ParticleFilter(model, n, rng=rng)\n"
+    )
     monkeypatch.syspath_prepend(str(tmp_path))
     table = hf.compare(path, {"late": __import__("late_filter").late}, [10], runs=2, workers=2)
     assert not table["error"].any()

@@ -77,7 +77,9 @@ def test_more_models_continue_a_store_and_fewer_or_others_do_not(path, tmp_path)
     first = hf.compare(path, **COUNT, models=2, store=store)
     more = hf.compare(path, **COUNT, models=3, store=store, resume=True)
     same_runs(more[more["model"] < 2], first)
-    assert more.loc[more["model"] < 2, "seconds"].tolist() == first["seconds"].tolist()  # not run again
+    assert (
+        more.loc[more["model"] < 2, "seconds"].tolist() == first["seconds"].tolist()
+    )  # not run again
     same_runs(more, hf.compare(path, **COUNT, models=3))
     with pytest.raises(StoreError, match="models: expected at least the 3 that were begun, got 1"):
         hf.compare(path, **COUNT, models=1, store=store, resume=True)
@@ -105,7 +107,9 @@ def evidence(unit=(1.0, 1.0), own=((2.0, 8.0), (2.0, 8.0)), error=(1.0, -2.0)):
     unit = np.array(unit)
     covariances = np.array([np.diag(variances * unit**2) for variances in ([2.0, 8.0], [2.0, 8.0])])
     mine = np.array([np.diag(variances * unit**2) for variances in np.array(own)])
-    known = Reference(np.zeros((2, 2)), 0.0, 0.1 * np.sqrt([2.0, 8.0]) * np.ones((2, 2)) * unit, covariances)
+    known = Reference(
+        np.zeros((2, 2)), 0.0, 0.1 * np.sqrt([2.0, 8.0]) * np.ones((2, 2)) * unit, covariances
+    )
     result = SimpleNamespace(means=np.array([error, error]) * unit, covariances=mine)
     recording = Recording(np.zeros((2, 2)), np.zeros((2, 1)))
     scenario = Scenario("s", "S", {"type": "UNGM"})
@@ -137,7 +141,10 @@ def test_what_is_known_for_sure_counts_for_nothing():
 
 
 def test_the_command_line_tells_of_the_models(path, tmp_path, monkeypatch):
-    for place, nothing in (("plotting.save_figures", []), ("report.page.inline", "")):  # planned, but not drawn
+    for place, nothing in (
+        ("plotting.save_figures", []),
+        ("report.page.inline", ""),
+    ):  # planned, but not drawn
         monkeypatch.setattr(f"herdfilter.{place}", lambda *arguments, nothing=nothing: nothing)
     out = tmp_path / "out"
     done = command("compare", path, "--models", "3", "--workers", "1", "--out", out)
@@ -150,8 +157,16 @@ def test_the_command_line_tells_of_the_models(path, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('"drawn.py:Drawn"', '"drawn.py:Drawn"\nseed = 3', r"model.seed: cannot be combined with `models`"),
-        ('["sqmc", "bootstrap"]', '["sqmc", "ekf"]', "filter: expected a particle filter that draws at random"),
+        (
+            '"drawn.py:Drawn"',
+            '"drawn.py:Drawn"\nseed = 3',
+            r"model.seed: cannot be combined with `models`",
+        ),
+        (
+            '["sqmc", "bootstrap"]',
+            '["sqmc", "ekf"]',
+            "filter: expected a particle filter that draws at random",
+        ),
     ],
 )
 def test_a_file_that_does_not_fit_is_named(path, old, new, message):
@@ -163,19 +178,35 @@ def test_a_file_that_does_not_fit_is_named(path, old, new, message):
 
 def test_a_model_that_cannot_be_made_is_a_failure_of_its_own_runs(path):
     broken = path.with_name("broken.py")
-    broken.write_text(MODEL.replace("self.seed = seed", "self.seed = seed\n        assert seed != 1"))
+    broken.write_text(
+        MODEL.replace("self.seed = seed", "self.seed = seed\n        assert seed != 1")
+    )
     scenario = load_scenario(path)
     scenario = dataclasses.replace(scenario, model={"type": "broken.py:Drawn"}, models=3)
     table = hf.compare(scenario, ["bootstrap"], **COUNT)
     assert (table["error"] != "").tolist() == [False, True, False]
-    assert hf.study.over_models(table)[["models", "compared", "unknown"]].to_numpy().tolist() == [[3, 2, 1]]
+    assert hf.study.over_models(table)[["models", "compared", "unknown"]].to_numpy().tolist() == [
+        [3, 2, 1]
+    ]
 
 
 def table_of(errors, n=100, **columns):
     """A table of errors, filter -> (models, runs); NaN stands for a failed run."""
     rows = [
-        {"scenario": "s", "filter": name, "n_particles": n, "model": m, "run": 10 * m + r, "kind": f"kind {m}"}
-        | {"reference_error_sd": e, "rmse": 1.0, "reference_uncertainty": 0.0, "variance_ratio": 1.0}
+        {
+            "scenario": "s",
+            "filter": name,
+            "n_particles": n,
+            "model": m,
+            "run": 10 * m + r,
+            "kind": f"kind {m}",
+        }
+        | {
+            "reference_error_sd": e,
+            "rmse": 1.0,
+            "reference_uncertainty": 0.0,
+            "variance_ratio": 1.0,
+        }
         | {"log_likelihood_error": -3 * e, "ms_per_step": 1.0, "diverged": bool(np.isnan(e))}
         | {"error": "ValueError: no" if np.isnan(e) else ""}
         for name, values in errors.items()
@@ -197,7 +228,9 @@ def test_ratios_are_averaged_as_ratios_are():
     row = row_of(table_of({"bootstrap": column(1.0, 10.0, 1.0), "b": column(2.0, 5.0, 1.0)}))
     assert row["ratio"] == pytest.approx(1.0)
     assert row[["ratio_low", "ratio_high"]].isna().all()  # from six models on
-    six = row_of(table_of({"bootstrap": np.ones((6, 1)), "b": column(2.0, 0.5, 1.0, 2.0, 0.5, 1.0)}))
+    six = row_of(
+        table_of({"bootstrap": np.ones((6, 1)), "b": column(2.0, 0.5, 1.0, 2.0, 0.5, 1.0)})
+    )
     assert six["ratio_low"] < 1 < six["ratio_high"]
     assert (row["models"], row["compared"], row["above"]) == (3, 3, pytest.approx(1 / 3))
     assert (row["ratio_10"], row["ratio_50"], row["ratio_90"]) == (0.5, 1.0, 2.0)
@@ -215,13 +248,19 @@ def test_a_model_counts_once_however_many_runs_it_has():
     expected = scipy.stats.t.interval(0.95, 5, logs.mean(), logs.std(ddof=1) / np.sqrt(6))
     assert (row["ratio_low"], row["ratio_high"]) == pytest.approx(np.exp(expected))
     claims = hf.study.claims(table_of({"bootstrap": base[:3], "b": 0.5 * base[:3]}))
-    assert claims[["runs", "better"]].to_numpy().tolist() == [[3, ""]]  # too few for a claim, though there are 21 runs
+    assert claims[["runs", "better"]].to_numpy().tolist() == [
+        [3, ""]
+    ]  # too few for a claim, though there are 21 runs
     two = row_of(table_of({"bootstrap": np.ones((6, 2)), "b": np.tile([0.25, 1.0], (6, 1))}))
-    assert two["ratio"] == pytest.approx(0.5)  # of an even number the geometric mean of the middle two
+    assert two["ratio"] == pytest.approx(
+        0.5
+    )  # of an even number the geometric mean of the middle two
 
 
 def test_a_filter_that_fails_has_lost():
-    row = row_of(table_of({"bootstrap": column(1.0, 1.0, np.nan, 1.0), "b": column(0.5, np.nan, 1.0, 0.5)}))
+    row = row_of(
+        table_of({"bootstrap": column(1.0, 1.0, np.nan, 1.0), "b": column(0.5, np.nan, 1.0, 0.5)})
+    )
     assert row["compared"] == 3  # the baseline has nothing to compare with at one
     assert row["above"] == pytest.approx(1 / 3)
     assert row["lost"] == pytest.approx(1 / 4)
@@ -229,8 +268,13 @@ def test_a_filter_that_fails_has_lost():
     assert row["worst"].startswith("1: inf")
     good = row_of(table_of({"bootstrap": np.ones((8, 1)), "b": column(*[0.5, 0.4] * 4)}))
     assert good["better"] == -1
-    lost = row_of(table_of({"bootstrap": np.ones((8, 1)), "b": column(*[0.5, 0.4] * 3, 0.5, np.nan)}))
-    assert (lost["ratio_high"], lost["better"]) == (np.inf, 0)  # no gain is claimed where it fails at a model
+    lost = row_of(
+        table_of({"bootstrap": np.ones((8, 1)), "b": column(*[0.5, 0.4] * 3, 0.5, np.nan)})
+    )
+    assert (lost["ratio_high"], lost["better"]) == (
+        np.inf,
+        0,
+    )  # no gain is claimed where it fails at a model
 
 
 def test_a_ratio_of_nought_and_an_infinite_one_are_left_out_of_the_geometric_mean_alone():
@@ -287,7 +331,11 @@ def test_exponents_need_two_counts_from_a_hundred_on_and_errors_above_nought():
 
 def test_the_verdict_names_the_best_filter_with_its_numbers():
     base = np.ones((6, 1))
-    errors = {"bootstrap": base, "b": np.full((6, 1), 0.5), "c": column(0.4, 0.4, 1.2, 0.4, 1.2, 1.2)}
+    errors = {
+        "bootstrap": base,
+        "b": np.full((6, 1), 0.5),
+        "c": column(0.4, 0.4, 1.2, 0.4, 1.2, 1.2),
+    }
     told = verdict_over_models(over_models(table_of(errors)))
     assert told == (
         "With 100 particles b's error is 0.500 times bootstrap's in the geometric mean of 6 models "
@@ -334,7 +382,9 @@ def test_quantiles_are_those_of_a_tenth_of_the_models_at_either_end():
 def test_data_of_a_departing_model_and_targets_lost_in_its_spreads(bound, lost):
     """The filters get the model of the scenario, and the data are those of the other, of the same seed."""
     base = load_scenario("random_misspecified")
-    believed = dataclasses.replace(base, reference=None, divergence=dataclasses.replace(base.divergence, rmse_above=bound))
+    believed = dataclasses.replace(
+        base, reference=None, divergence=dataclasses.replace(base.divergence, rmse_above=bound)
+    )
     study = plan_study(believed, ["bootstrap"], particles=[20], runs=1, models=2, first_model=4)
     model, other = study.build_model(1), hf.models.random_model(5, departure="any")
     recording = record(believed, model, None, study.recording_rng(1))

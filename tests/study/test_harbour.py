@@ -8,15 +8,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 from herdfilter.study.data.autoferry import AutoferryData
-from herdfilter.study.data.harbour import DetectionByDistance, load_harbour, sensor_constants, sightings
+from herdfilter.study.data.harbour import (
+    DetectionByDistance,
+    load_harbour,
+    sensor_constants,
+    sightings,
+)
 
 import herdfilter as hf
 from herdfilter.study.recording import load_data
 from herdfilter.study.scenario import load_scenario
 
-PLACES = [Path(__file__).parents[2].parent / "shared" / "data", Path(os.environ.get("HERDFILTER_DATA", "-"))]
+PLACES = [
+    Path(__file__).parents[2].parent / "shared" / "data",
+    Path(os.environ.get("HERDFILTER_DATA", "-")),
+]
 FOLDER = next((place for place in PLACES if (place / "autoferry").is_dir()), None)
-REAL = pytest.mark.skipif(FOLDER is None, reason="no folder autoferry in ../shared/data or HERDFILTER_DATA")
+REAL = pytest.mark.skipif(
+    FOLDER is None, reason="no folder autoferry in ../shared/data or HERDFILTER_DATA"
+)
 harbour = cache(partial(load_harbour, FOLDER))
 DELAY, SD, DETECTED, CLUTTER = 2.0, 3.0, 0.7, 2e-5
 
@@ -29,10 +39,14 @@ def made_up():
     truth = np.array([[0.0, 0.0], [2000.0, 0.0]]) + time[:, None, None] * courses
     scans = []
     for positions in truth:
-        seen = np.array([p for p in positions - DELAY * courses if rng.random() < DETECTED]).reshape(-1, 2)
+        seen = np.array(
+            [p for p in positions - DELAY * courses if rng.random() < DETECTED]
+        ).reshape(-1, 2)
         around = [p + rng.uniform(-80, 80, (rng.poisson(CLUTTER * 160**2), 2)) for p in positions]
         scans.append(np.vstack([seen + SD * rng.standard_normal(seen.shape), *around]))
-    return AutoferryData(9, 0.0, time, ["radar"] * len(time), scans, np.zeros((len(time), 2)), truth)
+    return AutoferryData(
+        9, 0.0, time, ["radar"] * len(time), scans, np.zeros((len(time), 2)), truth
+    )
 
 
 def test_constants_of_a_sensor_are_found(made_up):
@@ -48,9 +62,13 @@ def test_constants_of_a_sensor_are_found(made_up):
     sd = np.sqrt((DETECTED * SD**2 + false * spread) / expected)
     assert found.sd == pytest.approx(sd, rel=0.05)
     pulled = DELAY * DETECTED / expected  # false alarms are not late
-    assert found.delay == pytest.approx(pulled, abs=3 * sd / np.sqrt(scans * expected * squared_speed))
+    assert found.delay == pytest.approx(
+        pulled, abs=3 * sd / np.sqrt(scans * expected * squared_speed)
+    )
     area = np.pi * (60**2 - 20**2)
-    assert found.clutter_density == pytest.approx(CLUTTER, abs=3 * np.sqrt(CLUTTER / (scans * area)))
+    assert found.clutter_density == pytest.approx(
+        CLUTTER, abs=3 * np.sqrt(CLUTTER / (scans * area))
+    )
 
 
 def test_what_lies_near_the_other_vessel_is_neither_clutter_nor_of_this_one():
@@ -77,7 +95,9 @@ def test_what_the_sensors_are_like_comes_from_the_other_recording():
     assert half.constants == whole.constants
     assert 1.7 < half.constants["radar"].delay < 2.7
     off = (whole.initial["initial_mean"] - whole.truth[0])[:2]
-    assert off @ np.linalg.solve(whole.initial["initial_covariance"][:2, :2], off) < 14  # 0.999 of chi-square
+    assert (
+        off @ np.linalg.solve(whole.initial["initial_covariance"][:2, :2], off) < 14
+    )  # 0.999 of chi-square
 
 
 @REAL

@@ -61,7 +61,9 @@ def test_nees_of_the_kalman_filter_is_chi_square(nees):
     assert ((low <= averages) & (averages <= high)).sum() >= STEPS - 1
     apart = nees[:, ::8]  # steps far enough from each other to be nearly independent
     for level in (0.5, 0.9):
-        assert inside_ellipsoid(apart.ravel(), np.full(apart.size, 2.0), level) == pytest.approx(level, abs=0.08)
+        assert inside_ellipsoid(apart.ravel(), np.full(apart.size, 2.0), level) == pytest.approx(
+            level, abs=0.08
+        )
 
 
 def test_nees_does_not_depend_on_the_units():
@@ -71,12 +73,20 @@ def test_nees_does_not_depend_on_the_units():
     units = np.diag([1e-6, 1.0, 1e5])
     expected = [e @ np.linalg.inv(P) @ e for e, P in zip(errors, covariances, strict=True)]
     np.testing.assert_allclose(normalised_squares(errors, covariances), expected, rtol=1e-6)
-    np.testing.assert_allclose(normalised_squares(errors @ units, units @ covariances @ units), expected, rtol=1e-6)
+    np.testing.assert_allclose(
+        normalised_squares(errors @ units, units @ covariances @ units), expected, rtol=1e-6
+    )
 
 
 def test_a_singular_covariance_has_no_nees():
     line, partly = [[1.0, 2.0], [2.0, 4.0]], [[1.0, np.nan], [np.nan, 1.0]]
-    covariances = [np.eye(2), line, np.zeros((2, 2)), partly, *map(np.diag, ([1.0, np.inf], [1.0, 0.0], [1.0, -1.0]))]
+    covariances = [
+        np.eye(2),
+        line,
+        np.zeros((2, 2)),
+        partly,
+        *map(np.diag, ([1.0, np.inf], [1.0, 0.0], [1.0, -1.0])),
+    ]
     squares = normalised_squares(np.ones((7, 2)), np.array(covariances))
     np.testing.assert_array_equal(squares, [2.0, *[np.nan] * 6])
 
@@ -115,7 +125,9 @@ def test_the_bootstrap_is_scipys():
         return np.sqrt(np.mean(x**2, axis=axis))
 
     low, high = bootstrap_interval(values, root_mean_square, resamples=9000)
-    theirs = bootstrap((values,), root_mean_square, vectorized=True, n_resamples=9000, method="BCa", rng=1)
+    theirs = bootstrap(
+        (values,), root_mean_square, vectorized=True, n_resamples=9000, method="BCa", rng=1
+    )
     width = high - low
     assert low == pytest.approx(theirs.confidence_interval.low, abs=0.06 * width)
     assert high == pytest.approx(theirs.confidence_interval.high, abs=0.06 * width)
@@ -132,16 +144,22 @@ def test_the_bootstrap_takes_values_of_any_size():
 
 
 def test_errors_are_over_the_dimensions_named_with_angles_wrapped():
-    estimate, target = (np.array([[1.0, 3.0, 9.0], [0.0, 0.0, 0.0]]), np.array([[0.0, -3.0, 0.0], [2.0, 0.0, 5.0]]))
+    estimate, target = (
+        np.array([[1.0, 3.0, 9.0], [0.0, 0.0, 0.0]]),
+        np.array([[0.0, -3.0, 0.0], [2.0, 0.0, 5.0]]),
+    )
     np.testing.assert_allclose(squared_error(estimate, target, [0, 1]), [37.0, 4.0])
-    np.testing.assert_allclose(squared_error(estimate, target, [0, 1], [1]), [1 + (2 * np.pi - 6) ** 2, 4.0])
+    np.testing.assert_allclose(
+        squared_error(estimate, target, [0, 1], [1]), [1 + (2 * np.pi - 6) ** 2, 4.0]
+    )
     assert root_mean(np.array([16.0, 16.0, 4.0])) == pytest.approx(np.sqrt(12))
 
 
 def test_nearly_singular_covariances_have_a_nees_up_to_rounding():
     """A correlation of 1 - e leaves the eigenvalue e: of 1e-11 it is taken, of 1e-13 it is put down to rounding."""
     squares = [
-        normalised_squares(np.array([[1.0, 1.0]]), np.array([[[1.0, 1 - e], [1 - e, 1.0]]]))[0] for e in (1e-11, 1e-13)
+        normalised_squares(np.array([[1.0, 1.0]]), np.array([[[1.0, 1 - e], [1 - e, 1.0]]]))[0]
+        for e in (1e-11, 1e-13)
     ]
     assert squares[0] == pytest.approx(1.0)
     assert np.isnan(squares[1])
@@ -163,7 +181,12 @@ PLACE = {"probability": 0.1, "mean": [0.0, 0.0], "sd": [9.0, 9.0]}
 def table(**targets):
     tracks = [{"initial": [0.0, 0.0]}, {"initial": [3.0, 0.0], "first": 3, "last": 5}]
     targets = {"cutoff": 2.0, "births": [dict(PLACE)], "tracks": tracks} | targets
-    return {"title": "two", "model": {**MODEL, "region": [[-9, 9], [-9, 9]]}, "steps": T, "targets": targets}
+    return {
+        "title": "two",
+        "model": {**MODEL, "region": [[-9, 9], [-9, 9]]},
+        "steps": T,
+        "targets": targets,
+    }
 
 
 @pytest.fixture
@@ -177,7 +200,9 @@ def told(model, n, rng, birth, survival_probability):
 
     def run(scans, dt, controls):
         means = [scan[np.argsort(scan[:, 0])] + moved for scan in scans]
-        return SimpleNamespace(means=means, labels=[[("a", i) for i in range(len(scan))] for scan in scans])
+        return SimpleNamespace(
+            means=means, labels=[[("a", i) for i in range(len(scan))] for scan in scans]
+        )
 
     return SimpleNamespace(run=run)
 
@@ -185,7 +210,9 @@ def told(model, n, rng, birth, survival_probability):
 def blind(model, n, rng):
     """A tracker that sees nothing, and needs to know nothing."""
     return SimpleNamespace(
-        run=lambda scans, dt, controls: SimpleNamespace(means=[[]] * len(scans), labels=[[]] * len(scans))
+        run=lambda scans, dt, controls: SimpleNamespace(
+            means=[[]] * len(scans), labels=[[]] * len(scans)
+        )
     )
 
 
@@ -213,8 +240,14 @@ def test_the_table_says_how_far_the_sets_are_apart(read):
         "cardinality_error": (0, count.mean()),
     }
     for name, values in expected.items():
-        np.testing.assert_allclose(rows.loc[["told", "blind"], name], values, atol=0.01, err_msg=name)
-    assert rows[["rmse", "anees", "nis", "nees_degrees", "log_likelihood", "ess"]].isna().all(axis=None)
+        np.testing.assert_allclose(
+            rows.loc[["told", "blind"], name], values, atol=0.01, err_msg=name
+        )
+    assert (
+        rows[["rmse", "anees", "nis", "nees_degrees", "log_likelihood", "ess"]]
+        .isna()
+        .all(axis=None)
+    )
 
 
 def test_a_study_is_stored_drawn_and_reported(scenario, read):
@@ -230,7 +263,9 @@ def test_a_study_is_stored_drawn_and_reported(scenario, read):
 
     plans = drawings(read)
     assert {"sets_over_time", "gospa_parts", "trajectory", "error_over_time"} <= set(plans)
-    assert "GOSPA of order 2, and OSPA of order 1" in render(read, {"trajectory": plans["trajectory"]})
+    assert "GOSPA of order 2, and OSPA of order 1" in render(
+        read, {"trajectory": plans["trajectory"]}
+    )
 
 
 def test_targets_without_tracks_are_born_and_die_as_the_trackers_are_told():
@@ -239,10 +274,14 @@ def test_targets_without_tracks_are_born_and_die_as_the_trackers_are_told():
     truth = record(scenario, scenario.build_model(), None, np.random.default_rng(1)).truth
     there = np.isfinite(truth).all(axis=2)
     assert truth.shape[1] == pytest.approx(500, abs=4 * np.sqrt(1000 / 4))
-    assert there[100:].sum(axis=1).mean() == pytest.approx(10, abs=2)  # one birth a step, ten steps each
+    assert there[100:].sum(axis=1).mean() == pytest.approx(
+        10, abs=2
+    )  # one birth a step, ten steps each
     for alive in there.T:
         assert len(list(itertools.groupby(alive))) <= 3  # once, without a gap
-    assert np.std(truth[there.argmax(axis=0), range(truth.shape[1]), 0]) == pytest.approx(9, rel=0.15)
+    assert np.std(truth[there.argmax(axis=0), range(truth.shape[1]), 0]) == pytest.approx(
+        9, rel=0.15
+    )
 
 
 def test_crossing_is_the_published_one():
@@ -254,23 +293,39 @@ def test_crossing_is_the_published_one():
     assert {step: there[step - 1].sum() for step in known} == known
     np.testing.assert_allclose(made.truth[69, 0], [0, 0, -700, -10])
     assert model.clutter_density * 2000**2 == pytest.approx(30)
-    assert np.mean([len(scan) for scan in made.scans]) == pytest.approx(30 + 0.98 * there.sum(axis=1).mean(), abs=2.5)
+    assert np.mean([len(scan) for scan in made.scans]) == pytest.approx(
+        30 + 0.98 * there.sum(axis=1).mean(), abs=2.5
+    )
 
 
 test_what_is_wrong_with_targets_is_named = refuses(
     lambda changed: scenario_from_table(Path("two.toml"), table(**changed)),
-    ({"births": [PLACE | {"probability": 2}]}, r"births\[0\].probability: expected a number above 0 and up to 1, got 2"),
-    ({"births": {"mean": [0.0], "sd": [1.0], "expected": 1}, "tracks": []}, r"tracks: expected some, or"),
+    (
+        {"births": [PLACE | {"probability": 2}]},
+        r"births\[0\].probability: expected a number above 0 and up to 1, got 2",
+    ),
+    (
+        {"births": {"mean": [0.0], "sd": [1.0], "expected": 1}, "tracks": []},
+        r"tracks: expected some, or",
+    ),
 )
 
 
 def test_what_does_not_fit_the_model_or_the_filters_is_named(scenario):
-    with pytest.raises(ValueError, match="filter bootstrap: ParticleFilter tracks one target, and there are many"):
+    with pytest.raises(
+        ValueError, match="filter bootstrap: ParticleFilter tracks one target, and there are many"
+    ):
         plan_study(scenario, ["bootstrap"])
-    with pytest.raises(ValueError, match=r"filter lmb-ukf: birth: expected where targets may appear"):
+    with pytest.raises(
+        ValueError, match=r"filter lmb-ukf: birth: expected where targets may appear"
+    ):
         plan_study("ungm", ["lmb-ukf"])
-    late = scenario_from_table(Path("two.toml"), table(tracks=[{"initial": [0.0, 0.0], "first": 9}]))
-    with pytest.raises(ValueError, match=r"tracks: first: expected at most 6, the last step, got 9"):
+    late = scenario_from_table(
+        Path("two.toml"), table(tracks=[{"initial": [0.0, 0.0], "first": 9}])
+    )
+    with pytest.raises(
+        ValueError, match=r"tracks: first: expected at most 6, the last step, got 9"
+    ):
         plan_study(late, {"told": told})
     with pytest.raises(ValueError, match=r"reference: cannot be combined with \[targets\]"):
         dataclasses.replace(scenario, reference={"type": "grid"})
@@ -278,12 +333,18 @@ def test_what_does_not_fit_the_model_or_the_filters_is_named(scenario):
 
 test_what_a_tracker_gets_wrong_is_named = refuses(
     lambda result: labelled_estimates(result, 1, 2),
-    (SimpleNamespace(means=[[]]), "labels: expected one entry for each of 1 steps from a tracker, got none"),
+    (
+        SimpleNamespace(means=[[]]),
+        "labels: expected one entry for each of 1 steps from a tracker, got none",
+    ),
     (
         SimpleNamespace(means=[[[1.0, 2.0]] * 2], labels=["aa"]),
         r"labels: expected 2 different ones at step 1, got \['a', 'a'\]",
     ),
-    (SimpleNamespace(means=[[[1.0]]], labels=[["a"]]), r"means: expected shape \(\*, 2\), got \(1, 1\)"),
+    (
+        SimpleNamespace(means=[[[1.0]]], labels=[["a"]]),
+        r"means: expected shape \(\*, 2\), got \(1, 1\)",
+    ),
 )
 
 
@@ -297,7 +358,9 @@ def test_errors_of_sets_are_those_of_each_step_over_the_dimensions_named():
         x, y = (part[k][np.isfinite(part[k]).all(axis=1)][:, [0, 2]] for part in (truth, estimates))
         expected = hf.tracking.gospa(x, y, 2.5)
         assert found.gospa[k] == pytest.approx(expected.distance)
-        assert (found.localisation[k], found.missed[k], found.false[k]) == pytest.approx(expected[1:])
+        assert (found.localisation[k], found.missed[k], found.false[k]) == pytest.approx(
+            expected[1:]
+        )
         assert found.ospa[k] == pytest.approx(hf.tracking.ospa(x, y, 2.5))
         assert found.cardinality[k] == len(y) - len(x)
     np.testing.assert_array_equal(count(estimates), [2, 2, 1, 2, 0])

@@ -18,7 +18,9 @@ def test_kalman_reference_is_filterpys(scenario):
     model = plane()
     truth, observations = hf.simulate(model, 6, 3)
     observations[2] = np.nan  # a missing one
-    found = compute_reference(scenario, model, Recording(truth, observations), np.random.default_rng(0))
+    found = compute_reference(
+        scenario, model, Recording(truth, observations), np.random.default_rng(0)
+    )
     means, covariances, log_likelihoods = kalman(model, observations)
     np.testing.assert_allclose(found.means, means, atol=1e-10)
     np.testing.assert_allclose(found.covariances, covariances, atol=1e-10)
@@ -29,16 +31,26 @@ def test_kalman_reference_is_filterpys(scenario):
     ("reference", "message"),
     [
         ({"type": "kalman"}, "expected a linear model"),
-        ({"type": "grid", "lower": -1.0, "upper": 1.0, "points": 50}, "expected a grid that resolves"),
+        (
+            {"type": "grid", "lower": -1.0, "upper": 1.0, "points": 50},
+            "expected a grid that resolves",
+        ),
         ({"type": "large", "n": 10**14}, "n: expected an integer up to .*, as memory is limited"),
-        ({"type": "large", "n": 50, "filter": "ukf"}, "filter: expected a particle filter that draws at random"),
+        (
+            {"type": "large", "n": 50, "filter": "ukf"},
+            "filter: expected a particle filter that draws at random",
+        ),
     ],
 )
-def test_a_reference_that_cannot_be_computed_is_refused_before_any_file(reference, message, tmp_path):
+def test_a_reference_that_cannot_be_computed_is_refused_before_any_file(
+    reference, message, tmp_path
+):
     ungm = load_scenario("ungm")
     scenario = dataclasses.replace(ungm, reference=reference, steps=3, published=())
     with pytest.raises(ValueError, match=rf"\[reference\].*{message}"):
-        hf.compare(scenario, ["bootstrap"], particles=[5], runs=1, store=tmp_path / "new" / "study.sqlite")
+        hf.compare(
+            scenario, ["bootstrap"], particles=[5], runs=1, store=tmp_path / "new" / "study.sqlite"
+        )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -60,9 +72,13 @@ def test_error_of_a_large_reference_is_its_distance_to_the_exact_posterior(scena
     ranked = {"n": 50, "repeats": 6, "filter": {"proposal": "RankedProposal(randomised=True)"}}
     found = [large(scenario, model, recording, seed, **ranked) for seed in range(30)]
     squares = np.mean([one.error**2 for one in found])
-    assert np.mean([(one.means - exact.means) ** 2 for one in found]) == pytest.approx(squares, rel=0.35)
+    assert np.mean([(one.means - exact.means) ** 2 for one in found]) == pytest.approx(
+        squares, rel=0.35
+    )
     covariances = np.mean([one.covariances for one in found], axis=0)
-    np.testing.assert_allclose(covariances, exact.covariances, rtol=0.1)  # the filters' own and that of their means
+    np.testing.assert_allclose(
+        covariances, exact.covariances, rtol=0.1
+    )  # the filters' own and that of their means
     assert found[-1].sd([0]) == pytest.approx(np.sqrt(np.mean(found[-1].error ** 2)))
 
 
@@ -71,14 +87,18 @@ def test_repeats_average_likelihoods_not_their_logs(scenario):
     model, recording, exact = recorded(scenario)
     many = large(scenario, model, recording, n=15, repeats=300)
     assert many.log_likelihood == pytest.approx(exact.log_likelihood, abs=0.2)
-    assert np.isnan(large(scenario, model, recording, n=50, repeats=1).error).all()  # one does not know its error
+    assert np.isnan(
+        large(scenario, model, recording, n=50, repeats=1).error
+    ).all()  # one does not know its error
 
 
 def test_angles_are_averaged_on_the_circle():
     estimates = np.array([[[np.pi - 0.1, 1.0]], [[-np.pi + 0.3, 2.0]]])
     means, covariances = reference._averaged(estimates, (0,))
     np.testing.assert_allclose(means, [[-np.pi + 0.1, 1.5]])
-    np.testing.assert_allclose(covariances, [[[0.08, 0.2], [0.2, 0.5]]])  # half the square of the distance of two
+    np.testing.assert_allclose(
+        covariances, [[[0.08, 0.2], [0.2, 0.5]]]
+    )  # half the square of the distance of two
 
 
 @pytest.fixture
@@ -96,7 +116,9 @@ def kept(scenario, tmp_path, monkeypatch):
 
     def compute(model=None, observations=recording, **table):
         table = {"n": 30} | table
-        return large(scenario, scenario.build_model() if model is None else model, observations, **table)
+        return large(
+            scenario, scenario.build_model() if model is None else model, observations, **table
+        )
 
     return compute, calls
 
@@ -110,7 +132,12 @@ def test_a_reference_is_computed_once_for_what_decides_it(scenario, kept):
 
     model = scenario.build_model()
     other_recording = record(scenario, model, None, np.random.default_rng(7))
-    others = {"seed": 3}, {"n": 31}, {"model": dataclasses.replace(model, R=np.eye(1))}, {"observations": other_recording}
+    others = (
+        {"seed": 3},
+        {"n": 31},
+        {"model": dataclasses.replace(model, R=np.eye(1))},
+        {"observations": other_recording},
+    )
     for count, change in enumerate(others, start=2):
         assert not np.array_equal(compute(**change).means, first.means)
         assert len(calls) == count
@@ -125,7 +152,9 @@ class Trap:
 
 DAMAGES = {
     "cut off": lambda file: file.write_bytes(file.read_bytes()[:50]),
-    "a number turned": lambda file: file.write_bytes(bytes([*(d := file.read_bytes())[:200], d[200] ^ 1, *d[201:]])),
+    "a number turned": lambda file: file.write_bytes(
+        bytes([*(d := file.read_bytes())[:200], d[200] ^ 1, *d[201:]])
+    ),
     "a pickle": lambda file: np.savez(file, means=np.array([Trap()], dtype=object)),
 }
 
@@ -142,9 +171,13 @@ def test_a_damaged_file_is_computed_anew(kept, tmp_path):
 
 
 def test_a_kept_reference_is_all_that_was_computed(scenario, kept, tmp_path):
-    grid = dataclasses.replace(scenario, reference={"type": "grid", "lower": -15.0, "upper": 15.0, "points": 301})
+    grid = dataclasses.replace(
+        scenario, reference={"type": "grid", "lower": -15.0, "upper": 15.0, "points": 301}
+    )
     model, recording, _ = recorded(scenario)
-    first, again = (compute_reference(grid, model, recording, np.random.default_rng(0)) for _ in range(2))
+    first, again = (
+        compute_reference(grid, model, recording, np.random.default_rng(0)) for _ in range(2)
+    )
     assert len(list(tmp_path.rglob("*.npz"))) == 1
     assert again.log_likelihood == first.log_likelihood
     for name in ("means", "error", "covariances"):
@@ -163,7 +196,9 @@ def test_the_cache_can_be_switched_off(kept, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_a_writable_folder_it_is_computed_with_one_warning(scenario, kept, tmp_path, monkeypatch):
+def test_without_a_writable_folder_it_is_computed_with_one_warning(
+    scenario, kept, tmp_path, monkeypatch
+):
     _, calls = kept
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv(machine.VARIABLE, str(tmp_path / "file"))
@@ -173,8 +208,12 @@ def test_without_a_writable_folder_it_is_computed_with_one_warning(scenario, kep
     assert (len(told), len(calls)) == (1, 4)
 
 
-@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="XDG_CACHE_HOME is of other systems")
-def test_without_a_home_directory_the_named_cache_serves_or_none(scenario, kept, tmp_path, monkeypatch):
+@pytest.mark.skipif(
+    sys.platform in ("win32", "darwin"), reason="XDG_CACHE_HOME is of other systems"
+)
+def test_without_a_home_directory_the_named_cache_serves_or_none(
+    scenario, kept, tmp_path, monkeypatch
+):
     """The variables that name a folder are enough; without any, references are computed anew, and nothing is written."""
 
     def no_entry(user):
@@ -186,7 +225,10 @@ def test_without_a_home_directory_the_named_cache_serves_or_none(scenario, kept,
     monkeypatch.chdir(tmp_path)
     compute, calls = kept
     many = dataclasses.replace(scenario, reference={"type": "large", "n": 20})
-    with pytest.warns(UserWarning, match=r"cannot write into the user's cache \(no home directory for ~/.cache; set HOME"):
+    with pytest.warns(
+        UserWarning,
+        match=r"cannot write into the user's cache \(no home directory for ~/.cache; set HOME",
+    ):
         hf.compare(many, filters=["bootstrap"], particles=[5], runs=1)
     compute()
     assert len(calls) == 2
@@ -201,11 +243,15 @@ def test_without_a_home_directory_the_named_cache_serves_or_none(scenario, kept,
 
 def test_an_edited_model_is_another_one(scenario, kept, tmp_path):
     compute, calls = kept
-    text = "from herdfilter.models import LinearGaussian\n\n\nclass Mine(LinearGaussian):\n    pass\n"
+    text = (
+        "from herdfilter.models import LinearGaussian\n\n\nclass Mine(LinearGaussian):\n    pass\n"
+    )
     arguments = {k: v for k, v in scenario.model.items() if k != "type"}
     for note in ("", "# as before, but edited\n"):
         (tmp_path / "mine.py").write_text(text + note)
-        mine = dataclasses.replace(scenario, model={"type": "mine.py:Mine", **arguments}, folder=tmp_path).build_model()
+        mine = dataclasses.replace(
+            scenario, model={"type": "mine.py:Mine", **arguments}, folder=tmp_path
+        ).build_model()
         compute(model=mine), compute(model=mine)
     assert len(calls) == 2
     object.__setattr__(mine, "note", lambda: None)  # cannot be pickled
@@ -223,24 +269,34 @@ class HeavyTailed(hf.models.LinearGaussian):
 def test_kalman_reference_refuses_what_it_is_not_exact_for(scenario):
     model, recording, _ = recorded(scenario)
     heavy = HeavyTailed(**{k: v for k, v in scenario.model.items() if k != "type"})
-    with pytest.raises(ValueError, match="log_likelihood: expected a Gaussian's for the Kalman reference"):
+    with pytest.raises(
+        ValueError, match="log_likelihood: expected a Gaussian's for the Kalman reference"
+    ):
         reference._kalman(heavy, recording, None)
     object.__setattr__(model, "initial", hf.GaussianMixture([0.5, 0.5], [[-3.0], [3.0]], [[1.0]]))
-    with pytest.raises(ValueError, match="initial: expected one Gaussian for the Kalman reference, got GaussianMixture"):
+    with pytest.raises(
+        ValueError,
+        match="initial: expected one Gaussian for the Kalman reference, got GaussianMixture",
+    ):
         reference._kalman(model, recording, None)
 
 
 @pytest.mark.parametrize(
-    ("guided", "error", "taken"), [(1.5, 0.1, True), (3.0, 0.1, False), (0.0, 2.0, False), (0.0, np.nan, False)]
+    ("guided", "error", "taken"),
+    [(1.5, 0.1, True), (3.0, 0.1, False), (0.0, 2.0, False), (0.0, np.nan, False)],
 )
 def test_a_guided_reference_is_taken_if_it_is_surer_and_agrees(monkeypatch, guided, error, taken):
     """The other one has the standard error 1; angles are compared on the circle."""
 
     def filters(model, *arguments, filter, **options):  # noqa: A002
         mean, sd = (guided, error) if filter == "mine" else (2 * np.pi, 1.0)
-        return reference.Reference(np.full((3, 1), mean), 0.0, np.full((3, 1), sd), np.ones((3, 1, 1)))
+        return reference.Reference(
+            np.full((3, 1), mean), 0.0, np.full((3, 1), sd), np.ones((3, 1, 1))
+        )
 
     monkeypatch.setattr(reference, "_large", filters)
     model = SimpleNamespace(dim=1, circular=[0], initial=None)
-    found = reference._exact_or_guided(model, Recording(np.zeros((3, 1)), np.zeros((3, 1))), None, n=9, guided="mine")
+    found = reference._exact_or_guided(
+        model, Recording(np.zeros((3, 1)), np.zeros((3, 1))), None, n=9, guided="mine"
+    )
     assert (found.means == guided).all() == taken

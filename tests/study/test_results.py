@@ -30,10 +30,14 @@ def test_detections_without_noise_lie_on_the_targets(observe):
     scans = [observe(states, 1) for states in there]
     found = positions(SimpleNamespace(observation_mean=observe), Recording(TRUTH, scans), (0, 2))
     assert [len(scan) for scan in found] == [2, 2, 0, 1, 1, 1]
-    np.testing.assert_allclose(np.concatenate(found), np.concatenate(there)[:, [0, 2]], rtol=0, atol=1e-6)
+    np.testing.assert_allclose(
+        np.concatenate(found), np.concatenate(there)[:, [0, 2]], rtol=0, atol=1e-6
+    )
 
 
 def test_what_is_no_position_has_none():
     scans = [np.zeros((1, 2))] * 6
-    moving = SimpleNamespace(observation_mean=lambda x, step: x[:, [0, 1]])  # a position and its velocity
+    moving = SimpleNamespace(
+        observation_mean=lambda x, step: x[:, [0, 1]]
+    )  # a position and its velocity
     assert positions(moving, Recording(TRUTH, scans), (0, 2)) is None

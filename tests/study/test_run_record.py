@@ -51,7 +51,9 @@ def test_particles_are_those_after_the_update():
     recording = recorded(CHAIN)
     watched = watch(hf.ParticleFilter(CHAIN, 30, rng=3), recording, steps=[0, 7])
     kept = hf.ParticleFilter(CHAIN, 30, rng=3).run(recording.observations, keep_particles=True)
-    np.testing.assert_equal(watched.particles, {k: (kept.particles[k], kept.weights[k]) for k in (0, 7)})
+    np.testing.assert_equal(
+        watched.particles, {k: (kept.particles[k], kept.weights[k]) for k in (0, 7)}
+    )
 
 
 def test_nis_of_the_kalman_filter_is_white_and_chi_square():
@@ -68,7 +70,9 @@ def test_nis_of_the_kalman_filter_is_white_and_chi_square():
 def test_nis_of_many_particles_is_kalmans(name):
     recording = recorded(CHAIN)
     exact = watch(hf.ExtendedKalmanFilter(CHAIN), recording).nis
-    np.testing.assert_allclose(watch(FILTERS[name](CHAIN, 6000), recording).nis, exact, atol=0.2, rtol=0.15)
+    np.testing.assert_allclose(
+        watch(FILTERS[name](CHAIN, 6000), recording).nis, exact, atol=0.2, rtol=0.15
+    )
 
 
 def test_what_the_model_or_the_filter_does_not_tell_is_left_out(constant):
@@ -96,14 +100,25 @@ NAMES = {column.name for column in COLUMNS} - OF_SETS
 
 def record_of(scenario, result, watched=None):
     truth = np.zeros((len(result.means), 1))
-    return RunRecord(scenario, scenario.build_model(), Recording(truth, truth), None, result, 0.002 * len(truth), watched)
+    return RunRecord(
+        scenario,
+        scenario.build_model(),
+        Recording(truth, truth),
+        None,
+        result,
+        0.002 * len(truth),
+        watched,
+    )
 
 
 def test_numbers_are_means_of_the_series(scenario):
     T = 8
     errors = np.array([1.0, 2, 2, 1, 1, 1, 3, 4])
     result = SimpleNamespace(
-        means=errors[:, None], covariances=np.full((T, 1, 1), 4.0), ess=np.arange(T), log_likelihood=-3.0
+        means=errors[:, None],
+        covariances=np.full((T, 1, 1), 4.0),
+        ess=np.arange(T),
+        log_likelihood=-3.0,
     )
     result.covariances[2] = 0.0
     nis, degrees = np.array([2.0, np.nan, 1, 1, 5, 1, 1, 1]), np.array([2.0, 0, 1, 1, 1, 1, 1, 1])
@@ -132,7 +147,9 @@ def test_numbers_are_means_of_the_series(scenario):
     }
     assert {name: numbers[name] for name in expected} == pytest.approx(expected)
     missing = {"reference_sd", "reference_error", "log_likelihood_error", "energy_distance"}
-    missing |= {"reference_uncertainty", "reference_error_sd", "variance_ratio", *OF_SETS} - {"cardinality"}
+    missing |= {"reference_uncertainty", "reference_error_sd", "variance_ratio", *OF_SETS} - {
+        "cardinality"
+    }
     assert {name for name, value in numbers.items() if np.isnan(value)} == missing
 
 
@@ -171,18 +188,23 @@ def test_energy_distance_ignores_units_and_takes_a_flat_posterior():
     narrow = hf.GaussianMixture([1.0], [[0.0, 0.0]], [[1.0, 0.5], [0.5, 2.0]])
     units = np.diag([1e3, 1e-2])
     wide = hf.GaussianMixture([1.0], [[0.0, 0.0]], units @ narrow.covariance @ units)
-    assert energy_distance_to(wide, x @ units, weights) == pytest.approx(energy_distance_to(narrow, x, weights))
+    assert energy_distance_to(wide, x @ units, weights) == pytest.approx(
+        energy_distance_to(narrow, x, weights)
+    )
     flat = hf.GaussianMixture([1.0], [[0.0, 0.0]], [[1.0, 0.0], [0.0, 0.0]])
     assert np.isfinite(energy_distance_to(flat, x, weights))
 
 
 def test_references_know_their_posteriors(scenario):
     """Of a linear Gaussian model the grid and the Kalman filter have the same."""
-    grid = dataclasses.replace(scenario, reference={"type": "grid", "lower": -15.0, "upper": 15.0, "points": 3001})
+    grid = dataclasses.replace(
+        scenario, reference={"type": "grid", "lower": -15.0, "upper": 15.0, "points": 3001}
+    )
     model = scenario.build_model()
     truth, observations = simulate(model, 25, 3)
     exact, gridded = (
-        compute_reference(s, model, Recording(truth, observations), np.random.default_rng(0)) for s in (scenario, grid)
+        compute_reference(s, model, Recording(truth, observations), np.random.default_rng(0))
+        for s in (scenario, grid)
     )
     np.testing.assert_allclose(gridded.covariances, exact.covariances, atol=1e-6)
     rng = np.random.default_rng(0)

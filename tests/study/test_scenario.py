@@ -70,7 +70,9 @@ source = "a table"
 def test_a_model_of_ones_own_is_found_beside_the_file(write):
     write(OWN_MODEL, "walk.py")
     own = '[filter.mine]\nproposal = "HerdedProposal(walk.Drawn())"'
-    path = write(f'title = "Walk"\nimports = ["walk"]\nsteps = 5\n[model]\ntype = "walk.py:Walk"\nspeed = 3.0\n{own}')
+    path = write(
+        f'title = "Walk"\nimports = ["walk"]\nsteps = 5\n[model]\ntype = "walk.py:Walk"\nspeed = 3.0\n{own}'
+    )
     assert load_scenario(path).build_model().speed == 3.0
     table = hf.compare(path, filters=["bootstrap", "mine"], particles=[10], runs=2)
     assert (table["error"] == "").all()
@@ -92,9 +94,18 @@ def test_a_changed_model_file_is_read_again(write):
         ("error_dims = [1]" + MINIMAL, "error_dims: expected indices from 0 to 0, got 1"),
         (MINIMAL + '[reference]\ntype = "large"', "key 'n' is missing"),
         (MINIMAL + f'[data]\ntype = "{PLAZA}:load_plaza"', f"add imports = ['{PLAZA}']"),
-        (MINIMAL + "[truth]", "truth.initial: expected a state, or a table 'model' with keys, got neither"),
-        (MINIMAL + '[truth]\ninitial = [0.1]\n[data]\ntype = "plaza"', "truth: cannot be combined with [data]"),
-        (MINIMAL + PUBLISHED.replace("50", "0"), "published[0].n_particles: expected an integer of at least 1, got 0"),
+        (
+            MINIMAL + "[truth]",
+            "truth.initial: expected a state, or a table 'model' with keys, got neither",
+        ),
+        (
+            MINIMAL + '[truth]\ninitial = [0.1]\n[data]\ntype = "plaza"',
+            "truth: cannot be combined with [data]",
+        ),
+        (
+            MINIMAL + PUBLISHED.replace("50", "0"),
+            "published[0].n_particles: expected an integer of at least 1, got 0",
+        ),
         ("[model]\ntype = 'UNGM'", "key 'title' is missing"),
     ],
 )
@@ -115,7 +126,10 @@ def test_a_filter_of_ones_own_in_the_file(write):
 def test_a_fixed_initial_truth_is_the_same_in_every_run(write):
     still = "title = 'Still'\nsteps = 3\n[model]\ntype = 'UNGM'\nprocess_variance = 1e-30\n"
     scenario = load_scenario(write(still + "[truth]\ninitial = [2.0]"))
-    first, second = (record(scenario, scenario.build_model(), None, np.random.default_rng(seed)) for seed in (1, 2))
+    first, second = (
+        record(scenario, scenario.build_model(), None, np.random.default_rng(seed))
+        for seed in (1, 2)
+    )
     np.testing.assert_allclose(first.truth, second.truth, rtol=1e-12)
     np.testing.assert_allclose(first.truth[0], 1 + 50 / 5 + 8 * np.cos(1.2), rtol=1e-12)
     assert (first.observations != second.observations).all()

@@ -12,7 +12,9 @@ from herdfilter.study.statistics import fitted_slopes
 @pytest.mark.parametrize(("runs", "level"), [(6, 0.5), (20, 0.95)])
 def test_students_interval_is_the_textbooks(runs, level):
     values = np.random.default_rng(runs).normal(3.0, 2.0, runs)
-    expected = scipy.stats.t.interval(level, runs - 1, values.mean(), values.std(ddof=1) / np.sqrt(runs))
+    expected = scipy.stats.t.interval(
+        level, runs - 1, values.mean(), values.std(ddof=1) / np.sqrt(runs)
+    )
     assert statistics.mean_interval(values, level) == pytest.approx(expected)
 
 
@@ -98,7 +100,12 @@ COUNTS = (10, 40, 160)
 def table(slope, scatter=0.0, runs=200, seed=0):
     rng = np.random.default_rng(seed)
     rows = [
-        {"filter": "a", "n_particles": n, "run": run, "rmse": level * n**slope * np.exp(rng.normal(0, scatter))}
+        {
+            "filter": "a",
+            "n_particles": n,
+            "run": run,
+            "rmse": level * n**slope * np.exp(rng.normal(0, scatter)),
+        }
         for run, level in enumerate(rng.lognormal(size=runs))
         for n in COUNTS
     ]
@@ -126,16 +133,23 @@ def test_the_interval_of_a_slope_is_students_over_runs_at_its_level():
     wide = runs.pivot(index="run", columns="n_particles", values="rmse")
     slopes = np.polyfit(np.log(wide.columns.to_numpy(float)), np.log(wide.to_numpy()).T, 1)[0]
     for level in (0.5, 0.95):
-        expected = scipy.stats.t.interval(level, 11, slopes.mean(), slopes.std(ddof=1) / np.sqrt(12))
+        expected = scipy.stats.t.interval(
+            level, 11, slopes.mean(), slopes.std(ddof=1) / np.sqrt(12)
+        )
         fit = fitted_slopes(runs, "rmse", level).iloc[0]
         assert (fit["slope_low"], fit["slope_high"]) == pytest.approx(expected)
-        assert fit["slope"] == pytest.approx(slopes.mean())  # the least squares line through the mean logarithms
+        assert fit["slope"] == pytest.approx(
+            slopes.mean()
+        )  # the least squares line through the mean logarithms
 
 
 def test_two_counts_and_one_run_have_a_slope():
     runs = table(-0.5, runs=1)
     two = runs[runs["n_particles"] > 10]
-    assert fitted_slopes(pd.concat([two.assign(filter="b"), two]), "rmse")["filter"].tolist() == ["b", "a"]
+    assert fitted_slopes(pd.concat([two.assign(filter="b"), two]), "rmse")["filter"].tolist() == [
+        "b",
+        "a",
+    ]
     fit = fitted_slopes(two, "rmse").iloc[0]
     assert fit["slope"] == pytest.approx(-0.5)
     assert np.isnan(fit["slope_low"])
@@ -144,7 +158,12 @@ def test_two_counts_and_one_run_have_a_slope():
 
 def test_one_value_is_its_own_summary():
     one = pd.DataFrame({"x": [4.0], "degrees": [2.0]})
-    for summary in (statistics.mean_with_interval, statistics.rms, statistics.rms_and_median, statistics.mean_and_median):
+    for summary in (
+        statistics.mean_with_interval,
+        statistics.rms,
+        statistics.rms_and_median,
+        statistics.mean_and_median,
+    ):
         found = summary("x", one)
         assert found.pop("x") == 4.0
         assert found.pop("x_median", 4.0) == 4.0

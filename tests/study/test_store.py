@@ -112,7 +112,11 @@ hf.compare(sys.argv[1], store=sys.argv[2], workers=2)
 @pytest.mark.slow
 def test_killed_at_any_moment_it_is_resumed_and_leaves_no_process(tmp_path, store):
     scenario = tmp_path / "walk.toml"  # it does not come to its end before it is ended
-    scenario.write_text(walk(steps=20, runs=20, particles=[10, 15, 20, 25], filters=["bootstrap", "augmented-random"]))
+    scenario.write_text(
+        walk(
+            steps=20, runs=20, particles=[10, 15, 20, 25], filters=["bootstrap", "augmented-random"]
+        )
+    )
     whole, end = hf.compare(scenario), np.random.default_rng().integers(40)
     arguments = [sys.executable, "-c", COMPARED, str(scenario), str(store)]
     process = subprocess.Popen(arguments, stderr=subprocess.PIPE)
@@ -142,9 +146,13 @@ def test_resuming_with_more_runs_adds_them_and_with_fewer_takes_none_away(scenar
     same_runs(more, whole[whole["run"] < 5])
     same_runs(first, more[more["run"] < 2])
     before = store.read_bytes()
-    with pytest.raises(StoreError, match="runs: expected at least the 5 that were begun, got 4; --resume may add"):
+    with pytest.raises(
+        StoreError, match="runs: expected at least the 5 that were begun, got 4; --resume may add"
+    ):
         hf.compare(scenario, runs=4, store=store, resume=True)
-    with pytest.raises(StoreError, match="there are 20 finished runs of a filter in it; continue them with"):
+    with pytest.raises(
+        StoreError, match="there are 20 finished runs of a filter in it; continue them with"
+    ):
         hf.compare(scenario, runs=5, store=store)
     assert store.read_bytes() == before
 
@@ -153,7 +161,9 @@ def test_an_edited_model_or_filter_is_another_one(scenario, tmp_path, store, con
     """A function is told from another by what it captures."""
     text = "from herdfilter.models import LinearGaussian\nclass Own(LinearGaussian):\n    'one'\n"
     (tmp_path / "own.py").write_text(text)
-    own = dataclasses.replace(scenario, model=scenario.model | {"type": "own.py:Own"}, reference=None, folder=tmp_path)
+    own = dataclasses.replace(
+        scenario, model=scenario.model | {"type": "own.py:Own"}, reference=None, folder=tmp_path
+    )
 
     def compare(value):
         always = {"constant": lambda model, n, rng: constant(model, n, rng, value)}
@@ -170,7 +180,10 @@ def test_an_edited_model_or_filter_is_another_one(scenario, tmp_path, store, con
 
 def test_there_is_one_writer_and_it_needs_a_folder(scenario, store):
     study = plan_study(scenario)
-    with open_store(store, study), pytest.raises(StoreError, match="another process is writing into this folder"):
+    with (
+        open_store(store, study),
+        pytest.raises(StoreError, match="another process is writing into this folder"),
+    ):
         open_store(store, study, resume=True)
     with pytest.raises(StoreError, match=r"study\.sqlite/study\.sqlite: cannot be written"):
         hf.compare(scenario, store=store / "study.sqlite")
@@ -181,12 +194,16 @@ def test_there_is_one_writer_and_it_needs_a_folder(scenario, store):
 def test_a_full_disk_is_told_and_what_was_finished_is_kept(tmp_path, store, monkeypatch):
     scenario = tmp_path / "walk.toml"
     scenario.write_text(walk(steps=40, runs=10, particles=[10, 15, 20, 25], filters=["bootstrap"]))
-    monkeypatch.setattr(engine.perform, "__defaults__", (0.0, None))  # every task a batch, so that some fit
+    monkeypatch.setattr(
+        engine.perform, "__defaults__", (0.0, None)
+    )  # every task a batch, so that some fit
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     signals = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (110_000, limits[1]))  # as if the disk were full
     try:
-        with pytest.raises(StoreError, match=r"study.sqlite: cannot be written \(.*runs finished before are kept"):
+        with pytest.raises(
+            StoreError, match=r"study.sqlite: cannot be written \(.*runs finished before are kept"
+        ):
             hf.compare(scenario, store=store)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -195,7 +212,9 @@ def test_a_full_disk_is_told_and_what_was_finished_is_kept(tmp_path, store, monk
         before = kept.table()
     assert 0 < len(before) < 40
     after = hf.compare(scenario, store=store, resume=True)
-    pd.testing.assert_frame_equal(after.merge(before[ORDER])[before.columns], before, check_exact=True)
+    pd.testing.assert_frame_equal(
+        after.merge(before[ORDER])[before.columns], before, check_exact=True
+    )
     same_runs(after, hf.compare(scenario))
 
 

@@ -11,9 +11,21 @@ from herdfilter.study.summary import verdict
 def table_of(errors, n=50):
     """A table of runs with the errors given, filter -> one per run; NaN stands for a failed run."""
     rows = [
-        {"scenario": "s", "filter": name, "n_particles": n, "run": run, "rmse": 2 * e, "reference_error": e}
+        {
+            "scenario": "s",
+            "filter": name,
+            "n_particles": n,
+            "run": run,
+            "rmse": 2 * e,
+            "reference_error": e,
+        }
         | {"reference_sd": 0.1}
-        | {"log_likelihood_error": -e, "ess": 10.0, "ms_per_step": 1.0, "diverged": bool(np.isnan(e))}
+        | {
+            "log_likelihood_error": -e,
+            "ess": 10.0,
+            "ms_per_step": 1.0,
+            "diverged": bool(np.isnan(e)),
+        }
         | {"error": "ValueError: no" if np.isnan(e) else ""}
         for name, values in errors.items()
         for run, e in enumerate(values)
@@ -22,7 +34,9 @@ def table_of(errors, n=50):
 
 
 def test_statistics_are_over_runs_that_did_not_fail():
-    row = hf.study.summarise(table_of({"a": [3.0, 4.0, np.nan, 5.0, np.nan, 3.0, 4.0, 5.0]})).iloc[0]
+    row = hf.study.summarise(table_of({"a": [3.0, 4.0, np.nan, 5.0, np.nan, 3.0, 4.0, 5.0]})).iloc[
+        0
+    ]
     assert row["reference_error"] == pytest.approx(np.sqrt(50 / 3))
     assert row["rmse"] == pytest.approx(2 * np.sqrt(50 / 3))
     assert row["reference_error_median"] == 4.0
@@ -35,7 +49,12 @@ def test_ratios_are_paired_run_by_run():
     rng = np.random.default_rng(0)
     difficulty = np.exp(3 * rng.standard_normal(30))  # runs differ far more than filters
     summary = hf.study.summarise(
-        table_of({"bootstrap": difficulty, "b": 0.8 * difficulty * np.exp(0.05 * rng.standard_normal(30))})
+        table_of(
+            {
+                "bootstrap": difficulty,
+                "b": 0.8 * difficulty * np.exp(0.05 * rng.standard_normal(30)),
+            }
+        )
     )
     row = summary.set_index("filter").loc["b"]
     assert row["ratio"] == pytest.approx(0.8, rel=0.03)
@@ -66,7 +85,11 @@ def test_the_verdict_claims_only_what_the_paired_interval_shows():
     rng = np.random.default_rng(2)
     noise = np.exp(rng.standard_normal(20))
     for base, own, words in (
-        (noise, 0.5 * noise, "b's error to the reference is 0.500 times bootstrap's (95 % interval"),
+        (
+            noise,
+            0.5 * noise,
+            "b's error to the reference is 0.500 times bootstrap's (95 % interval",
+        ),
         (
             range(1, 21),
             np.arange(1, 21) * ([0.5, 1.4] * 10),
@@ -102,7 +125,12 @@ def test_consistency_stands_beside_its_band():
     for factor, inside in ((1.0, True), (2.0, False)):
         squares = factor * np.random.default_rng(0).chisquare(2, (40, 50))
         columns = {"anees": squares.mean(axis=1) / 2, "nees_degrees": 2.0, "nees_inside": 0.9}
-        columns |= {"nis": squares.mean(axis=1) / 2, "nis_degrees": 100.0, "nees_singular": 1.0, "seconds": 2.0}
+        columns |= {
+            "nis": squares.mean(axis=1) / 2,
+            "nis_degrees": 100.0,
+            "nees_singular": 1.0,
+            "seconds": 2.0,
+        }
         row = hf.study.summarise(table_of({"a": np.ones(40)}).assign(**columns)).iloc[0]
         assert row["anees"] == pytest.approx(factor, rel=0.05)
         assert (row["anees_low"] < 1 < row["anees_high"]) == inside
@@ -110,13 +138,19 @@ def test_consistency_stands_beside_its_band():
             band = chi_square_band(degrees)
             assert (row[f"{name}_band_low"], row[f"{name}_band_high"]) == pytest.approx(band)
             assert (row[f"{name}_band_low"] < row[name] < row[f"{name}_band_high"]) == inside
-        assert (row["nees_singular"], row["nees_inside"], row["seconds"]) == (40, pytest.approx(0.9), 2.0)
+        assert (row["nees_singular"], row["nees_inside"], row["seconds"]) == (
+            40,
+            pytest.approx(0.9),
+            2.0,
+        )
 
 
 def test_claims_are_made_where_the_interval_excludes_equality():
     rng = np.random.default_rng(0)
     difficulty = np.exp(2 * rng.standard_normal(30))
-    table = table_of({"a": difficulty, "b": 0.7 * difficulty, "c": difficulty * np.exp(rng.standard_normal(30))})
+    table = table_of(
+        {"a": difficulty, "b": 0.7 * difficulty, "c": difficulty * np.exp(rng.standard_normal(30))}
+    )
     claims = hf.study.claims(table).set_index(["a", "b"])
     assert claims["better"].tolist()[:2] == ["b", ""]
     row = claims.loc["a", "b"]
@@ -154,9 +188,13 @@ def test_ends_of_claims_are_order_statistics_at_the_level_that_all_pairs_share(s
         differences = errors[row.a] - errors[row.b]
         assert (row.difference_low, row.difference_high) == median_interval(differences, each)
         assert row.difference == np.median(differences)
-        assert (row.ratio_low, row.ratio_high) == median_interval(errors[row.a] / errors[row.b], each)
+        assert (row.ratio_low, row.ratio_high) == median_interval(
+            errors[row.a] / errors[row.b], each
+        )
         assert (row.runs, row.failures_a, row.failures_b) == (41, 0, 0)
-    pair = hf.study.claims(table_of({name: errors[name] for name in "ab"}), level=0.9)  # shared with no other
+    pair = hf.study.claims(
+        table_of({name: errors[name] for name in "ab"}), level=0.9
+    )  # shared with no other
     assert pair["difference_low"][0] == median_interval(errors["a"] - errors["b"], 0.9)[0]
     both = pd.concat([table_of(errors, 50), table_of({"a": errors["a"]}, 20)])
     assert hf.study.claims(both)["n_particles"].tolist() == [50, 50, 50]
@@ -167,7 +205,9 @@ def test_claims_at_the_ends_of_levels_are_refused_and_equal_filters_claim_nothin
     row = hf.study.claims(table).iloc[0]
     assert (row["better"], row["ratio"], row["difference"]) == ("", 1.0, 0.0)
     for level in (0, 1, 95):
-        with pytest.raises(ValueError, match=f"level: expected a probability between 0 and 1, got {level}"):
+        with pytest.raises(
+            ValueError, match=f"level: expected a probability between 0 and 1, got {level}"
+        ):
             hf.study.claims(table, level=level)
 
 
@@ -177,11 +217,21 @@ def test_series_with_gaps_are_summarised_from_what_there_is():
     gaps = rng.random((9, 6)) < 0.4
     gaps[:, 2], gaps[:, 3] = True, np.arange(9) != 4
     degrees = np.where(gaps, 0.0, rng.integers(1, 4, (9, 6)))
-    series = {name: np.where(gaps, np.nan, rng.chisquare(3, (9, 6))) for name in ("truth", "nees", "cardinality", "ess")}
+    series = {
+        name: np.where(gaps, np.nan, rng.chisquare(3, (9, 6)))
+        for name in ("truth", "nees", "cardinality", "ess")
+    }
     one, lone = series | {"nees_degrees": degrees}, {"truth": series["truth"][:, :4]}
     both = hf.study.over_time({("a", 10): one, ("b", 20): lone}, (0.2, 0.7), 0.8)
-    assert both[["filter", "n_particles", "step"]].iloc[[0, -1]].to_numpy().tolist() == [["a", 10, 1], ["b", 20, 4]]
-    assert both.loc[both["filter"] == "b", ["reference_error", "ess_median", "nis", "nis_band_low"]].isna().all(axis=None)
+    assert both[["filter", "n_particles", "step"]].iloc[[0, -1]].to_numpy().tolist() == [
+        ["a", 10, 1],
+        ["b", 20, 4],
+    ]
+    assert (
+        both.loc[both["filter"] == "b", ["reference_error", "ess_median", "nis", "nis_band_low"]]
+        .isna()
+        .all(axis=None)
+    )
     assert hf.study.over_time({}).empty
     frame = both[both["filter"] == "a"]
     tables = {name: pd.DataFrame(values) for name, values in series.items()}
@@ -191,8 +241,13 @@ def test_series_with_gaps_are_summarised_from_what_there_is():
     whole = pd.Series(degrees.sum(axis=0)).where(lambda total: total > 0)
     np.testing.assert_allclose(frame["nees"], tables["nees"].sum() / whole)
     for end, tail in (("low", 0.1), ("high", 0.9)):
-        np.testing.assert_allclose(frame[f"nees_band_{end}"], scipy.stats.chi2(whole).ppf(tail) / whole)
-    parts = (("rmse", np.sqrt(tables["truth"])), ("nees", tables["nees"] / np.where(gaps, 1, degrees)))
+        np.testing.assert_allclose(
+            frame[f"nees_band_{end}"], scipy.stats.chi2(whole).ppf(tail) / whole
+        )
+    parts = (
+        ("rmse", np.sqrt(tables["truth"])),
+        ("nees", tables["nees"] / np.where(gaps, 1, degrees)),
+    )
     for name, values in (*parts, ("cardinality", tables["cardinality"]), ("ess", tables["ess"])):
         for end, q in (("median", 0.5), ("low", 0.2), ("high", 0.7)):
             np.testing.assert_allclose(frame[f"{name}_{end}"], values.quantile(q))

@@ -36,6 +36,17 @@ def test_a_bug_inside_a_model_is_told_with_its_place(tmp_path, wrong, told):
     """Where the user's own code was last passed through, not where NumPy gave up."""
     (tmp_path / "leaking.py").write_text(MODEL.replace("{wrong}", wrong), encoding="utf-8")
     model = {"type": "leaking.py:Leaking"}
-    scenario = Scenario("leak", "Leak", model, steps=3, runs=1, particles=(5,), filters=("bootstrap",), folder=tmp_path)
+    scenario = Scenario(
+        "leak",
+        "Leak",
+        model,
+        steps=3,
+        runs=1,
+        particles=(5,),
+        filters=("bootstrap",),
+        folder=tmp_path,
+    )
     table = hf.compare(scenario)
-    assert table["error"].str.fullmatch(told + r" \(leaking.py, line 16, in level\)").all(), table["error"][0]
+    assert table["error"].str.fullmatch(told + r" \(leaking.py, line 16, in level\)").all(), table[
+        "error"
+    ][0]

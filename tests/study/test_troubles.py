@@ -129,7 +129,9 @@ def test_a_study_whose_first_run_nobody_survived_has_a_result(scenario):
     study = plan_study(scenario, ["bootstrap"], [10], 2)
     with open_store(None, study) as store:
         store.begin("local")
-        store.add([TaskResult(study.tasks[0], failure_row(DEATH[1])), *perform(study, study.tasks[1:])])
+        store.add(
+            [TaskResult(study.tasks[0], failure_row(DEATH[1])), *perform(study, study.tasks[1:])]
+        )
         result = store.result()
     assert list(result.runs["error"]) == [DEATH[1], ""]
     assert result.trajectory.estimates == {}

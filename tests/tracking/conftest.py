@@ -13,9 +13,13 @@ def cluttered():
 
 @pytest.fixture(scope="session")
 def walk():
-    return hf.models.LinearGaussian(np.eye(2), np.eye(2), 0.2 * np.eye(2), 0.5 * np.eye(2), np.zeros(2), np.eye(2))
+    return hf.models.LinearGaussian(
+        np.eye(2), np.eye(2), 0.2 * np.eye(2), 0.5 * np.eye(2), np.zeros(2), np.eye(2)
+    )
 
 
 @pytest.fixture(scope="session")
 def gaussian():
-    return lambda *place, variance=1.0: hf.GaussianMixture([1.0], [place], variance * np.eye(len(place)))
+    return lambda *place, variance=1.0: hf.GaussianMixture(
+        [1.0], [place], variance * np.eye(len(place))
+    )

@@ -10,7 +10,12 @@ from herdfilter.tracking.bank import GaussianFilters, ListedFilters
 
 ONE, NONE = np.eye(2), np.zeros((2, 2))
 WALK = LinearGaussian(
-    np.block([[ONE, ONE], [NONE, ONE]]), np.hstack([ONE, NONE]), 0.1 * np.eye(4), ONE, np.zeros(4), np.eye(4)
+    np.block([[ONE, ONE], [NONE, ONE]]),
+    np.hstack([ONE, NONE]),
+    0.1 * np.eye(4),
+    ONE,
+    np.zeros(4),
+    np.eye(4),
 )
 RADAR = hf.Sensor(
     lambda x: np.column_stack([np.hypot(x[:, 0], x[:, 1]), np.arctan2(x[:, 1], x[:, 0])]),
@@ -20,7 +25,9 @@ RADAR = hf.Sensor(
     clutter_density=0.01,
 )
 HEADING = hf.models.from_functions(
-    lambda x: np.column_stack([x[:, 0] + 0.2, x[:, 1] + np.cos(x[:, 0]), x[:, 2] + np.sin(x[:, 0])]),
+    lambda x: np.column_stack(
+        [x[:, 0] + 0.2, x[:, 1] + np.cos(x[:, 0]), x[:, 2] + np.sin(x[:, 0])]
+    ),
     lambda x: x[:, 1:],
     0.05 * np.eye(3),
     ONE,
@@ -28,13 +35,21 @@ HEADING = hf.models.from_functions(
     np.eye(3),
     circular=[0],
 )
-KINDS = {"ukf": hf.UnscentedKalmanFilter, "ekf": hf.ExtendedKalmanFilter, "ckf": hf.CubatureKalmanFilter}
+KINDS = {
+    "ukf": hf.UnscentedKalmanFilter,
+    "ekf": hf.ExtendedKalmanFilter,
+    "ckf": hf.CubatureKalmanFilter,
+}
 
 
 def alone(name):
     """Return a filter of the kind that takes no part in a batch: it has a method of its own."""
     kind = KINDS[name]
-    own = type("Own", (kind,), {"predict": lambda self, dt=1.0, control=None: kind.predict(self, dt, control)})
+    own = type(
+        "Own",
+        (kind,),
+        {"predict": lambda self, dt=1.0, control=None: kind.predict(self, dt, control)},
+    )
     return lambda model, n_particles, rng: own(model)
 
 
@@ -51,9 +66,16 @@ def scenes():
         return found
 
     places = rng.uniform(-20, 20, (8, 2))
-    starts = [Birth(0.9, hf.GaussianMixture([1.0], [[*place, 0.3, 0.3]], np.eye(4))) for place in places]
+    starts = [
+        Birth(0.9, hf.GaussianMixture([1.0], [[*place, 0.3, 0.3]], np.eye(4))) for place in places
+    ]
     crowd = WithClutter(WALK, 0.9, 0.005)
-    yield "a crowd", crowd, {"initial": starts}, [(k + 1.0, None, z) for k, z in enumerate(scans(8, places, 5, 25))]
+    yield (
+        "a crowd",
+        crowd,
+        {"initial": starts},
+        [(k + 1.0, None, z) for k, z in enumerate(scans(8, places, 5, 25))],
+    )
     two = hf.GaussianMixture([0.4, 0.6], [[3.1, 0, 0], [-3.0, 4, 1]], np.diag([0.1, 4, 4]))
     heading = WithClutter(HEADING, 0.9, 0.005)
     yield (
@@ -63,9 +85,13 @@ def scenes():
         [(k + 1.0, None, z) for k, z in enumerate(scans(8, places[:2] / 8, 3, 10))],
     )
     polar = [
-        np.column_stack([np.hypot(*z.T), np.arctan2(*z.T[::-1])]) for z in scans(8, np.array([[-9.0, 0.1], [8, 8]]), 2, 15)
+        np.column_stack([np.hypot(*z.T), np.arctan2(*z.T[::-1])])
+        for z in scans(8, np.array([[-9.0, 0.1], [8, 8]]), 2, 15)
     ]
-    seen = [Birth(0.9, hf.GaussianMixture([1.0], [[*place, 0.3, 0.3]], np.eye(4))) for place in ([-9.0, 0.1], [8.0, 8.0])]
+    seen = [
+        Birth(0.9, hf.GaussianMixture([1.0], [[*place, 0.3, 0.3]], np.eye(4)))
+        for place in ([-9.0, 0.1], [8.0, 8.0])
+    ]
     yield (
         "a radar",
         crowd,
@@ -78,7 +104,13 @@ SCENES = {name: rest for name, *rest in scenes()}
 
 
 @pytest.mark.parametrize(
-    ("scene", "name"), [*((scene, "ukf") for scene in SCENES), ("a radar", "ekf"), ("angles", "ckf"), ("a crowd", "ekf")]
+    ("scene", "name"),
+    [
+        *((scene, "ukf") for scene in SCENES),
+        ("a radar", "ekf"),
+        ("angles", "ckf"),
+        ("a crowd", "ekf"),
+    ],
 )
 def test_a_batch_of_tracks_is_the_same_tracks_one_by_one(scene, name):
     model, options, readings = SCENES[scene]
@@ -87,7 +119,9 @@ def test_a_batch_of_tracks_is_the_same_tracks_one_by_one(scene, name):
     assert isinstance(batched._held.bank, GaussianFilters)
     assert isinstance(listed._held.bank, ListedFilters)
     assert found.labels == expected.labels
-    close = dict.fromkeys(("rtol", "atol"), 1e-8 if name == "ekf" else 1e-11)  # slopes by differences have ten digits
+    close = dict.fromkeys(
+        ("rtol", "atol"), 1e-8 if name == "ekf" else 1e-11
+    )  # slopes by differences have ten digits
     assert sum(map(len, found.labels)) > 5
     for field in ("means", "covariances", "existence"):
         for one, other in zip(getattr(found, field), getattr(expected, field), strict=True):

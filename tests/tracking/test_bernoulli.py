@@ -25,8 +25,12 @@ def test_a_detection_that_is_all_but_impossible_or_certain_leaves_finite_rows():
     found = association_matrix(R, P, np.array([[3000.0, -3000.0]] * 3), 0.0)
     np.testing.assert_allclose(found, [[0.0, 1.0, 0.0]] * 3)
     np.testing.assert_allclose(association_matrix(R, P, np.full((3, 1), -np.inf), 0.0)[:, 1], 0.0)
-    np.testing.assert_allclose(association_matrix(np.zeros(1), P, np.zeros((1, 1)), 0.0), [[1.0, 0.0]])
-    assert association_matrix(np.ones(1), 1.0, np.empty((1, 0)), 0.0).tolist() == [[0.0]]  # no way is left
+    np.testing.assert_allclose(
+        association_matrix(np.zeros(1), P, np.zeros((1, 1)), 0.0), [[1.0, 0.0]]
+    )
+    assert association_matrix(np.ones(1), 1.0, np.empty((1, 0)), 0.0).tolist() == [
+        [0.0]
+    ]  # no way is left
 
 
 def test_without_clutter_a_detection_is_of_some_target_whatever_its_density():
@@ -40,7 +44,10 @@ def test_without_clutter_a_detection_is_of_some_target_whatever_its_density():
 
 
 def test_existence_after_a_scan_and_the_shares_of_its_hypotheses():
-    marginals, p = np.array([[0.5, 0.3, 0.2], [1.0, 0.0, 0.0], [0.4, 0.6, 0.0]]), np.array([0.0, 0.5, 0.9])
+    marginals, p = (
+        np.array([[0.5, 0.3, 0.2], [1.0, 0.0, 0.0], [0.4, 0.6, 0.0]]),
+        np.array([0.0, 0.5, 0.9]),
+    )
     after, shares = update_existence(R, p, marginals)
     missed = marginals[:, 0] * R * (1 - p) / (1 - R * p)
     np.testing.assert_allclose(after, missed + marginals[:, 1:].sum(axis=1))

@@ -15,18 +15,23 @@ def test_a_birth_stands_where_it_is_said_to_be(name, walk, cluttered):
     """Components of different shapes; filters of one Gaussian have their moments, and particles about them."""
     covariances = np.array([[[4.0, 1.0], [1.0, 1.0]], [[1.0, 0.0], [0.0, 9.0]]])
     mixture = hf.GaussianMixture([0.3, 0.7], [[-3.0, 0.0], [3.0, 1.0]], covariances)
-    tracker = LMBTracker(cluttered(walk), [Birth(0.1, mixture)], filter=name, n_particles=400, rng=1)
+    tracker = LMBTracker(
+        cluttered(walk), [Birth(0.1, mixture)], filter=name, n_particles=400, rng=1
+    )
     tracker.predict()
     (born,) = tracker.tracks
     assert (born.label, born.existence) == ((1, 0), 0.1)
-    assert_same(born, mixture, "mean", "covariance", atol=1e-12 if name == "ekf" else 0.3)  # means to 3, variances to 11
+    assert_same(
+        born, mixture, "mean", "covariance", atol=1e-12 if name == "ekf" else 0.3
+    )  # means to 3, variances to 11
 
 
 def test_deterministic_particles_are_born_with_the_detection_in_view(walk, cluttered, gaussian):
     """A birth 1000 times as wide as the noise: 20 particles have the moments of the Kalman filter."""
     wide = Birth(0.1, gaussian(0, 0, variance=700.0**2))
     kalman, particles = (
-        LMBTracker(cluttered(walk, 0.9, 1e-9), [wide], filter=name, n_particles=20) for name in ("ekf", "auto")
+        LMBTracker(cluttered(walk, 0.9, 1e-9), [wide], filter=name, n_particles=20)
+        for name in ("ekf", "auto")
     )
     for tracker in (kalman, particles):
         tracker.predict()
@@ -50,16 +55,25 @@ def test_a_detection_of_radar_points_to_where_it_was_made(walk):
     def state(z):
         return z[:, :1] * np.column_stack([np.cos(z[:, 1]), np.sin(z[:, 1])])
 
-    means, covariances = BirthFromMeasurements(prior, state=state).locate(SEEN.on(walk), np.array([[500.0, bearing]]), 1)
-    along, across = (np.array([np.cos(bearing), np.sin(bearing)]), np.array([-np.sin(bearing), np.cos(bearing)]))
+    means, covariances = BirthFromMeasurements(prior, state=state).locate(
+        SEEN.on(walk), np.array([[500.0, bearing]]), 1
+    )
+    along, across = (
+        np.array([np.cos(bearing), np.sin(bearing)]),
+        np.array([-np.sin(bearing), np.cos(bearing)]),
+    )
     np.testing.assert_allclose(means[0], 500 * along, atol=0.01)
-    np.testing.assert_allclose([along @ covariances[0] @ along, across @ covariances[0] @ across], [1, 25], rtol=0.01)
+    np.testing.assert_allclose(
+        [along @ covariances[0] @ along, across @ covariances[0] @ across], [1, 25], rtol=0.01
+    )
 
 
 def test_a_scan_of_no_detection_leads_to_no_birth(walk, cluttered):
     anywhere = hf.GaussianMixture([1.0], [[0.0, 0.0]], 1e4 * np.eye(2))
     tracker = LMBTracker(
-        cluttered(walk, lambda x: np.full(len(x), 0.95), 1e-4), BirthFromMeasurements(anywhere), filter="ekf"
+        cluttered(walk, lambda x: np.full(len(x), 0.95), 1e-4),
+        BirthFromMeasurements(anywhere),
+        filter="ekf",
     )
     result = tracker.run([[], [[5.0, 1.0]], []])
     assert result.cardinality[:2].tolist() == [0, 0]
@@ -68,9 +82,21 @@ def test_a_scan_of_no_detection_leads_to_no_birth(walk, cluttered):
 
 @cases(
     "build error expected",
-    (lambda g: Birth(1.5, g), ValueError, "probability: expected a probability from 0 to 1, got 1.5"),
-    (lambda g: Birth(0.5, 3.0), TypeError, "initial: expected a herdfilter.GaussianMixture, got 3.0"),
-    (lambda g: BirthFromMeasurements(hf.GaussianMixture([1.0], [[0.0]], [[0.0]])), ValueError, "positive definite"),
+    (
+        lambda g: Birth(1.5, g),
+        ValueError,
+        "probability: expected a probability from 0 to 1, got 1.5",
+    ),
+    (
+        lambda g: Birth(0.5, 3.0),
+        TypeError,
+        "initial: expected a herdfilter.GaussianMixture, got 3.0",
+    ),
+    (
+        lambda g: BirthFromMeasurements(hf.GaussianMixture([1.0], [[0.0]], [[0.0]])),
+        ValueError,
+        "positive definite",
+    ),
 )
 def test_what_is_wrong_with_births_is_named(build, error, expected, gaussian):
     with pytest.raises(error, match=expected):
@@ -88,7 +114,9 @@ def test_births_are_as_probable_as_detections_are_unexplained(walk, gaussian, cl
     ]
     scans.append(UnexplainedDetections(model, z[:1], np.array([0.25])))
     born = births.births_at(scans, 1, dt=0.5)
-    assert [one.probability for one in born] == pytest.approx(0.15 * np.array([0.5, 1.0, 0.25]) / 1.75)
+    assert [one.probability for one in born] == pytest.approx(
+        0.15 * np.array([0.5, 1.0, 0.25]) / 1.75
+    )
     np.testing.assert_allclose([one.initial.means[0] for one in born], z[[0, 2, 0]], atol=0.01)
     most = [one.probability for one in births.births_at(scans, 1, dt=2.0)]
     assert most == pytest.approx([0.6 * 0.5 / 1.75, 0.2, 0.6 * 0.25 / 1.75])
@@ -106,7 +134,10 @@ def test_births_are_shared_out_by_what_is_detected_and_what_is_clutter_there(wal
 
     def rates(*arguments):
         model = hf.models.WithClutter(walk, *arguments)
-        return [one.probability for one in births.births_at([UnexplainedDetections(model, z, u)], 1, dt=1.0)]
+        return [
+            one.probability
+            for one in births.births_at([UnexplainedDetections(model, z, u)], 1, dt=1.0)
+        ]
 
     for arguments, odds in (
         ((at(p), at(density)), u * p / density),
@@ -117,7 +148,9 @@ def test_births_are_shared_out_by_what_is_detected_and_what_is_clutter_there(wal
     assert rates(lambda x: np.zeros(len(x)), 1e-3) == []
 
 
-def test_the_posterior_of_a_bent_detection_is_a_stationary_point_with_the_curvature_of_gauss_and_newton(walk):
+def test_the_posterior_of_a_bent_detection_is_a_stationary_point_with_the_curvature_of_gauss_and_newton(
+    walk,
+):
     prior = hf.GaussianMixture([1.0], [[30.0, 40.0]], [[[80.0, 20.0], [20.0, 60.0]]])
     z, model = np.array([[45.0, 0.8]]), SEEN.on(walk)
     (mean,), (covariance,) = BirthFromMeasurements(prior).locate(model, z, 1)
@@ -127,7 +160,9 @@ def test_the_posterior_of_a_bent_detection_is_a_stationary_point_with_the_curvat
     left = z[0] - [np.sqrt(r2), np.arctan2(mean[1], mean[0])]
     inverse = np.linalg.inv(prior.covariances[0])
     np.testing.assert_allclose(slope.T @ weight @ left, inverse @ (mean - [30.0, 40.0]), atol=1e-5)
-    np.testing.assert_allclose(np.linalg.inv(covariance), inverse + slope.T @ weight @ slope, rtol=1e-5)
+    np.testing.assert_allclose(
+        np.linalg.inv(covariance), inverse + slope.T @ weight @ slope, rtol=1e-5
+    )
 
 
 @pytest.mark.parametrize("flat", [False, True])
@@ -139,9 +174,14 @@ def test_a_birth_is_half_what_its_components_have_in_common_and_the_rest_about_e
     mixture = hf.GaussianMixture([0.2, 0.3, 0.5], np.zeros((3, 2)), covariances)
     start = BirthModel(walk, mixture)
     noise, rest = start.transition_covariance(1.0, 1), start.initial.covariances
-    np.testing.assert_allclose(noise + rest, mixture.covariances, rtol=1e-9, atol=1e-12 * np.abs(covariances).max())
+    np.testing.assert_allclose(
+        noise + rest, mixture.covariances, rtol=1e-9, atol=1e-12 * np.abs(covariances).max()
+    )
     kept = slice(0, 1) if flat else slice(0, 2)
-    whole, common = ((np.linalg.inv(to) @ one @ np.linalg.inv(to))[..., kept, kept] for one in (mixture.covariances, noise))
+    whole, common = (
+        (np.linalg.inv(to) @ one @ np.linalg.inv(to))[..., kept, kept]
+        for one in (mixture.covariances, noise)
+    )
     least = min(scipy.linalg.eigh(one, whole.mean(axis=0), eigvals_only=True)[0] for one in whole)
     assert 0 < least < 1
     np.testing.assert_allclose(common, 0.5 * least * whole.mean(axis=0), rtol=1e-6)

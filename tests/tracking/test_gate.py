@@ -9,7 +9,9 @@ from herdfilter.tracking.track import SMALLEST_GATED_RATIO, gate_detections
 
 
 @pytest.mark.parametrize(("size", "missed"), [(1, 0.1), (2, 1e-6), (3, 0.9)])
-def test_a_gate_is_the_ellipsoid_of_its_probability_or_what_weighs_a_millionth_of_a_miss(size, missed):
+def test_a_gate_is_the_ellipsoid_of_its_probability_or_what_weighs_a_millionth_of_a_miss(
+    size, missed
+):
     """Along a ray, the last detection inside is where the larger of the two ends."""
     rng = np.random.default_rng(size)
     roots = rng.standard_normal((2, size, size))
@@ -37,7 +39,9 @@ def test_a_gate_costs_no_accuracy_where_a_miss_is_all_but_excluded(walk, clutter
         found = []
         for probability in (0.9, 1):
             start = [Birth(0.9999, walk.initial)]
-            tracker = LMBTracker(model, (), 1.0, filter="ekf", initial=start, gate_probability=probability, prune=0)
+            tracker = LMBTracker(
+                model, (), 1.0, filter="ekf", initial=start, gate_probability=probability, prune=0
+            )
             tracker.predict()
             tracker.update([[distance, 0.0]])
             found.append(tracker.tracks[0])

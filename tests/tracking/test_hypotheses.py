@@ -23,7 +23,9 @@ def suppose(online, z):
     """Copies of a filter: one that has missed its target, and one for each of these observations; with log-densities."""
     detections = Detections(np.array(z), online.step, Measurement(online.model), None)
     log_densities = np.full((1, len(z)), -np.inf)
-    merge = ListedFilters([online]).hypotheses(detections, None, np.ones((1, len(z)), dtype=bool), log_densities)
+    merge = ListedFilters([online]).hypotheses(
+        detections, None, np.ones((1, len(z)), dtype=bool), log_densities
+    )
     return merge, log_densities[0]
 
 
@@ -41,7 +43,9 @@ def hypotheses(name):
 @pytest.mark.parametrize("name", ["ekf", "imm", "mkf", "bootstrap", "auto"])
 def test_the_combination_has_the_moments_of_the_mixture(name):
     _, filters, whole = hypotheses(name)
-    means, covariances = (np.array([getattr(online, part) for online in filters]) for part in ("mean", "covariance"))
+    means, covariances = (
+        np.array([getattr(online, part) for online in filters]) for part in ("mean", "covariance")
+    )
     expected = hf.GaussianMixture(WEIGHTS, means, covariances)
     assert_same(whole, expected, "mean", "covariance", atol=1e-12)
     if name in ("imm", "mkf"):
@@ -72,7 +76,9 @@ def test_the_evidence_is_that_of_the_update_and_the_filter_stays(name):
     online, filters, _ = hypotheses(name)
     before = online.mean
     _, log_densities = suppose(online, [[0.0], [2.5]])
-    for z, log_density, supposed in zip((None, [0.0], [2.5]), (0.0, *log_densities), filters, strict=True):
+    for z, log_density, supposed in zip(
+        (None, [0.0], [2.5]), (0.0, *log_densities), filters, strict=True
+    ):
         updated = copy.deepcopy(online)
         updated.update(z)
         assert log_density == updated.record.log_likelihood
@@ -96,18 +102,26 @@ def test_an_observation_out_of_reach_has_no_evidence(on_degeneracy, kind):
 
 def test_particles_are_spared_for_hypotheses_too_light_to_be_merged(monkeypatch):
     """Nine targets 4 m apart: all detections are in all gates; each track gives particles to few, and loses nothing."""
-    model = hf.models.ConstantVelocity(0.05, 1.0, initial_mean=np.zeros(4), initial_covariance=np.eye(4))
+    model = hf.models.ConstantVelocity(
+        0.05, 1.0, initial_mean=np.zeros(4), initial_covariance=np.eye(4)
+    )
     places = 4.0 * np.array([(i, j) for i in range(3) for j in range(3)])
-    starts = [Birth(0.9, hf.GaussianMixture([1.0], [[*place, 0, 0]], np.eye(4))) for place in places]
+    starts = [
+        Birth(0.9, hf.GaussianMixture([1.0], [[*place, 0, 0]], np.eye(4))) for place in places
+    ]
     cluttered = hf.models.WithClutter(model, 0.9, 1e-3)
     scan = places + np.random.default_rng(3).normal(size=(9, 2))
     updates, means = [], []
     suppose = hf.ParticleFilter.suppose
-    monkeypatch.setattr(hf.ParticleFilter, "suppose", lambda self, z: updates.append(z) or suppose(self, z))
+    monkeypatch.setattr(
+        hf.ParticleFilter, "suppose", lambda self, z: updates.append(z) or suppose(self, z)
+    )
     for count in (9, 1):  # one of them alone, too
         means.clear()
         for gate in (1 - 1e-9, 1.0):
-            tracker = LMBTracker(cluttered, filter="auto", initial=starts[:count], gate_probability=gate)
+            tracker = LMBTracker(
+                cluttered, filter="auto", initial=starts[:count], gate_probability=gate
+            )
             tracker.predict()
             updates.clear()
             tracker.update(scan)

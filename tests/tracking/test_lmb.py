@@ -18,7 +18,9 @@ def scans_of(steps, seed, places=((0.0, 0.0),), detected=1.0, clutter=0, half=10
     found = []
     for _ in range(steps):
         own = [np.array(x) + 0.7 * rng.normal(size=2) for x in places if rng.random() < detected]
-        z = np.array([*own, *rng.uniform(-half, half, size=(rng.poisson(clutter), 2))]).reshape(-1, 2)
+        z = np.array([*own, *rng.uniform(-half, half, size=(rng.poisson(clutter), 2))]).reshape(
+            -1, 2
+        )
         found.append(rng.permutation(z))
     return found
 
@@ -55,7 +57,10 @@ def written_out(tracks, z, r, model):
         moved = [(mean, P), *((mean + K @ (w - mean), P - K @ S @ K.T) for w in z)]
         own.append((moved, np.array(g)))
     # of each track: dead, missed, or one of the detections
-    weights = [[1 - q, q * (1 - detected), *(q * detected * g / clutter)] for q, (_, g) in zip(r, own, strict=True)]
+    weights = [
+        [1 - q, q * (1 - detected), *(q * detected * g / clutter)]
+        for q, (_, g) in zip(r, own, strict=True)
+    ]
     sums = [np.zeros(2 + len(z)) for _ in tracks]
     for choice in product(range(2 + len(z)), repeat=len(tracks)):
         taken = [c for c in choice if c > 1]
@@ -68,7 +73,9 @@ def written_out(tracks, z, r, model):
         new_r.append(total[1:].sum() / total.sum())
         shares = total[1:] / total[1:].sum()
         mean = sum(s * m for s, (m, _) in zip(shares, moved, strict=True))
-        P = sum(s * (C + np.outer(m - mean, m - mean)) for s, (m, C) in zip(shares, moved, strict=True))
+        P = sum(
+            s * (C + np.outer(m - mean, m - mean)) for s, (m, C) in zip(shares, moved, strict=True)
+        )
         new_tracks.append((mean, P))
     return new_tracks, new_r, 1 - sum(total[2:] / total.sum() for total in sums)
 
@@ -76,8 +83,18 @@ def written_out(tracks, z, r, model):
 @pytest.mark.parametrize("association", ["exact", "belief-propagation"])
 def test_gaussian_tracks_follow_the_recursion_written_out(association, walk, cluttered, gaussian):
     model = cluttered(walk, 0.8, 0.02)
-    starts = [Birth(0.7, gaussian(0, 0)), Birth(0.9, gaussian(2, 0))][: 1 + (association == "exact")]
-    tracker = LMBTracker(model, (), association=association, filter="ekf", initial=starts, gate_probability=1, prune=0)
+    starts = [Birth(0.7, gaussian(0, 0)), Birth(0.9, gaussian(2, 0))][
+        : 1 + (association == "exact")
+    ]
+    tracker = LMBTracker(
+        model,
+        (),
+        association=association,
+        filter="ekf",
+        initial=starts,
+        gate_probability=1,
+        prune=0,
+    )
     tracks = [(one.initial.means[0], one.initial.covariances[0]) for one in starts]
     r = [one.probability for one in starts]
     for z in scans_of(4, 5, [(0, 0), (2, 0)], 0.8, clutter=1, half=3.0):
@@ -111,7 +128,9 @@ def test_targets_are_counted_and_keep_their_labels(walk, cluttered, gaussian):
 
 
 def test_without_detections_existence_falls_by_its_formula(walk, cluttered):
-    tracker = LMBTracker(cluttered(walk, 0.6), (), 0.9, filter="ekf", initial=[Birth(0.8, walk.initial)])
+    tracker = LMBTracker(
+        cluttered(walk, 0.6), (), 0.9, filter="ekf", initial=[Birth(0.8, walk.initial)]
+    )
     with pytest.raises(RuntimeError, match="call predict first"):
         tracker.update([])
     r = 0.8
@@ -128,13 +147,22 @@ def test_without_detections_existence_falls_by_its_formula(walk, cluttered):
 
 def test_half_a_time_twice_is_one_time(walk, cluttered):
     halves, whole = (
-        LMBTracker(cluttered(walk), [Birth(0.2, walk.initial)], 0.8, filter="ekf", initial=[Birth(0.5, walk.initial)])
+        LMBTracker(
+            cluttered(walk),
+            [Birth(0.2, walk.initial)],
+            0.8,
+            filter="ekf",
+            initial=[Birth(0.5, walk.initial)],
+        )
         for _ in range(2)
     )
     halves.run([None, None], dt=0.5)
     whole.run([None])
     assert halves.tracks[0].existence == pytest.approx(whole.tracks[0].existence)
-    nobody = [np.prod([1 - t.existence for t in tracker.tracks if t.label[0]]) for tracker in (halves, whole)]
+    nobody = [
+        np.prod([1 - t.existence for t in tracker.tracks if t.label[0]])
+        for tracker in (halves, whole)
+    ]
     first = 1 - np.sqrt(0.8)  # may have died again in the second half
     assert nobody == pytest.approx([(1 - first) * (1 - first * np.sqrt(0.8)), 0.8])
 
@@ -143,7 +171,9 @@ def test_a_sensor_that_sees_what_the_model_sees_tells_the_same(walk, cluttered, 
     def identity(x):
         return np.broadcast_to(np.eye(2), (len(x), 2, 2))
 
-    radar = hf.Sensor(lambda x: x, walk.R, jacobian=identity, detection_probability=0.8, clutter_density=0.02)
+    radar = hf.Sensor(
+        lambda x: x, walk.R, jacobian=identity, detection_probability=0.8, clutter_density=0.02
+    )
     births = [Birth(0.1, gaussian(0, 0))]
     scans = scans_of(6, 5, [(0, 0)], 0.8, clutter=1, half=3.0)
     readings = [(float(k), radar, z) for k, z in enumerate(scans, 1)]
@@ -158,7 +188,8 @@ def test_what_came_before_an_error_is_kept(walk, cluttered):
     scans = [*scans_of(3, 1), [[1.0, 2.0, 3.0]], *scans_of(1, 1)]
     tracker = LMBTracker(model, [Birth(0.9, walk.initial)], filter="ekf")
     with pytest.raises(
-        ValueError, match=r"scan: expected .* detections of 2 numbers each, got shape \(1, 3\) at step 4"
+        ValueError,
+        match=r"scan: expected .* detections of 2 numbers each, got shape \(1, 3\) at step 4",
     ) as caught:
         tracker.run(scans)
     expected = LMBTracker(model, [Birth(0.9, walk.initial)], filter="ekf").run(scans[:3])
@@ -167,12 +198,21 @@ def test_what_came_before_an_error_is_kept(walk, cluttered):
 
 @pytest.mark.parametrize(
     ("wrong", "by"),
-    [([[1.0, 2.0], [3.0]], "model"), ([[np.nan, 0.0]], "model"), ([[1.0]], "sensor"), ([[1.0, 2.0, 3.0]], "readings")],
+    [
+        ([[1.0, 2.0], [3.0]], "model"),
+        ([[np.nan, 0.0]], "model"),
+        ([[1.0]], "sensor"),
+        ([[1.0, 2.0, 3.0]], "readings"),
+    ],
 )
-def test_a_first_scan_of_the_wrong_length_leaves_a_tracker_with_births_from_detections_as_it_was(wrong, by, walk, cluttered):
+def test_a_first_scan_of_the_wrong_length_leaves_a_tracker_with_births_from_detections_as_it_was(
+    wrong, by, walk, cluttered
+):
     radar = hf.Sensor(lambda x: x, np.eye(2), detection_probability=0.9, clutter_density=1e-3)
     sensor, right = None if by == "model" else radar, [[1.0, 2.0]]
-    one, other = (LMBTracker(cluttered(walk), BirthFromMeasurements(walk.initial), filter="ukf") for _ in "12")
+    one, other = (
+        LMBTracker(cluttered(walk), BirthFromMeasurements(walk.initial), filter="ukf") for _ in "12"
+    )
     if by != "readings":
         one.predict()
     with pytest.raises(ValueError, match=r"^scan: expected a scan, detections \(k, 2\)") as caught:
@@ -188,9 +228,13 @@ def test_a_first_scan_of_the_wrong_length_leaves_a_tracker_with_births_from_dete
 
 
 def test_impossible_scans_are_named(walk, cluttered, gaussian):
-    sure = LMBTracker(cluttered(walk, 1.0), (), 1.0, filter="ekf", initial=[Birth(1.0, walk.initial)])
+    sure = LMBTracker(
+        cluttered(walk, 1.0), (), 1.0, filter="ekf", initial=[Birth(1.0, walk.initial)]
+    )
     sure.predict()
-    with pytest.raises(ValueError, match=r"expected a detection of track \(0, 0\).*survival probability below 1"):
+    with pytest.raises(
+        ValueError, match=r"expected a detection of track \(0, 0\).*survival probability below 1"
+    ):
         sure.update([])
     starts = [Birth(1.0, gaussian(0.0, 0.0)), Birth(1.0, gaussian(50.0, 0.0))]
     clear = LMBTracker(cluttered(walk, 0.9, 0.0), (), filter="ekf", initial=starts)
@@ -198,7 +242,8 @@ def test_impossible_scans_are_named(walk, cluttered, gaussian):
     for place in (0, 1):  # two detections near the second target: one is of no target
         scan = np.roll([[50.0, 0.0], [50.5, 0.0], [0.0, 0.0]], place, axis=0)
         with pytest.raises(
-            ValueError, match=rf"density is zero, got \[50.* 0. *\] as detection [{place}{place + 1}] at step 1"
+            ValueError,
+            match=rf"density is zero, got \[50.* 0. *\] as detection [{place}{place + 1}] at step 1",
         ):
             clear.update(scan)
 
@@ -206,7 +251,9 @@ def test_impossible_scans_are_named(walk, cluttered, gaussian):
 def test_without_clutter_every_detection_is_of_a_target(walk, cluttered, gaussian):
     starts = [Birth(1.0, gaussian(0, 0)), Birth(1.0, gaussian(2, 0))]
     births = [Birth(0.01, gaussian(1, 1))]
-    tracker = LMBTracker(cluttered(walk, 0.9, 0.0), births, association="herded-gibbs", filter="ekf", initial=starts)
+    tracker = LMBTracker(
+        cluttered(walk, 0.9, 0.0), births, association="herded-gibbs", filter="ekf", initial=starts
+    )
     tracker.predict()
     tracker.update([[0.0, 0.5], [2.0, 0.0], [1.0, 0.5]])
     assert tracker.cardinality == pytest.approx(3, abs=0.02)
@@ -214,7 +261,11 @@ def test_without_clutter_every_detection_is_of_a_target(walk, cluttered, gaussia
 
 @cases(
     "options error expected",
-    ({"birth": [0.3]}, TypeError, r"birth: expected a list of herdfilter.tracking.Birth\(.*, or BirthFromMeasurements"),
+    (
+        {"birth": [0.3]},
+        TypeError,
+        r"birth: expected a list of herdfilter.tracking.Birth\(.*, or BirthFromMeasurements",
+    ),
     ({"filter": "ufk"}, ValueError, "did you mean 'ukf'"),
     (
         {"filter": lambda model, n, rng: object()},
@@ -242,7 +293,9 @@ def test_a_track_is_kept_and_reported_from_its_bound_on(option, walk, cluttered,
         record = tracker.update([])
         assert len(record.labels) == count
         assert len(tracker.tracks) == (count if option == "prune" else 3)
-        assert record.cardinality == pytest.approx(sum(after[-count:]) if option == "prune" else sum(after))
+        assert record.cardinality == pytest.approx(
+            sum(after[-count:]) if option == "prune" else sum(after)
+        )
 
 
 def test_the_most_probable_tracks_are_kept_and_of_equals_the_older(walk, cluttered, gaussian):
@@ -252,22 +305,44 @@ def test_the_most_probable_tracks_are_kept_and_of_equals_the_older(walk, clutter
     assert [track.label for track in tracker.tracks] == [(0, 0), (0, 2), (0, 3)]
 
 
-def test_the_table_has_a_row_for_each_track_and_scan_with_the_numbers_of_the_result(walk, cluttered, gaussian):
+def test_the_table_has_a_row_for_each_track_and_scan_with_the_numbers_of_the_result(
+    walk, cluttered, gaussian
+):
     births = [Birth(0.3, gaussian(0, 0)), Birth(0.3, gaussian(6, 0))]
-    result = LMBTracker(cluttered(walk, 0.9, 1e-3), births, filter="ekf").run(scans_of(5, 3, [(0, 0), (6, 0)]), dt=0.5)
+    result = LMBTracker(cluttered(walk, 0.9, 1e-3), births, filter="ekf").run(
+        scans_of(5, 3, [(0, 0), (6, 0)]), dt=0.5
+    )
     frame = result.to_dataframe(["east", "north"])
-    labels = [(k + 1, 0.5 * (k + 1), *label) for k, found in enumerate(result.labels) for label in found]
-    assert list(frame[["step", "time", "birth", "number"]].itertuples(index=False, name=None)) == labels
+    labels = [
+        (k + 1, 0.5 * (k + 1), *label) for k, found in enumerate(result.labels) for label in found
+    ]
+    assert (
+        list(frame[["step", "time", "birth", "number"]].itertuples(index=False, name=None))
+        == labels
+    )
     assert len(labels) > 5
     np.testing.assert_array_equal(frame["existence"], np.concatenate(result.existence))
     np.testing.assert_array_equal(frame[["east_mean", "north_mean"]], np.concatenate(result.means))
-    np.testing.assert_array_equal(frame["north_sd"], np.sqrt(np.concatenate(result.covariances)[:, 1, 1]))
+    np.testing.assert_array_equal(
+        frame["north_sd"], np.sqrt(np.concatenate(result.covariances)[:, 1, 1])
+    )
 
 
 def test_detections_start_tracks_as_far_as_no_track_explains_them(walk, cluttered, gaussian):
-    model, starts = cluttered(walk, 0.8, 0.02), [Birth(0.7, gaussian(0, 0)), Birth(0.9, gaussian(2, 0))]
+    model, starts = (
+        cluttered(walk, 0.8, 0.02),
+        [Birth(0.7, gaussian(0, 0)), Birth(0.9, gaussian(2, 0))],
+    )
     births = BirthFromMeasurements(gaussian(0, 0, variance=100.0), expected=0.3, most=1.0)
-    tracker = LMBTracker(model, births, association="exact", filter="ekf", initial=starts, gate_probability=1, prune=0)
+    tracker = LMBTracker(
+        model,
+        births,
+        association="exact",
+        filter="ekf",
+        initial=starts,
+        gate_probability=1,
+        prune=0,
+    )
     z = np.array([[0.2, 0.1], [2.5, -0.5], [6.0, 6.0]])
     tracker.predict()
     tracker.update(z)
@@ -291,7 +366,11 @@ def test_a_track_that_cannot_be_seen_is_not_given_up(name, by_sensor, walk, clut
     model = cluttered(walk) if by_sensor else cluttered(walk, near)
     tracker = LMBTracker(model, (), 1.0, filter=name, rng=3, initial=places)
     tracker.predict()
-    sensor = hf.Sensor(lambda x: x, walk.R, detection_probability=near, clutter_density=1e-3) if by_sensor else None
+    sensor = (
+        hf.Sensor(lambda x: x, walk.R, detection_probability=near, clutter_density=1e-3)
+        if by_sensor
+        else None
+    )
     record = tracker.update([], sensor)
     assert [track.existence for track in tracker.tracks] == pytest.approx([0.06 / 0.46, 0.6])
     assert record.labels == [(0, 1)]
@@ -303,6 +382,8 @@ def test_a_detection_where_clutter_is_dense_says_less_of_a_track(walk, cluttered
     tracker = LMBTracker(model, (), 1.0, filter="auto", initial=places)
     tracker.predict()
     tracker.update([[-50.0, 0.0], [50.0, 0.0]])
-    odds = 0.9 / np.array([1e-1, 1e-3]) / (2 * np.pi * 1.7)  # in the middle of a predicted detection
+    odds = (
+        0.9 / np.array([1e-1, 1e-3]) / (2 * np.pi * 1.7)
+    )  # in the middle of a predicted detection
     expected = 0.1 * (0.1 + odds) / (0.91 + 0.1 * odds)
     assert [track.existence for track in tracker.tracks] == pytest.approx(expected, rel=0.01)

@@ -50,5 +50,7 @@ def test_in_the_plane_each_track_is_a_path_with_ellipses_and_rings_where_it_coas
 def test_over_time_only_the_last_of_several_pictures_names_the_axis_of_time(cluttered):
     model = hf.models.linear_chain(3)
     tracker = LMBTracker(cluttered(model), (), filter="ukf", initial=[Birth(0.9, model.initial)])
-    axes = tracker.run([[[0.1, 0.2, 0.3]], [[0.2, 0.1, 0.3]]]).plot([Figure().subplots() for _ in range(3)])
+    axes = tracker.run([[[0.1, 0.2, 0.3]], [[0.2, 0.1, 0.3]]]).plot(
+        [Figure().subplots() for _ in range(3)]
+    )
     assert [one.get_xlabel() for one in axes] == ["", "", "time"]

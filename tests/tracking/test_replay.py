@@ -14,7 +14,11 @@ def arriving(seed, steps=10):
     rng = np.random.default_rng(seed)
     readings = []
     for k in range(1, steps + 1):
-        own = [np.array(place) + 0.7 * rng.normal(size=2) for place in ((0, 0), (3, 0)) if rng.random() < 0.8]
+        own = [
+            np.array(place) + 0.7 * rng.normal(size=2)
+            for place in ((0, 0), (3, 0))
+            if rng.random() < 0.8
+        ]
         scan = np.array([*own, *rng.uniform(-5, 5, (rng.poisson(1.0), 2))]).reshape(-1, 2)
         readings.append((float(k), RADAR if k % 3 == 0 else None, scan if k != 7 else None))
     return [readings[k] for k in (0, 1, 4, 2, 3, 5, 9, 8, 7, 6)]
@@ -22,12 +26,19 @@ def arriving(seed, steps=10):
 
 def make(walk, cluttered, births="detections", **options):
     wide = hf.GaussianMixture([1.0], [[0, 0]], 9 * np.eye(2))
-    births = BirthFromMeasurements(wide, expected=0.5, most=0.5) if births == "detections" else [Birth(0.2, wide)]
+    births = (
+        BirthFromMeasurements(wide, expected=0.5, most=0.5)
+        if births == "detections"
+        else [Birth(0.2, wide)]
+    )
     return LMBTracker(cluttered(walk, 0.8, 0.02), births, n_particles=15, rng=1, **options)
 
 
 def standing(tracker):
-    return [(t.label, t.existence, t.mean.tolist(), t.covariance.tolist(), t.history) for t in tracker.tracks], tracker.time
+    return [
+        (t.label, t.existence, t.mean.tolist(), t.covariance.tolist(), t.history)
+        for t in tracker.tracks
+    ], tracker.time
 
 
 @pytest.mark.parametrize(
@@ -38,7 +49,9 @@ def standing(tracker):
         ("bootstrap", "random-gibbs", "detections"),
     ],
 )
-def test_late_scans_are_taken_up_in_their_places_to_the_last_bit(name, association, births, walk, cluttered):
+def test_late_scans_are_taken_up_in_their_places_to_the_last_bit(
+    name, association, births, walk, cluttered
+):
     options = {"filter": name, "association": association, "births": births}
     in_order, batch, fed = (make(walk, cluttered, **options) for _ in range(3))
     readings = arriving(4)
@@ -76,7 +89,10 @@ def test_a_late_scan_that_is_none_leaves_a_tracker_where_it_stood(walk, cluttere
 def test_tracks_of_trackers_that_share_a_generator_draw_apart(walk, cluttered):
     rng = np.random.default_rng(3)
     first, second = (
-        LMBTracker(cluttered(walk), filter="bootstrap", initial=2 * [Birth(0.9, walk.initial)], rng=rng) for _ in range(2)
+        LMBTracker(
+            cluttered(walk), filter="bootstrap", initial=2 * [Birth(0.9, walk.initial)], rng=rng
+        )
+        for _ in range(2)
     )
     means = {tuple(track.mean) for tracker in (first, second) for track in tracker.tracks}
     assert len(means) == 4

@@ -11,12 +11,18 @@ LINE = hf.models.LinearGaussian(F, [[1.0, 0.0]], Q, [[1e-12]], [0.0, 0.0], np.ey
 
 
 def cluttered(detection_probability=1.0, clutter_density=0.0):
-    return hf.models.WithClutter(LINE, detection_probability, clutter_density, region=[[-50.0, 150.0]])
+    return hf.models.WithClutter(
+        LINE, detection_probability, clutter_density, region=[[-50.0, 150.0]]
+    )
 
 
 def test_a_scan_is_of_its_step_which_count_from_one():
-    drifting = hf.models.from_functions(lambda x: x, lambda x, step: x + 10 * step, [[1.0]], [[1e-12]], [0.0], [[1.0]])
-    scans = simulate_scans(hf.models.WithClutter(drifting, 1.0, 0.0, region=[[-50, 150]]), np.zeros((3, 1, 1)), 1)
+    drifting = hf.models.from_functions(
+        lambda x: x, lambda x, step: x + 10 * step, [[1.0]], [[1e-12]], [0.0], [[1.0]]
+    )
+    scans = simulate_scans(
+        hf.models.WithClutter(drifting, 1.0, 0.0, region=[[-50, 150]]), np.zeros((3, 1, 1)), 1
+    )
     np.testing.assert_allclose(np.concatenate(scans)[:, 0], [10, 20, 30], atol=1e-4)
 
 
@@ -24,7 +30,9 @@ def test_misses_and_false_alarms_are_as_many_as_the_model_says_and_in_the_region
     T, rate = 1000, 3.0
     truth = np.full((T, 3, 2), 1000.0)  # outside of the region
     truth[:, 2] = np.nan
-    scans = simulate_scans(cluttered(lambda x: np.where(x[:, 0] > 500, 0.8, 1.0), rate / 200), truth, 2)
+    scans = simulate_scans(
+        cluttered(lambda x: np.where(x[:, 0] > 500, 0.8, 1.0), rate / 200), truth, 2
+    )
     seen = np.array([(scan > 150).sum() for scan in scans])
     false = np.array([(scan < 150).sum() for scan in scans])
     assert seen.mean() == pytest.approx(1.6, abs=4 * np.sqrt(2 * 0.16 / T))
@@ -58,7 +66,9 @@ def test_a_path_asks_the_model_for_its_own_steps_only():
 
 
 def test_what_cannot_be_simulated_is_named():
-    with pytest.raises(TypeError, match=r"model: expected a herdfilter.models.WithClutter, got LinearGaussian"):
+    with pytest.raises(
+        TypeError, match=r"model: expected a herdfilter.models.WithClutter, got LinearGaussian"
+    ):
         simulate_scans(LINE, np.zeros((1, 1, 2)), 0)
     with pytest.raises(ValueError, match=r"truth: expected shape \(\*, \*, 2\)"):
         simulate_scans(cluttered(), np.zeros((1, 2)), 0)
@@ -70,7 +80,12 @@ def map_of(matrix, offset):
     """Return the model of an affine transition that all entries of the state show."""
     eye = np.eye(len(offset))
     return hf.models.from_functions(
-        lambda x: x @ matrix.T + offset, lambda x: x, Q=Q, R=eye, initial_mean=offset, initial_covariance=eye
+        lambda x: x @ matrix.T + offset,
+        lambda x: x,
+        Q=Q,
+        R=eye,
+        initial_mean=offset,
+        initial_covariance=eye,
     )
 
 

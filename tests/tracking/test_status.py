@@ -9,9 +9,21 @@ from herdfilter.tracking import Birth, BirthFromMeasurements, DetectionHistory, 
 
 def statuses(walk, cluttered, scans, dt=1.0, **options):
     """Status and time since detection of one target that surely exists, after each scan."""
-    tracker = LMBTracker(cluttered(walk), (), 1.0, filter="ukf", initial=[Birth(0.99, walk.initial)], report=0.0, **options)
+    tracker = LMBTracker(
+        cluttered(walk),
+        (),
+        1.0,
+        filter="ukf",
+        initial=[Birth(0.99, walk.initial)],
+        report=0.0,
+        **options,
+    )
     (histories,) = zip(*tracker.run(scans, dt=dt).history, strict=True)
-    return [one.status for one in histories], [one.time_since_detection for one in histories], histories[-1].detections
+    return (
+        [one.status for one in histories],
+        [one.time_since_detection for one in histories],
+        histories[-1].detections,
+    )
 
 
 HIT, MISS = [[0.1, 0.2]], []
@@ -28,11 +40,15 @@ def test_a_track_is_confirmed_by_m_of_n_scans_then_coasts_while_none_detects_it(
 
 def test_detections_too_far_apart_do_not_confirm(walk, cluttered):
     assert statuses(walk, cluttered, [HIT, MISS, HIT, MISS], confirm=(2, 2))[0] == ["tentative"] * 4
-    assert statuses(walk, cluttered, [HIT, None, HIT], confirm=[2, 2])[0][2] == "confirmed"  # no scan misses no target
+    assert (
+        statuses(walk, cluttered, [HIT, None, HIT], confirm=[2, 2])[0][2] == "confirmed"
+    )  # no scan misses no target
 
 
 def test_before_the_first_detection_time_counts_from_the_start(walk, cluttered):
-    births = BirthFromMeasurements(hf.GaussianMixture([1.0], [[0, 0]], 9 * np.eye(2)), expected=0.5, most=0.5)
+    births = BirthFromMeasurements(
+        hf.GaussianMixture([1.0], [[0, 0]], 9 * np.eye(2)), expected=0.5, most=0.5
+    )
     tracker = LMBTracker(cluttered(walk), births, filter="ukf", report=0.0)
     assert tracker.run([HIT, MISS]).history == [[], [DetectionHistory(0, 1.0, False, (False,))]]
 
@@ -62,7 +78,9 @@ def test_table_and_summary_say_the_same(walk, cluttered, gaussian):
         report=0.3,
     )
     far = [50.0, 0.0]
-    result = tracker.run([[far], [far], [[0.1, 0.0], far], [[0.1, 0.2], far], [[0.1, 0.2], far], [far]], dt=2.0)
+    result = tracker.run(
+        [[far], [far], [[0.1, 0.0], far], [[0.1, 0.2], far], [[0.1, 0.2], far], [far]], dt=2.0
+    )
     table, summary = result.to_dataframe(["x", "y"]), result.summary()
     assert summary["track_id"].tolist() == ["0-0", "3-0"]
     assert summary["status"].tolist() == ["confirmed", "coasting"]

@@ -19,4 +19,10 @@ except ImportError as error:
 from herdfilter.adapters.stone_soup.models import StoneSoupModel, from_stonesoup, readings
 from herdfilter.adapters.stone_soup.particles import HerdfilterProposal, HerdfilterResampler
 
-__all__ = ["HerdfilterProposal", "HerdfilterResampler", "StoneSoupModel", "from_stonesoup", "readings"]
+__all__ = [
+    "HerdfilterProposal",
+    "HerdfilterResampler",
+    "StoneSoupModel",
+    "from_stonesoup",
+    "readings",
+]

@@ -40,7 +40,10 @@ class StoneSoupModel:
     """
 
     def __init__(
-        self, transition_model: TransitionModel, measurement_model: MeasurementModel | None = None, prior: Any = None
+        self,
+        transition_model: TransitionModel,
+        measurement_model: MeasurementModel | None = None,
+        prior: Any = None,
     ) -> None:
         self.transition_model = transition_model
         self.measurement_model = measurement_model
@@ -67,7 +70,9 @@ class StoneSoupModel:
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """Stone Soup's transition function without noise, (n, d) -> (n, d)."""
         if control is not None:
-            raise TypeError("control: expected None, as Stone Soup's control models are not converted")
+            raise TypeError(
+                "control: expected None, as Stone Soup's control models are not converted"
+            )
         if self._function is None:
             return multiply(self._matrix(dt), x)
         return self._function(x, time_interval=states.Duration(dt))
@@ -75,7 +80,9 @@ class StoneSoupModel:
     def transition_covariance(self, dt: float, step: int) -> Array:
         """Covariance of the transition's noise over `dt` seconds, (d, d)."""
         if self._noise[0] != dt:
-            covariance = noise_covariance("transition_model", self.transition_model, **time_interval(dt))
+            covariance = noise_covariance(
+                "transition_model", self.transition_model, **time_interval(dt)
+            )
             self._noise = dt, covariance
         return self._noise[1]
 
@@ -98,7 +105,9 @@ def time_interval(dt: float) -> dict[str, states.Duration]:
 def check_transition_model(model: Any) -> None:
     """Raise TypeError, naming class and reason, unless the model has additive Gaussian noise."""
     if not isinstance(model, TransitionModel):
-        raise TypeError(f"transition_model: expected an instance of Stone Soup's TransitionModel, got {short_repr(model)}")
+        raise TypeError(
+            f"transition_model: expected an instance of Stone Soup's TransitionModel, got {short_repr(model)}"
+        )
     noise_covariance("transition_model", model, **time_interval(1.0))
 
 
@@ -112,12 +121,16 @@ def from_stonesoup(*, measurement_model: MeasurementModel) -> Sensor: ...
 
 @overload
 def from_stonesoup(
-    transition_model: TransitionModel, measurement_model: MeasurementModel | None = None, prior: Any = None
+    transition_model: TransitionModel,
+    measurement_model: MeasurementModel | None = None,
+    prior: Any = None,
 ) -> StoneSoupModel: ...
 
 
 def from_stonesoup(
-    transition_model: Any = None, measurement_model: MeasurementModel | None = None, prior: Any = None
+    transition_model: Any = None,
+    measurement_model: MeasurementModel | None = None,
+    prior: Any = None,
 ) -> StoneSoupModel | Sensor:
     """Convert models of Stone Soup to a model of this package, or a measurement model alone to a sensor.
 
@@ -171,13 +184,17 @@ def noise_covariance(name: str, model: Any, **arguments: Any) -> Array:
 def as_sensor(model: Any, dim: int | None = None) -> Sensor:
     """Return a measurement model as a sensor of states of `dim` dimensions."""
     if not isinstance(model, MeasurementModel):
-        raise TypeError(f"measurement_model: expected an instance of Stone Soup's MeasurementModel, got {short_repr(model)}")
+        raise TypeError(
+            f"measurement_model: expected an instance of Stone Soup's MeasurementModel, got {short_repr(model)}"
+        )
     if dim is not None and model.ndim_state != dim:
         raise ValueError(
             f"measurement_model: {type(model).__name__}: expected states of {dim} dimensions, got {model.ndim_state}"
         )
     # Ours is the Gaussian density of the model's function and covariance: if the model's is another one, it is called.
-    gaussian = type(model).pdf is GaussianModel.pdf and type(model).logpdf in states.GAUSSIAN_LOG_DENSITIES
+    gaussian = (
+        type(model).pdf is GaussianModel.pdf and type(model).logpdf in states.GAUSSIAN_LOG_DENSITIES
+    )
     weigh = None if gaussian else partial(own_log_likelihood, model)
     try:
         noise = noise_covariance("measurement_model", model)
@@ -232,7 +249,9 @@ def readings(
     converted = []
     for detection in detections:
         if not isinstance(detection, Detection) or isinstance(detection, MissedDetection):
-            raise TypeError(f"detections: expected those of Stone Soup, got {type(detection).__name__}")
+            raise TypeError(
+                f"detections: expected those of Stone Soup, got {type(detection).__name__}"
+            )
         model = measurement_model_of(detection, measurement_model)
         if id(model) not in sensors:
             sensors[id(model)] = model, as_sensor(model)
@@ -241,9 +260,13 @@ def readings(
     return converted
 
 
-def measurement_model_of(detection: Detection, default: MeasurementModel | None) -> MeasurementModel:
+def measurement_model_of(
+    detection: Detection, default: MeasurementModel | None
+) -> MeasurementModel:
     """Return the measurement model of a detection, or else a default."""
     model = detection.measurement_model or default
     if model is None:
-        raise ValueError("measurement_model: expected one, as the detection has none of its own, got None")
+        raise ValueError(
+            "measurement_model: expected one, as the detection has none of its own, got None"
+        )
     return model

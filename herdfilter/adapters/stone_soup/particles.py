@@ -19,8 +19,19 @@ from stonesoup.types.state import ParticleState
 
 from herdfilter._checks import as_fraction, as_generator, check_count, check_part, short_repr
 from herdfilter.adapters.stone_soup import states
-from herdfilter.adapters.stone_soup.models import StoneSoupModel, check_transition_model, measurement_model_of
-from herdfilter.filters import AutomaticProposal, Observation, Particles, Resampling, SystematicResampling, Transition
+from herdfilter.adapters.stone_soup.models import (
+    StoneSoupModel,
+    check_transition_model,
+    measurement_model_of,
+)
+from herdfilter.filters import (
+    AutomaticProposal,
+    Observation,
+    Particles,
+    Resampling,
+    SystematicResampling,
+    Transition,
+)
 from herdfilter.filters.proposals import Proposal
 from herdfilter.filters.resampling.base import CopyingResampling
 from herdfilter.models.sensors import to_check
@@ -77,7 +88,12 @@ class HerdfilterProposal(TheirProposal):
         if self.proposal is None:
             self.proposal = AutomaticProposal()
         check_transition_model(self.transition_model)
-        check_part("proposal", self.proposal, Proposal, "a proposal of herdfilter such as AutomaticProposal()")
+        check_part(
+            "proposal",
+            self.proposal,
+            Proposal,
+            "a proposal of herdfilter such as AutomaticProposal()",
+        )
         self._rng = as_generator(self.rng)
 
     def initial(self, prior: Any, n_particles: int) -> ParticleState:
@@ -85,7 +101,9 @@ class HerdfilterProposal(TheirProposal):
         model = StoneSoupModel(self.transition_model, prior=prior)
         particles = self.proposal.initial(model, check_count("n_particles", n_particles), self._rng)
         return ParticleState(
-            states.as_state_vectors(particles.x, prior), log_weight=particles.log_weights, timestamp=prior.timestamp
+            states.as_state_vectors(particles.x, prior),
+            log_weight=particles.log_weights,
+            timestamp=prior.timestamp,
         )
 
     def rvs(
@@ -108,16 +126,22 @@ class HerdfilterProposal(TheirProposal):
             Not used.
         """
         if kwargs.get("control_input") is not None:
-            raise TypeError("control_input: expected None, as Stone Soup's control models are not converted")
+            raise TypeError(
+                "control_input: expected None, as Stone Soup's control models are not converted"
+            )
         prior = states.particle_state("prior", prior)
         measurement = None if isinstance(measurement, MissedDetection) else measurement
         if measurement is not None and measurement.timestamp is not None:
             time_interval = measurement.timestamp - prior.timestamp
         if time_interval is None:
-            raise TypeError("time_interval: expected a timedelta, or a measurement with a time, got None")
+            raise TypeError(
+                "time_interval: expected a timedelta, or a measurement with a time, got None"
+            )
         detection = measurement if self.proposal.uses.observation else None
         start, log_total = states.particles_of_state(prior)
-        sensor = None if detection is None else measurement_model_of(detection, self.measurement_model)
+        sensor = (
+            None if detection is None else measurement_model_of(detection, self.measurement_model)
+        )
         # built anew, as the user may have changed the models
         model = StoneSoupModel(self.transition_model, sensor)
         model.circular = states.circular_of_state(prior)
@@ -147,7 +171,9 @@ class HerdfilterProposal(TheirProposal):
         setattr(prediction, STEP_ATTRIBUTE, transition.step)
         return prediction
 
-    def _propose(self, transition: Transition, start: Particles, detection: Detection | None) -> Particles:
+    def _propose(
+        self, transition: Transition, start: Particles, detection: Detection | None
+    ) -> Particles:
         """Return new particles, their weights divided by the likelihood, which Stone Soup's updater multiplies by."""
         model = transition.model
         self.proposal.check(to_check(model))
@@ -161,7 +187,9 @@ class HerdfilterProposal(TheirProposal):
             likelihood = observation.log_likelihood(particles.x)
             # where the likelihood is 0 the weight is 0, too: -inf - (-inf)
             with np.errstate(invalid="ignore"):
-                log_weights = np.where(likelihood > -np.inf, particles.log_weights - likelihood, -np.inf)
+                log_weights = np.where(
+                    likelihood > -np.inf, particles.log_weights - likelihood, -np.inf
+                )
             if log_weights.max() > -np.inf:
                 return Particles(particles.x, log_weights)
         # no observation, or one that no particle explains: a prediction
@@ -209,11 +237,15 @@ class HerdfilterResampler(TheirResampler):
         super().__init__(*args, **kwargs)
         if self.resampling is None:
             self.resampling = SystematicResampling()
-        check_part("resampling", self.resampling, Resampling, "a scheme such as SystematicResampling()")
+        check_part(
+            "resampling", self.resampling, Resampling, "a scheme such as SystematicResampling()"
+        )
         self.resample_below = as_fraction("resample_below", self.resample_below)
         self._rng = as_generator(self.rng)
 
-    def resample(self, particles: ParticleState | Sequence[Particle], nparts: int | None = None) -> ParticleState:
+    def resample(
+        self, particles: ParticleState | Sequence[Particle], nparts: int | None = None
+    ) -> ParticleState:
         """Return as many particles, less unevenly weighted, or the same object where the weights are even enough.
 
         Parameters
@@ -242,5 +274,8 @@ class HerdfilterResampler(TheirResampler):
             return resampled
         new = self.resampling.resample(weighted, self._rng, states.circular_of_state(state))
         return type(state).from_state(
-            state, state_vector=states.as_state_vectors(new.x, state), log_weight=new.log_weights, parent=None
+            state,
+            state_vector=states.as_state_vectors(new.x, state),
+            log_weight=new.log_weights,
+            parent=None,
         )

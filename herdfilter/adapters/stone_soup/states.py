@@ -128,7 +128,11 @@ def class_key(model: Any) -> Hashable:
 
 def circular_entries_of(entries: Any) -> tuple[int, ...]:
     """Return the indices of angles that whole turns do not change; an elevation is none of them."""
-    return tuple(i for i, entry in enumerate(entries) if isinstance(entry, Azimuth | Bearing | EclipticLongitude))
+    return tuple(
+        i
+        for i, entry in enumerate(entries)
+        if isinstance(entry, Azimuth | Bearing | EclipticLongitude)
+    )
 
 
 def circular_of_state(state: Any) -> tuple[int, ...]:
@@ -154,7 +158,10 @@ def particle_state(name: str, state: Any, plain: bool = True) -> states.Particle
     """
     if isinstance(state, states.StateMutableSequence):
         state = state.state
-    reason = next((f": {why}" for kind, why in REFUSED_STATES.items() if plain and isinstance(state, kind)), "")
+    reason = next(
+        (f": {why}" for kind, why in REFUSED_STATES.items() if plain and isinstance(state, kind)),
+        "",
+    )
     if reason or not isinstance(state, states.ParticleState):
         raise TypeError(f"{name}: expected a ParticleState, got {type(state).__name__}{reason}")
     return state
@@ -167,10 +174,14 @@ def particles_of_state(state: states.ParticleState) -> tuple[Particles, float]:
         return Particles.equal(x), 0.0
     log_weights = np.asarray(state.log_weight).astype(np.float64)
     if log_weights.shape != (len(x),) or not log_weights.max() < np.inf:  # NaN, too
-        raise ValueError(f"log_weight: expected {len(x)} numbers below infinity, got {state.log_weight}")
+        raise ValueError(
+            f"log_weight: expected {len(x)} numbers below infinity, got {state.log_weight}"
+        )
     particles, total = Particles(x, log_weights).normalised()
     if total == -np.inf:
-        raise ValueError(f"log_weight: expected a particle of positive weight, got {len(x)} of weight zero")
+        raise ValueError(
+            f"log_weight: expected a particle of positive weight, got {len(x)} of weight zero"
+        )
     return particles, total
 
 

@@ -85,7 +85,9 @@ class DaumHuangFilter(EnsembleKalmanFilter):
         self.flow_steps = check_count("flow_steps", flow_steps)
         beside: Any = kalman(model) if callable(kalman) else None
         if not keeps_one_gaussian(beside):
-            raise TypeError(f"kalman: expected a filter such as UnscentedKalmanFilter, got {kalman!r}")
+            raise TypeError(
+                f"kalman: expected a filter such as UnscentedKalmanFilter, got {kalman!r}"
+            )
         # the Gaussian is kept in the belief: of that filter only rule and prior are used
         self.rule = beside.rule
         self._initial_gaussian = beside.belief
@@ -96,20 +98,26 @@ class DaumHuangFilter(EnsembleKalmanFilter):
 
     def _moments(self, belief: Ensemble) -> tuple[Array, Array]:
         n = self.n_particles
-        mean, covariance = moments(belief.members, np.full(n, 1 / n), contract.circular_dims(self.model))
+        mean, covariance = moments(
+            belief.members, np.full(n, 1 / n), contract.circular_dims(self.model)
+        )
         return mean, covariance * n / (n - 1)  # unbiased
 
     def _predict(self, transition: Transition) -> FlowEnsemble:
         """Move each member with independent noise; the Gaussian starts from their mean."""
         # the Kalman filter takes over the particles' mean
         before = replace(self.belief.gaussian, means=self.mean[None])
-        return FlowEnsemble(super()._predict(transition).members, before.predict(transition, self.rule))
+        return FlowEnsemble(
+            super()._predict(transition).members, before.predict(transition, self.rule)
+        )
 
     def _update(self, observation: Observation) -> tuple[FlowEnsemble, float]:
         """Move the members along the flow."""
         prior = self.belief.gaussian
         # A prior at step 0 may be wide: the update is iterated (rule None).
-        posterior, log_densities = prior.update(observation, self.rule if observation.step else None)
+        posterior, log_densities = prior.update(
+            observation, self.rule if observation.step else None
+        )
         n = self.n_particles
         circular = contract.circular_dims(self.model)
         members = unwrap(self.particles, np.full(n, 1 / n), circular)
@@ -121,7 +129,9 @@ class DaumHuangFilter(EnsembleKalmanFilter):
         if not self.local:
             movers.insert(0, (origin, np.zeros((1, len(origin)))))
         migrated, _ = flow.migrate(prior.covariances[0], *movers)
-        return FlowEnsemble(wrap(origin + migrated[-1], circular), posterior), float(log_densities[0])
+        return FlowEnsemble(wrap(origin + migrated[-1], circular), posterior), float(
+            log_densities[0]
+        )
 
     def _combine(self, beliefs: Sequence[Any], weights: Array) -> FlowEnsemble:
         gaussian = Gaussians.join([belief.gaussian for belief in beliefs], weights)

@@ -109,7 +109,9 @@ class ExactFlow:
             distinct_slopes = slopes[:1] if (slopes == slopes[0]).all() else slopes
             drifts, pulls, logs = _flow_gains(distinct_slopes, covariance, start, end)
             for i, (origin, y) in enumerate(zip(origins, offsets, strict=True)):
-                offsets[i] = _move_offsets(y, centres - origin, residuals, distinct_slopes, drifts, pulls)
+                offsets[i] = _move_offsets(
+                    y, centres - origin, residuals, distinct_slopes, drifts, pulls
+                )
             log_determinants += logs
         return offsets, log_determinants
 
@@ -132,7 +134,11 @@ class ExactFlow:
             )
         else:
             means = values(x)
-            slopes = as_array("observation_jacobian", jacobian(states, observation.step), (*means.shape, x.shape[1]))
+            slopes = as_array(
+                "observation_jacobian",
+                jacobian(states, observation.step),
+                (*means.shape, x.shape[1]),
+            )
         # In units of the noise, R^-1/2 H and R^-1/2 r: the flow then has unit noise, however R depends on the state.
         residuals = observation.residuals(means)
         slopes = slopes[:, observation.observed_entries]

@@ -23,7 +23,15 @@ from herdfilter.filters.results import FilterResult, Outcome, StepRecord
 from herdfilter.models import contract
 from herdfilter.models.resolved import Measurement, Transition
 from herdfilter.models.sensors import Sensor, to_check
-from herdfilter.models.series import Timed, as_control, as_duration, as_objects, is_reading, own_times, series
+from herdfilter.models.series import (
+    Timed,
+    as_control,
+    as_duration,
+    as_objects,
+    is_reading,
+    own_times,
+    series,
+)
 
 KINDS = {
     gaussian_filters.ExtendedKalmanFilter,
@@ -109,17 +117,23 @@ class BatchedKalmanFilter(Timed):
         covariances: ArrayLike,
         rule: str | MomentRule = "unscented",
     ) -> None:
-        contract.require(model, "BatchedKalmanFilter", ("dim", *contract.ADDITIVE), ("dim", *contract.FROM_NOISE))
+        contract.require(
+            model, "BatchedKalmanFilter", ("dim", *contract.ADDITIVE), ("dim", *contract.FROM_NOISE)
+        )
         contract.require(to_check(model), "BatchedKalmanFilter", contract.OBSERVED)
         if contract.has_scans(model):
-            raise TypeError(f"model: expected one without scans, got {contract.kind(model)}; see hf.tracking.LMBTracker")
+            raise TypeError(
+                f"model: expected one without scans, got {contract.kind(model)}; see hf.tracking.LMBTracker"
+            )
         self.model = model
         self.rule = moment_rule(rule)
         self.step = 0
         x = as_array("means", means, (None, model.dim)).copy()
         matrices = as_covariance("covariances", covariances, model.dim)
         if matrices.ndim == 3 and len(matrices) != len(x):
-            raise ValueError(f"covariances: expected one, or one for each of {len(x)} means, got {len(matrices)}")
+            raise ValueError(
+                f"covariances: expected one, or one for each of {len(x)} means, got {len(matrices)}"
+            )
         factors = np.broadcast_to(covariance_factor(matrices), (*x.shape, model.dim)).copy()
         # Independent states have the weight 1 each: they are no mixture.
         self.states = Gaussians(np.ones(len(x)), x, factors)
@@ -129,9 +143,21 @@ class BatchedKalmanFilter(Timed):
     def of(cls, filters: Sequence[Any]) -> Self | None:
         """Return a batch with the states of filters; None unless they differ in nothing but their Gaussians."""
         first: Any = next(iter(filters), None)
-        if type(first) not in KINDS or contract.has_scans(first.model) or len({*map(id, filters)}) < len(filters):
+        if (
+            type(first) not in KINDS
+            or contract.has_scans(first.model)
+            or len({*map(id, filters)}) < len(filters)
+        ):
             return None
-        if len({(type(kf), id(kf.model), getattr(kf, "rule", 0), kf.step, kf._clock) for kf in filters}) > 1:
+        if (
+            len(
+                {
+                    (type(kf), id(kf.model), getattr(kf, "rule", 0), kf.step, kf._clock)
+                    for kf in filters
+                }
+            )
+            > 1
+        ):
             return None
         # a second observation is an error of its own
         if not first.step and any(kf._by_model_at_start for kf in filters):
@@ -161,7 +187,9 @@ class BatchedKalmanFilter(Timed):
         return self.states.covariances
 
     def __repr__(self) -> str:
-        return summary_repr(self, model=self.model, states=len(self), dim=self.means.shape[1], step=self.step)
+        return summary_repr(
+            self, model=self.model, states=len(self), dim=self.means.shape[1], step=self.step
+        )
 
     def take(self, rows: Any) -> Self:
         """Return a batch of the states at an index of NumPy, such as integers (n,), which may be repeated."""
@@ -183,7 +211,9 @@ class BatchedKalmanFilter(Timed):
         """Carry all states to the next step; arguments and errors are those of `KalmanFilter.predict`."""
         dt = as_duration("dt", dt)
         control = as_control(control)
-        self.states = self.states.predict(Transition(self.model, dt, control, self.step + 1), self.rule)
+        self.states = self.states.predict(
+            Transition(self.model, dt, control, self.step + 1), self.rule
+        )
         self.step += 1
         self._clock = self._clock.later(dt)
 
@@ -213,10 +243,14 @@ class BatchedKalmanFilter(Timed):
         """
         count = len(self)
         measurement = Measurement(self._observed_by(sensor))
-        rows = as_numbers("z", np.full(count, np.nan) if z is None else z, (count, None), missing=True)
+        rows = as_numbers(
+            "z", np.full(count, np.nan) if z is None else z, (count, None), missing=True
+        )
         rows = rows[:, None] if rows.ndim == 1 else rows
         if rows.ndim != 2 or len(rows) != count:
-            raise ValueError(f"z: expected a row for each of {count} states, got shape {rows.shape} at step {self.step}")
+            raise ValueError(
+                f"z: expected a row for each of {count} states, got shape {rows.shape} at step {self.step}"
+            )
         for row in rows[(np.abs(rows) > LARGEST).any(axis=1)]:
             Observation.read(measurement, row, self.step)  # raises its error
         used: Any = (~np.isnan(rows)).any(axis=1)
@@ -227,12 +261,16 @@ class BatchedKalmanFilter(Timed):
         linear = self._linear_observations(measurement)
         if gate is not None:
             gate = as_number("gate", gate, "a probability such as 0.999", lambda p: 0 < p < 1)
-            residuals, slopes, noises = observed_part(Observations(measurement, rows, self.step), linear)
+            residuals, slopes, noises = observed_part(
+                Observations(measurement, rows, self.step), linear
+            )
             beyond = used & outside(residuals, slopes @ slopes.mT + noises, gate, self.step)
             outcomes[beyond] = Outcome.GATED
             used &= ~beyond
             rows = np.where(used[:, None], rows, np.nan)
-        states, log_densities = self._corrected(self.states, Observations(measurement, rows, self.step), linear)
+        states, log_densities = self._corrected(
+            self.states, Observations(measurement, rows, self.step), linear
+        )
         if not used.all():
             means = np.where(used[:, None], states.means, self.means)
             factors = np.where(used[:, None, None], states.factors, self.states.factors)
@@ -249,7 +287,9 @@ class BatchedKalmanFilter(Timed):
 
     def _linear_observations(self, measurement: Measurement) -> Linearisation:
         """Return what the rule takes the observations of all states for."""
-        return linear_observation(measurement, self.states.means, self.states.factors, self.rule, self.step)
+        return linear_observation(
+            measurement, self.states.means, self.states.factors, self.rule, self.step
+        )
 
     def _corrected(
         self,
@@ -260,7 +300,9 @@ class BatchedKalmanFilter(Timed):
         """Update states with an observation each, linearised in `linear`; return them and the log-densities."""
         # overflow raises an error of its own below
         with np.errstate(over="ignore", invalid="ignore"):
-            states, log_densities = prior.update(observations, self.rule if self.step else None, linear)
+            states, log_densities = prior.update(
+                observations, self.rule if self.step else None, linear
+            )
         finite = np.isfinite(states.means).all(axis=1) & np.isfinite(log_densities)
         finite &= np.isfinite(states.factors).all(axis=(1, 2))
         if not finite.all():
@@ -318,13 +360,17 @@ class BatchedKalmanFilter(Timed):
             active._clock = step.clock
             log_densities, outcomes = active.update(z[t, :alive], None, gate)
             numbers[t] = active.step
-            for column, values in zip(columns, (active.means, active.covariances, log_densities, outcomes), strict=True):
+            for column, values in zip(
+                columns, (active.means, active.covariances, log_densities, outcomes), strict=True
+            ):
                 column[:alive, t] = values
         # Only now, after all steps have succeeded.
         vars(self).update(vars(active))
         results = []
         for k, n in enumerate(ends.tolist()):
-            means, covariances, log_densities, outcomes = (column[k, :n].copy() for column in columns)
+            means, covariances, log_densities, outcomes = (
+                column[k, :n].copy() for column in columns
+            )
             results.append(
                 FilterResult(
                     means,
@@ -395,5 +441,7 @@ def run_together(
 
 def _is_plain(track: Any) -> bool:
     """Return True if a track is an array of observations, without times of its own."""
-    readings = isinstance(track, list | tuple) and any(is_reading("observations", entry) for entry in track)
+    readings = isinstance(track, list | tuple) and any(
+        is_reading("observations", entry) for entry in track
+    )
     return not (readings or isinstance(track, Mapping) or own_times(track) is not None)

@@ -123,7 +123,11 @@ class KalmanFilter(OnlineFilter):
         increment = 0.0
         outcome = Outcome.MISSING
         observation = Observation.read(self._observed_by(sensor), z, self.step, partial=True)
-        if observation is not None and gate is not None and observation.beyond(gate, self.predicted_observation(sensor)):
+        if (
+            observation is not None
+            and gate is not None
+            and observation.beyond(gate, self.predicted_observation(sensor))
+        ):
             observation = None
             outcome = Outcome.GATED
         # overflow raises an error of its own below
@@ -134,7 +138,9 @@ class KalmanFilter(OnlineFilter):
             mean, covariance = self._moments(belief)
             mean = wrap(mean, circular_dims(self.model))
             modes = self._probabilities(belief)
-            record = StepRecord(self.step, mean, covariance, self._ess(belief), False, increment, outcome, modes)
+            record = StepRecord(
+                self.step, mean, covariance, self._ess(belief), False, increment, outcome, modes
+            )
         # With P_D = 1 every hypothesis needs a detection; an empty scan, or one out of reach, has the density 0.
         if observation is not None and has_scans(observation.model) and increment == -np.inf:
             raise ValueError(
@@ -225,7 +231,13 @@ class KalmanFilter(OnlineFilter):
         return None
 
     def __repr__(self) -> str:
-        return summary_repr(self, model=self.model, dim=self.model.dim, step=self.step, log_likelihood=self.log_likelihood)
+        return summary_repr(
+            self,
+            model=self.model,
+            dim=self.model.dim,
+            step=self.step,
+            log_likelihood=self.log_likelihood,
+        )
 
 
 def _exchange_arrays(

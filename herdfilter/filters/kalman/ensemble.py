@@ -58,7 +58,9 @@ class EnsembleKalmanFilter(KalmanFilter):
     ) -> None:
         user = "EnsembleKalmanFilter"
         check_state(model, user, "sample")
-        contract.require(model, user, contract.ADDITIVE, ("transition", "noise_dim"), ("sample_transition",))
+        contract.require(
+            model, user, contract.ADDITIVE, ("transition", "noise_dim"), ("sample_transition",)
+        )
         contract.require(to_check(model), user, contract.OBSERVED)
         self.n_particles = check_count("n_particles", n_particles, minimum=2)
         self.rng = as_generator(rng)
@@ -95,18 +97,23 @@ class EnsembleKalmanFilter(KalmanFilter):
         predicted = means.mean(axis=0)
         spread = (means - predicted) / (n - 1)
         cross = (members - members.mean(axis=0)).T @ spread
-        noises = Measurement(observation.model).noises(self.particles, len(predicted), observation.step)
+        noises = Measurement(observation.model).noises(
+            self.particles, len(predicted), observation.step
+        )
         covariance = (means - predicted).T @ spread + noises.mean(axis=0)
         observation.expect(predicted.shape, "observation_mean")
         # missing entries do not correct
         cross = cross[None, :, observation.observed_entries]
         whitening = inverse_factor(observation.part(covariance)[None], observation.step)
         noise = contract.correlated(
-            self.rng.standard_normal((n, len(observation.observed_entries))), observation.part(noises)
+            self.rng.standard_normal((n, len(observation.observed_entries))),
+            observation.part(noises),
         )
         # The gain P_xz S^-1 without S^-1: with W = L^-1 and S = L L' it is P_xz W' W.
         residuals = observation.residuals(means) + noise
-        corrections = (residuals[None] @ whitening.transpose(0, 2, 1) @ (whitening @ cross.transpose(0, 2, 1)))[0]
+        corrections = (
+            residuals[None] @ whitening.transpose(0, 2, 1) @ (whitening @ cross.transpose(0, 2, 1))
+        )[0]
         white = (whitening @ observation.residuals(predicted[None])[:, :, None])[0, :, 0]
         log_root = np.log(np.diagonal(whitening[0])).sum()  # -log |S| / 2
         log_density = log_root - 0.5 * ((white * white).sum() + len(white) * np.log(2 * np.pi))
@@ -114,7 +121,9 @@ class EnsembleKalmanFilter(KalmanFilter):
 
     def _predicted_observation(self, model: contract.Model) -> tuple[Array, Array]:
         n = self.n_particles
-        mean, covariance, noise = predicted_moments(Measurement(model), self.particles, np.full(n, 1 / n), self.step)
+        mean, covariance, noise = predicted_moments(
+            Measurement(model), self.particles, np.full(n, 1 / n), self.step
+        )
         # the unbiased covariance, as in the update
         return mean, covariance * (n / (n - 1)) + noise
 

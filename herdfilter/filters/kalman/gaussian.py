@@ -14,7 +14,14 @@ from herdfilter._checks import Array, read_only, short_repr
 from herdfilter._covariances import covariance_factor
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import merged, unwrap, wrap
-from herdfilter.filters.kalman.rules import LINEAR_RULE, UNSCENTED_RULE, Linearisation, MomentRule, linearised, moment_rule
+from herdfilter.filters.kalman.rules import (
+    LINEAR_RULE,
+    UNSCENTED_RULE,
+    Linearisation,
+    MomentRule,
+    linearised,
+    moment_rule,
+)
 from herdfilter.filters.kalman.update import condition, correct_gaussians, observed_part, triangular
 from herdfilter.filters.observation import Observation, Observations
 from herdfilter.filters.state import Particles
@@ -64,13 +71,19 @@ class Gaussians:
             # The moments of a mixture are those of unwrapped angles; read_rows and read_covariance check a user's arrays.
             start = unwrapped(model.initial, contract.circular_dims(model))
             means.append(read_rows("initial.mean", start.mean, (model.dim,), 0))
-            factors.append(read_covariance("initial.covariance", start.covariance, model.dim, 0).factor)
+            factors.append(
+                read_covariance("initial.covariance", start.covariance, model.dim, 0).factor
+            )
         return cls(np.ones(len(models)), np.array(means), np.array(factors))
 
     @classmethod
     def join(cls, parts: Sequence[Gaussians], weights: Array | None = None) -> Gaussians:
         """Return all Gaussians of the parts, each part's weights times its entry of `weights` (H,), if there are any."""
-        names = ("weights", "means", "factors") if parts[0].modes is None else ("weights", "means", "factors", "modes")
+        names = (
+            ("weights", "means", "factors")
+            if parts[0].modes is None
+            else ("weights", "means", "factors", "modes")
+        )
         columns = []
         for name in names:
             columns.append(np.concatenate(list(map(attrgetter(name), parts))))
@@ -98,7 +111,9 @@ class Gaussians:
             onward = transition if motion is transition.motion else transition.of(motion)
             means, slopes, noises = linear_transition(onward, part.means, part.factors, rule)
             # The factor of A A' + Q; with no rows of factors only that is computed.
-            return means, condition(slopes, noises, part.factors[:, :0], transition.step, "predicted")[0]
+            return means, condition(
+                slopes, noises, part.factors[:, :0], transition.step, "predicted"
+            )[0]
 
         means, factors = self._in_modes(transition.motion, predict_in_mode)
         return Gaussians(self.weights, transition.wrapped(means), factors, self.modes)
@@ -130,7 +145,9 @@ class Gaussians:
             means, factors, log_densities = self._in_modes(measurement, iterate_in_mode)
         else:
             linear = linear or self.observe(measurement, rule, observation.step)
-            means, factors, log_densities = update_gaussians(observation, self.means, self.factors, rule, linear)
+            means, factors, log_densities = update_gaussians(
+                observation, self.means, self.factors, rule, linear
+            )
         # a correction may have taken an angle past the cut
         means = wrap(means, measurement.state_circular)
         return Gaussians(self.weights, means, factors, self.modes), log_densities
@@ -141,7 +158,9 @@ class Gaussians:
         If all densities are zero the weights stay as they are.
         """
         if len(self) == 1:  # by far the most frequent case
-            return Gaussians(np.ones(1), self.means, self.factors, self.modes), float(log_densities[0])
+            return Gaussians(np.ones(1), self.means, self.factors, self.modes), float(
+                log_densities[0]
+            )
         with np.errstate(divide="ignore"):  # components without weight
             log_weights = np.log(self.weights) + log_densities
         log_evidence = float(np.logaddexp.reduce(log_weights))
@@ -168,7 +187,9 @@ class Gaussians:
         # one linearisation for each Gaussian.
         shape = (len(self), len(scan))
         model = measurement.model
-        missed, log_factors = model.log_factors(expected_detection(model, self, rule, step), scan, step)
+        missed, log_factors = model.log_factors(
+            expected_detection(model, self, rule, step), scan, step
+        )
         terms = np.full((1 + shape[1], shape[0]), missed)
         linear = self.observe(measurement, rule, step)
         hypotheses = self
@@ -194,7 +215,9 @@ class Gaussians:
         branches = replace(hypotheses.take(rows), weights=weights / weights.sum())
         return branches, log_evidence, parents, labels
 
-    def predicted_observation(self, measurement: Measurement, rule: MomentRule, step: int) -> tuple[Array, Array]:
+    def predicted_observation(
+        self, measurement: Measurement, rule: MomentRule, step: int
+    ) -> tuple[Array, Array]:
         """Return mean (k,) and covariance (k, k) of the observation that the mixture predicts, its noise included."""
         linear = self.observe(measurement, rule, step)
         circular = measurement.modes[0].circular(linear.means.shape[1])
@@ -216,14 +239,19 @@ class Gaussians:
         weights = joint.sum(axis=0)
         modes = np.flatnonzero(weights > 0)
         weights = weights[modes]
-        means, factors = merge_gaussians(self.means[None], self.factors[None], (joint[:, modes] / weights).T, circular)
+        means, factors = merge_gaussians(
+            self.means[None], self.factors[None], (joint[:, modes] / weights).T, circular
+        )
         return Gaussians(weights, means, factors, None if self.modes is None else modes)
 
     def merged(self, circular: tuple[int, ...]) -> Gaussians:
         """Merge the mixture into one Gaussian for each mode, with the same moments."""
         if self.modes is None:
             return self.mixed(self.weights[:, None], circular)
-        return self.mixed(self.weights[:, None] * (self.modes[:, None] == np.arange(self.modes.max() + 1)), circular)
+        return self.mixed(
+            self.weights[:, None] * (self.modes[:, None] == np.arange(self.modes.max() + 1)),
+            circular,
+        )
 
     def moments(self, circular: tuple[int, ...]) -> tuple[Array, Array]:
         """Return mean (d,) and covariance (d, d) of the mixture."""
@@ -300,21 +328,29 @@ def linear_transition(
     circular = transition.circular
     if not transition.motion.has_moments:
         function = contract.VectorFunction(
-            lambda x: transition.propagate(transition.wrapped(x[:, :d]), x[:, d:]), lambda _: circular, angles=circular
+            lambda x: transition.propagate(transition.wrapped(x[:, :d]), x[:, d:]),
+            lambda _: circular,
+            angles=circular,
         )
         # N(mean, F F') and N(0, I) side by side
         noise_dim = transition.noise_dim
         joint = np.zeros((len(factors), d + noise_dim, d + noise_dim))
         joint[:, :d, :d] = factors
         joint[:, d:, d:] = np.eye(noise_dim)
-        return linearised(rule, function, np.hstack([means, np.zeros((len(means), noise_dim))]), joint)
+        return linearised(
+            rule, function, np.hstack([means, np.zeros((len(means), noise_dim))]), joint
+        )
     # Points of a rule may lie past the cut of an angle: the model sees wrapped angles only.
     jacobian = transition.motion.jacobian
     function = contract.VectorFunction(
         lambda x: transition.mean(transition.wrapped(x)),
         lambda _: circular,
         jacobian
-        and (lambda x: jacobian(read_only(transition.wrapped(x)), transition.dt, transition.control, transition.step)),
+        and (
+            lambda x: jacobian(
+                read_only(transition.wrapped(x)), transition.dt, transition.control, transition.step
+            )
+        ),
         circular,
     )
     means, slopes, rests = linearised(rule, function, means, factors)
@@ -336,7 +372,9 @@ def update_gaussians(
     """
     if rule is None:
         return iterated_update(observation, means, factors)
-    linear = linear or linear_observation(observation.measurement, means, factors, rule, observation.step)
+    linear = linear or linear_observation(
+        observation.measurement, means, factors, rule, observation.step
+    )
     return correct_gaussians(means, factors, *observed_part(observation, linear), observation.step)
 
 
@@ -387,7 +425,11 @@ def expected_detection(
     def column(x: Array) -> Array:
         return np.reshape(model.detection_probabilities(x, step), (-1, 1))
 
-    return np.clip(_expected(column, contract.circular_dims(model), states.means, states.factors, rule)[:, 0], 0.0, 1.0)
+    return np.clip(
+        _expected(column, contract.circular_dims(model), states.means, states.factors, rule)[:, 0],
+        0.0,
+        1.0,
+    )
 
 
 def _expected(
@@ -398,7 +440,9 @@ def _expected(
     rule: MomentRule,
 ) -> Array:
     """Return the expectations (K, k) of a function of states, (n, d) -> (n, k), over each Gaussian by a rule."""
-    values = contract.VectorFunction(lambda x: function(wrap(x, circular)), lambda _: (), angles=circular)
+    values = contract.VectorFunction(
+        lambda x: function(wrap(x, circular)), lambda _: (), angles=circular
+    )
     return linearised(rule, values, means, factors).means
 
 
@@ -414,11 +458,15 @@ def iterated_update(
     u: Array = np.zeros((count, d)) if start is None else start
     for _ in range(MOST_ITERATIONS):
         states = means + (factors @ u[:, :, None])[:, :, 0]
-        linear = linear_observation(observation.measurement, states, factors, LINEAR_RULE, observation.step)
+        linear = linear_observation(
+            observation.measurement, states, factors, LINEAR_RULE, observation.step
+        )
         residuals, slopes, noises = observed_part(observation, linear)
         # The linearisation at u, about the prior mean: z - h(x(u)) + H u is the residual that the update of N(0, I) takes.
         residuals = residuals + (slopes @ u[:, :, None])[:, :, 0]
-        after, _, _ = correct_gaussians(np.zeros((count, d)), np.eye(d)[None], residuals, slopes, noises, observation.step)
+        after, _, _ = correct_gaussians(
+            np.zeros((count, d)), np.eye(d)[None], residuals, slopes, noises, observation.step
+        )
         changed = np.abs(after - u).max(axis=1) >= SMALLEST_CHANGE
         if not changed.any():
             break
@@ -437,10 +485,18 @@ def log_evidence(
     if transition.simulated_only or observation.measurement.scans or not observation.has_moments:
         return 0.0
     mean, covariance = particles.moments(transition.circular)
-    predicted = Gaussians(np.ones(1), mean[None], covariance_factor(covariance)[None]).predict(transition, UNSCENTED_RULE)
-    mean, covariance = predicted.predicted_observation(observation.measurement, UNSCENTED_RULE, observation.step)
+    predicted = Gaussians(np.ones(1), mean[None], covariance_factor(covariance)[None]).predict(
+        transition, UNSCENTED_RULE
+    )
+    mean, covariance = predicted.predicted_observation(
+        observation.measurement, UNSCENTED_RULE, observation.step
+    )
     residuals = observation.residuals(mean[None])
-    return float(contract.gaussian_log_density(residuals, observation.part(covariance[None]), observation.step)[0])
+    return float(
+        contract.gaussian_log_density(
+            residuals, observation.part(covariance[None]), observation.step
+        )[0]
+    )
 
 
 def kalman_mixture(
@@ -492,7 +548,9 @@ def kalman_mixture(
     """
     observation = Observation.read(model, z, step, partial=True)
     if observation is None:
-        raise ValueError(f"z: expected an entry that is not missing, got {short_repr(z)} at step {step}")
+        raise ValueError(
+            f"z: expected an entry that is not missing, got {short_repr(z)} at step {step}"
+        )
     return update_mixture(observation, prediction, rule)
 
 
@@ -501,6 +559,10 @@ def update_mixture(
 ) -> tuple[GaussianMixture, float]:
     """Return the posterior of a Gaussian mixture and the log-evidence, as `kalman_mixture`; iterated without a rule."""
     rule = None if rule is None else moment_rule(rule)
-    means, factors, log_densities = update_gaussians(observation, prediction.means, prediction.factors, rule)
-    posterior, log_evidence = Gaussians(prediction.weights, means, factors).reweighted(log_densities)
+    means, factors, log_densities = update_gaussians(
+        observation, prediction.means, prediction.factors, rule
+    )
+    posterior, log_evidence = Gaussians(prediction.weights, means, factors).reweighted(
+        log_densities
+    )
     return GaussianMixture.unchecked(posterior.weights, means, posterior.covariances), log_evidence

@@ -21,7 +21,9 @@ from herdfilter.filters.observation import Observation
 from herdfilter.models.contract import Model, circular_dims, has_scans
 from herdfilter.models.resolved import Measurement, Transition
 
-VANISHING_SHARE = 1e-16  # hypotheses of less weight do not change the moments of a mixture, and are dropped
+VANISHING_SHARE = (
+    1e-16  # hypotheses of less weight do not change the moments of a mixture, and are dropped
+)
 
 
 class GaussianFilter(KalmanFilter):
@@ -149,7 +151,9 @@ class UnscentedKalmanFilter(GaussianFilter):
         kappa: float = 1.0,
     ) -> None:
         points = ScaledSigmaPoints(
-            as_positive("alpha", alpha), float(as_array("beta", beta, ())), float(as_array("kappa", kappa, ()))
+            as_positive("alpha", alpha),
+            float(as_array("beta", beta, ())),
+            float(as_array("kappa", kappa, ())),
         )
         rule = PointRule(points)
         super().__init__(model, rule)

@@ -28,7 +28,9 @@ class ModeFilter(GaussianFilter):
 
     def _initial(self, model: Model) -> Gaussians:
         modes = np.arange(len(model.models))
-        belief = Gaussians.initial([in_mode(model, mode) for mode in modes.tolist()], type(self).__name__)
+        belief = Gaussians.initial(
+            [in_mode(model, mode) for mode in modes.tolist()], type(self).__name__
+        )
         return replace(belief, weights=np.array(model.initial_modes), modes=modes)
 
     def _probabilities(self, belief: Gaussians) -> Array:

@@ -41,7 +41,9 @@ class Linearisation(NamedTuple):
         return Linearisation(self.means[rows], self.slopes[rows], rests)
 
 
-QUARTER_TURN = 0.5 * np.pi  # points within this of the mean's angle are at most half a turn apart, and can be unwrapped
+QUARTER_TURN = (
+    0.5 * np.pi
+)  # points within this of the mean's angle are at most half a turn apart, and can be unwrapped
 
 
 class MomentRule(Protocol):
@@ -94,7 +96,9 @@ class PointRule:
             centres = function.at(means[:, None])
             y = centres + wrap(y - centres, circular) / near[:, :, None]
         count, p, k = y.shape
-        linear = Linearisation(np.empty((count, k)), np.zeros((count, k, z.shape[1])), np.empty((count, k, k)))
+        linear = Linearisation(
+            np.empty((count, k)), np.zeros((count, k, z.shape[1])), np.empty((count, k, k))
+        )
         regress(np.ascontiguousarray(y), z, weights, spread_weights, np.empty((2, k, p)), *linear)
         return linear
 
@@ -172,7 +176,9 @@ class ScaledSigmaPoints:
     def __call__(self, m: int) -> tuple[Array, Array, Array]:
         """See `StandardPoints`."""
         if m + self.kappa <= 0:
-            raise ValueError(f"kappa: expected a number above {-m} in {m} dimensions, got {self.kappa:g}")
+            raise ValueError(
+                f"kappa: expected a number above {-m} in {m} dimensions, got {self.kappa:g}"
+            )
         sampler = SigmaPoints("unscented", self.alpha**2 * (m + self.kappa) - m)
         points = sampler.sample(_standard_normal(m), 2 * m + 1)
         spread_weights = points.weights.copy()
@@ -189,7 +195,9 @@ class OptimalPoints:
     def __call__(self, m: int) -> tuple[Array, Array, Array]:
         """See `StandardPoints`."""
         if self.n < 2 * m:  # the points come in pairs, mirrored at the origin
-            raise ValueError(f"n_particles: expected at least {2 * m} points for {m} dimensions, got {self.n}")
+            raise ValueError(
+                f"n_particles: expected at least {2 * m} points for {m} dimensions, got {self.n}"
+            )
         points = LCDSampling().sample(_standard_normal(m), self.n)
         return points.x, points.weights, points.weights
 
@@ -206,7 +214,11 @@ def _standard_normal(m: int) -> GaussianMixture:
 LINEAR_RULE = LinearRule()
 UNSCENTED_RULE = PointRule(ScaledSigmaPoints(1.0, 0.0, 1.0))
 CUBATURE_RULE = PointRule(_cubature_points)
-RULES: dict[str, MomentRule] = {"extended": LINEAR_RULE, "unscented": UNSCENTED_RULE, "cubature": CUBATURE_RULE}
+RULES: dict[str, MomentRule] = {
+    "extended": LINEAR_RULE,
+    "unscented": UNSCENTED_RULE,
+    "cubature": CUBATURE_RULE,
+}
 """Rules by the names of their Kalman filters."""
 
 
@@ -226,5 +238,7 @@ def linearised(
     """Return the linearisation by a rule; raise TypeError unless the rule returns three arrays."""
     linear = rule(function, means, factors)
     if not (isinstance(linear, tuple) and len(linear) == 3):
-        raise TypeError(f"rule: expected means, slopes and covariances of the rest, got {short_repr(linear)}")
+        raise TypeError(
+            f"rule: expected means, slopes and covariances of the rest, got {short_repr(linear)}"
+        )
     return Linearisation(*linear)

@@ -139,7 +139,9 @@ def factorise_noise(matrix, variances, root):
                 root[i, i] = np.sqrt(remainder)
             elif j < i and root[j, j] > 0.0:
                 root[i, j] = remainder / root[j, j]
-            elif (i == j and remainder > 0.0) or abs(remainder) <= RELATIVE_TOLERANCE * np.sqrt(variances[i] * variances[j]):
+            elif (i == j and remainder > 0.0) or abs(remainder) <= RELATIVE_TOLERANCE * np.sqrt(
+                variances[i] * variances[j]
+            ):
                 root[i, j] = 0.0
             else:
                 return False
@@ -192,7 +194,11 @@ def _try_condition(
     count, k, m = slopes.shape
     d = factors.shape[1]
     result = (np.zeros((count, k, k)), np.zeros((count, d, k)), np.zeros((count, d, d)))
-    inputs = (np.array(slopes, order="C"), np.ascontiguousarray(noises), np.ascontiguousarray(factors))
+    inputs = (
+        np.array(slopes, order="C"),
+        np.ascontiguousarray(noises),
+        np.ascontiguousarray(factors),
+    )
     return result if condition_in_place(*inputs, np.empty(k), np.empty((d, m)), *result) else None
 
 
@@ -235,7 +241,9 @@ def observed_part(observation: Observation, linear: Linearisation) -> tuple[Arra
     if not missing.any():
         return residuals, linear.slopes, linear.rests
     slopes = np.where(missing[:, :, None], 0.0, linear.slopes)
-    noises = np.where(missing[:, :, None] | missing[:, None], np.eye(missing.shape[1]), linear.rests)
+    noises = np.where(
+        missing[:, :, None] | missing[:, None], np.eye(missing.shape[1]), linear.rests
+    )
     return residuals, slopes, noises
 
 

@@ -70,7 +70,9 @@ class AugmentedProposal(SampledProposal):
     ) -> Particles:
         """See `Proposal`."""
         posterior = self.fit.fit(particles.x, particles.weights, transition.circular)
-        joint, log_weights = self.draw(with_noise(posterior, transition.noise_dim), particles.n_next, rng)
+        joint, log_weights = self.draw(
+            with_noise(posterior, transition.noise_dim), particles.n_next, rng
+        )
         successors = Particles(transition.propagate_joint(joint), log_weights)
         return successors if observation is None else observation.weigh(successors)
 
@@ -139,7 +141,9 @@ class GuidedAugmentedProposal(GuidedSampledProposal, AugmentedProposal):
         fitted = self.fit.fit(particles.x, particles.weights, transition.circular)
         # the weights need the density p(x), so that no covariance may be singular
         regular = np.array([regularised(covariance) for covariance in fitted.distinct_covariances])
-        prior = with_noise(GaussianMixture.unchecked(fitted.weights, fitted.means, regular), transition.noise_dim)
+        prior = with_noise(
+            GaussianMixture.unchecked(fitted.weights, fitted.means, regular), transition.noise_dim
+        )
         q = guided_mixture(observation.after(transition), prior, self.rule, self.defensive_share)
         joint, log_weights = self.draw(q, particles.n_next, rng, prior)
         x = transition.propagate_joint(joint)

@@ -87,7 +87,9 @@ class AutomaticProposal:
         """See `Proposal`."""
         self._ranked.check(model)
         if not Motion(model).simulated_only:
-            self._ranked.check_sampler("state and noise", model.dim + Motion(model).noise_dim, "AutomaticProposal")
+            self._ranked.check_sampler(
+                "state and noise", model.dim + Motion(model).noise_dim, "AutomaticProposal"
+            )
 
     def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
         """See `Proposal`."""
@@ -133,7 +135,10 @@ class AutomaticProposal:
             z = gaussian.standard_noise(self.sampler, n, rng)
             m = min(n, FORETOLD)
             blind = update.share(z[:m], np.zeros(m)) >= 0.5
-            if shape.gaussian and size * (1 / update.share(*update.draw(only_member[:m], z[:m])) - 1) <= 1:
+            if (
+                shape.gaussian
+                and size * (1 / update.share(*update.draw(only_member[:m], z[:m])) - 1) <= 1
+            ):
                 updated = gaussian.updated(guide, update, only_member, z, even)
                 weighted, evidence = updated.normalised()
                 if evidence > -np.inf and size * (n / weighted.ess - 1) <= 1:
@@ -159,7 +164,9 @@ class AutomaticProposal:
         elif observation is not None and shape.width:
             noise, predicted_covariance = (ancestors if transition.additive else gaussian).spreads()
             if gaussianity.narrow(noise, predicted_covariance, 1 / size):
-                ancestors = Ancestors.kernels(transition, particles, shape.mean, shape.root, shape.width)
+                ancestors = Ancestors.kernels(
+                    transition, particles, shape.mean, shape.root, shape.width
+                )
         # (5) is part of `follow`.
         return self._ranked.follow(ancestors, n, rng, observation, blind)
 

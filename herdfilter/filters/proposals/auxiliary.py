@@ -79,7 +79,9 @@ class AuxiliaryProposal(BootstrapProposal):
         if transition.motion.has_mean:
             centres = transition.wrapped(transition.mean(particles.x))
         else:  # the transition without noise
-            centres = transition.propagate(particles.x, np.zeros((len(particles), transition.noise_dim)))
+            centres = transition.propagate(
+                particles.x, np.zeros((len(particles), transition.noise_dim))
+            )
         at_centres = observation.log_likelihood(centres)
         first = particles.log_weights + at_centres
         total = np.logaddexp.reduce(first)

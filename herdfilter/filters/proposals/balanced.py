@@ -31,7 +31,9 @@ TRIES = 8
 class BalancedPoints(MixtureSampler):
     """The first set as a sampler of N(0, I), for `MappedSampling`."""
 
-    def draw(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
+    def draw(
+        self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None
+    ) -> tuple[Array, Array]:
         """Return points of the standard normal in as many dimensions as the mixture has."""
         return balanced_noise(n, mixture.dim, 0), equal_weights(n)
 
@@ -91,7 +93,9 @@ def ranked_members(
     return order[inverse_cdf(weights[order], u)]
 
 
-DIGITS = 52  # binary digits of a coordinate: the centre of each cell is a float, and neither 0 nor 1
+DIGITS = (
+    52  # binary digits of a coordinate: the centre of each cell is a float, and neither 0 nor 1
+)
 CELL = 2.0**-DIGITS
 
 # Scrambled Sobol points (Sobol 1967; linear matrix scramble and digital shift, Matousek 1998)
@@ -100,7 +104,9 @@ CELL = 2.0**-DIGITS
 def scrambled_sobol(n: int, dim: int, rng: np.random.Generator, ordered: bool = False) -> Array:
     """Draw n points (n, dim) of a scrambled Sobol sequence in the unit cube, sorted by first entry if `ordered`."""
     directions = direction_numbers(dim, (n - 1).bit_length())
-    return scrambled_points(n, directions, rng.integers(2**DIGITS, size=(dim, directions.shape[1] + 1)), ordered)
+    return scrambled_points(
+        n, directions, rng.integers(2**DIGITS, size=(dim, directions.shape[1] + 1)), ordered
+    )
 
 
 @lru_cache(maxsize=32)
@@ -181,7 +187,9 @@ BITS = 62  # of a position on the curve, in a signed integer of 64 bits
 def check_hilbert(dim: int) -> None:
     """Raise ValueError if there are more dimensions than a position on the curve has bits."""
     if dim > BITS:
-        raise ValueError(f"model: expected at most {BITS} dimensions for the Hilbert curve, got {dim}")
+        raise ValueError(
+            f"model: expected at most {BITS} dimensions for the Hilbert curve, got {dim}"
+        )
 
 
 def hilbert_order(

@@ -163,5 +163,7 @@ class BootstrapProposal(BaseProposal):
     ) -> Particles:
         """See `Proposal`."""
         ancestors = each_its_own(len(particles.x))
-        successors = Particles.unchecked(transition.sample(particles.x, rng), particles.log_weights, ancestors=ancestors)
+        successors = Particles.unchecked(
+            transition.sample(particles.x, rng), particles.log_weights, ancestors=ancestors
+        )
         return successors if observation is None else observation.weigh(successors)

@@ -96,7 +96,9 @@ class FlowProposal(BootstrapProposal):
         flow = ExactFlow(observation, pseudo_times(self.flow_steps))
         origins = means if self.local else predictive.mean[None]
         # Linearised along the path of the means, which does not depend on the noise: an affine map of the noise.
-        (_, migrated), log_determinants = flow.migrate(covariance, (origins, np.zeros(origins.shape)), (means, noise))
+        (_, migrated), log_determinants = flow.migrate(
+            covariance, (origins, np.zeros(origins.shape)), (means, noise)
+        )
         # The flow's displacement lies in the range of Q, singular or not: both densities are those of white noise.
         white_migrated = white + (migrated - noise) @ np.linalg.pinv(factor).T
         x = transition.wrapped(means + migrated)

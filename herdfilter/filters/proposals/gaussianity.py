@@ -176,7 +176,9 @@ def narrow(noise: Array, total: Array, share: float) -> bool:
 def over_chance(z: Array, weights: Array) -> tuple[float, float]:
     """Squared third and fourth cumulants of points (n, d) of mean 0 and covariance I, over their expectations by chance."""
     d = z.shape[1]
-    cumulants: tuple[float, float] = _over_chance(np.ascontiguousarray(z), weights, np.zeros((d, d, d)), np.zeros((d, d)))
+    cumulants: tuple[float, float] = _over_chance(
+        np.ascontiguousarray(z), weights, np.zeros((d, d, d)), np.zeros((d, d))
+    )
     return cumulants
 
 

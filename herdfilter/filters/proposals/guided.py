@@ -27,8 +27,12 @@ WIDENING = 1e-9
 """This share of the variances before an update is added after it: where the observation is sharp, or the fit nearly
 singular, rounding could leave a covariance without a density. The importance weights account for it."""
 
-UNGUIDED_SHARE = 0.1  # share of the points that are drawn from the prior, where its update may be wrong
-EQUAL_COVARIANCES = 1e-6  # covariances that differ by less than this share of the variances are taken as equal
+UNGUIDED_SHARE = (
+    0.1  # share of the points that are drawn from the prior, where its update may be wrong
+)
+EQUAL_COVARIANCES = (
+    1e-6  # covariances that differ by less than this share of the variances are taken as equal
+)
 
 
 @dataclass(frozen=True)
@@ -97,8 +101,12 @@ class GuidedProposal(BootstrapProposal):
         # the transition noise that leads to x
         prior_white = np.linalg.solve(root, (x - centres)[:, :, None])[:, :, 0]
         # log N(x; f, Q) - log N(x; m, P), by the white noise and the determinants of both
-        log_dets, log_det = (np.log(np.diagonal(part, axis1=-2, axis2=-1)).sum(-1) for part in (roots, root))
-        log_ratio = 0.5 * ((white**2).sum(axis=1) - (prior_white**2).sum(axis=1)) + log_dets - log_det
+        log_dets, log_det = (
+            np.log(np.diagonal(part, axis1=-2, axis2=-1)).sum(-1) for part in (roots, root)
+        )
+        log_ratio = (
+            0.5 * ((white**2).sum(axis=1) - (prior_white**2).sum(axis=1)) + log_dets - log_det
+        )
         wrapped = transition.wrapped(x)
         log_weights = particles.log_weights + log_ratio + observation.log_likelihood(wrapped)
         return Particles(wrapped, log_weights, ancestors=each_its_own(len(wrapped)))
@@ -178,14 +186,20 @@ class KalmanMixtureProposal(GuidedSampledProposal):
         check_share("unguided_share", self.unguided_share)
 
     def propose(
-        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+        self,
+        transition: Transition,
+        particles: Particles,
+        rng: np.random.Generator,
+        observation: Observation | None = None,
     ) -> Particles:
         """See `Proposal`."""
         if observation is None or not observation.has_moments:
             return HerdedProposal(self.sampler).propose(transition, particles, rng, observation)
         transition.check_density("KalmanMixtureProposal")
         prediction = transition.predictive(particles.x, particles.weights)
-        q = guided_mixture(observation, prediction, self.rule, self.defensive_share, self.unguided_share)
+        q = guided_mixture(
+            observation, prediction, self.rule, self.defensive_share, self.unguided_share
+        )
         if self.unguided_share:  # the same mixture, as one of the components of q
             weights = np.concatenate([np.zeros(len(prediction)), prediction.weights])
             prediction = GaussianMixture.unchecked(weights, q.means, q.distinct_covariances)
@@ -241,15 +255,23 @@ def first_update(
     """
     model = observation.model
     with_moments = isinstance(prior, GaussianMixture) and observation.has_moments
-    plain = type(particles) is Particles and particles.modes is None and not observation.measurement.scans
+    plain = (
+        type(particles) is Particles
+        and particles.modes is None
+        and not observation.measurement.scans
+    )
     # A singular prior has no density to compare with.
-    if not (with_moments and plain) or any(regularised(matrix) is not matrix for matrix in prior.distinct_covariances):
+    if not (with_moments and plain) or any(
+        regularised(matrix) is not matrix for matrix in prior.distinct_covariances
+    ):
         return particles.updated(observation)
     n = len(particles)
     circular = contract.circular_dims(model)
     for share in (0.0, UNGUIDED_SHARE):
         q = guided_mixture(observation, prior, None, 0.0, share)
-        start = proposal.initial(SimpleNamespace(dim=model.dim, circular=circular, initial=q), n, rng)
+        start = proposal.initial(
+            SimpleNamespace(dim=model.dim, circular=circular, initial=q), n, rng
+        )
         x = prior.mean + wrap(start.x - prior.mean, circular)
         posterior = start.reweighted(log_ratio(prior, q, x) + observation.log_likelihood(start.x))
         weighted, evidence = posterior.normalised()

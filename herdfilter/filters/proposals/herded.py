@@ -42,10 +42,18 @@ class SampledProposal(BaseProposal):
         return self.sampler
 
     def draw(
-        self, q: GaussianMixture, n: int, rng: np.random.Generator, target: GaussianMixture | None = None
+        self,
+        q: GaussianMixture,
+        n: int,
+        rng: np.random.Generator,
+        target: GaussianMixture | None = None,
     ) -> tuple[Array, Array]:
         """Draw n points of the mixture q; return them (n, d) and their log-weights (n,), those of a target."""
-        if type(self.sampler) is QuantileSampling and target is not None and target.means is q.means:
+        if (
+            type(self.sampler) is QuantileSampling
+            and target is not None
+            and target.means is q.means
+        ):
             x, log_ratios = quantiles(q, (np.arange(n) + 0.5) / n, target.weights)
             return x[:, None], log_ratios - np.log(n)
         if isinstance(self.sampler, MixtureSampler) and self.sampler.draws:
@@ -109,7 +117,11 @@ class HerdedProposal(SampledProposal):
         check_share("defensive_share", self.defensive_share)
 
     def propose(
-        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+        self,
+        transition: Transition,
+        particles: Particles,
+        rng: np.random.Generator,
+        observation: Observation | None = None,
     ) -> Particles:
         """See `Proposal`."""
         target = transition.predictive(particles.x, particles.weights)
@@ -127,7 +139,9 @@ def log_ratio(p: GaussianMixture, q: GaussianMixture, x: Array) -> Array:
         return log_densities(p, x) - log_densities(q, x)
     terms = p_terms = q.log_terms(x)
     if p.means is q.means and p.distinct_covariances is q.distinct_covariances:
-        densities = np.exp(terms - terms.max(axis=1, keepdims=True)) @ np.stack([p.weights, q.weights], axis=1)
+        densities = np.exp(terms - terms.max(axis=1, keepdims=True)) @ np.stack(
+            [p.weights, q.weights], axis=1
+        )
         if (densities > 0).all():  # no weight of zero hides where the highest component stands
             logs = np.log(densities)
             return np.asarray(logs[:, 0] - logs[:, 1])

@@ -122,7 +122,9 @@ class HistoryProposal:
             if transition.motion.modes[0].simulated_only or not moments:
                 points = particles.points(circular, transition.step)
                 return Histories.join(self._points(transition, points, 0.0, n, rng, observation), n)
-        elif particles.modes is None:  # plain particles, as at the first scan: one Gaussian if they look like one
+        elif (
+            particles.modes is None
+        ):  # plain particles, as at the first scan: one Gaussian if they look like one
             particles = Histories.join(settled([particles], n, circular), n)
         else:
             particles = Histories.of(particles)
@@ -135,7 +137,9 @@ class HistoryProposal:
             log_evidence = Histories.join(parts).normalised()[1]
         if particles.gaussian.any():
             histories, log_mass = particles.take(np.flatnonzero(particles.gaussian)).normalised()
-            parts += self._histories(transition, histories, log_mass, n, rng, observation, log_evidence)
+            parts += self._histories(
+                transition, histories, log_mass, n, rng, observation, log_evidence
+            )
         return Histories.join(parts, n)
 
     def _points(
@@ -165,8 +169,15 @@ class HistoryProposal:
                 successors = parts_from_scan(self.proposal, onward[mode], source, rng, in_mode)
                 # set by the first mode, then used by all
                 observation.log_offset = in_mode.log_offset
-            parts += successors if points.modes is None else [label(part, mode, mass) for part in successors]
-        return [part.reweighted(np.full(len(part), log_mass)) for part in settled(parts, n, transition.circular)]
+            parts += (
+                successors
+                if points.modes is None
+                else [label(part, mode, mass) for part in successors]
+            )
+        return [
+            part.reweighted(np.full(len(part), log_mass))
+            for part in settled(parts, n, transition.circular)
+        ]
 
     def _histories(
         self,
@@ -195,7 +206,9 @@ class HistoryProposal:
             sources = np.arange(len(parents))
             hypotheses = np.zeros(len(parents), int)
         else:
-            updated, log_density, sources, hypotheses = predicted.branch(observation, UNSCENTED_RULE)
+            updated, log_density, sources, hypotheses = predicted.branch(
+                observation, UNSCENTED_RULE
+            )
             # there are no points that have set it
             if observation.log_offset is None and log_density > -np.inf:
                 observation.log_offset = log_density
@@ -204,7 +217,10 @@ class HistoryProposal:
             log_weights = np.log(updated.weights) + log_mass + log_density - offset
             log_prior = np.log(predicted.weights[sources]) + log_mass - offset
         continued = Histories.of_gaussians(
-            log_weights, updated.means.copy(), updated.covariances.copy(), None if modes is None else updated.modes
+            log_weights,
+            updated.means.copy(),
+            updated.covariances.copy(),
+            None if modes is None else updated.modes,
         )
         if log_density == -np.inf:  # impossible by all hypotheses: nothing to test
             return [continued]
@@ -235,7 +251,11 @@ class HistoryProposal:
                 source = ancestor.points(transition.circular, transition.step)
                 part = self.proposal.propose(onward, source, rng, guide)
                 log_offset = 0.0 if guide is None else guide.log_offset or 0.0
-                part = Histories.of(part.reweighted(np.full(len(part), log_prior[i] + log_offset) + log_factors(part.x)))
+                part = Histories.of(
+                    part.reweighted(
+                        np.full(len(part), log_prior[i] + log_offset) + log_factors(part.x)
+                    )
+                )
                 parts.append(part if modes is None else label(part, mode, 1.0))
             else:
                 continued.x[i] = wrap(moments[0], transition.circular)
@@ -269,12 +289,18 @@ class HistoryProposal:
             _, update = gaussian.look_ahead(guide)
             successors = gaussian.updated(guide, update, only_member, noise, np.full(m, -np.log(m)))
             log_offset = guide.log_offset or 0.0
-        weighted, log_evidence = successors.reweighted(log_factors(successors.x) + np.zeros(m)).normalised()
+        weighted, log_evidence = successors.reweighted(
+            log_factors(successors.x) + np.zeros(m)
+        ).normalised()
         # Kalman's update missed the posterior
         if log_evidence == -np.inf or weighted.ess < min(n, m / 2):
             return None
         shape = Gaussianity(weighted, transition.circular)
-        return (shape.mean, shape.root @ shape.root.T, log_evidence + log_offset) if shape.excess(n) <= 1 else None
+        return (
+            (shape.mean, shape.root @ shape.root.T, log_evidence + log_offset)
+            if shape.excess(n) <= 1
+            else None
+        )
 
     @cached_property
     def _in_modes(self) -> ModeProposal:
@@ -334,7 +360,9 @@ def guide_of(observation: Observation | None, hypothesis: int) -> Hypothesis:
         factors: Array = np.broadcast_to(detected, (len(scan), len(x)))[hypothesis - 1]
         return factors
 
-    return Observation(model.model, scan[hypothesis - 1], step, None) if hypothesis else None, log_factors
+    return Observation(
+        model.model, scan[hypothesis - 1], step, None
+    ) if hypothesis else None, log_factors
 
 
 class Histories(Particles):
@@ -353,7 +381,9 @@ class Histories(Particles):
         if isinstance(particles, cls):
             return particles
         n, d = particles.x.shape
-        histories = cls.unchecked(particles.x, particles.log_weights, particles.modes, particles.n_next)
+        histories = cls.unchecked(
+            particles.x, particles.log_weights, particles.modes, particles.n_next
+        )
         histories.covariances = np.broadcast_to(np.zeros((d, d)), (n, d, d))
         histories.gaussian = np.zeros(n, dtype=bool)
         return histories
@@ -375,7 +405,10 @@ class Histories(Particles):
     @classmethod
     def restored_spread(cls, saved: Any, n: int, dim: int) -> dict[str, Array]:
         """See `Particles`."""
-        return {"covariances": saved.read("covariances", (n, dim, dim)), "gaussian": saved.read("gaussian", (n,))}
+        return {
+            "covariances": saved.read("covariances", (n, dim, dim)),
+            "gaussian": saved.read("gaussian", (n,)),
+        }
 
     def fits(self, shape: tuple[int, int]) -> bool:
         """See `Particles`: there may be fewer, or more."""
@@ -385,7 +418,9 @@ class Histories(Particles):
         """See `Particles`: the Gaussian of a history counts as ``w_i n_next`` equal particles."""
         weights = self.weights
         # n w particles of weight 1/n have the sum of squares w / n; a Gaussian with less than one particle's weight has w^2.
-        squares = np.where(self.gaussian, weights * np.minimum(weights, 1 / self.n_next), weights**2)
+        squares = np.where(
+            self.gaussian, weights * np.minimum(weights, 1 / self.n_next), weights**2
+        )
         return float(1.0 / squares.sum())
 
     def moments(self, circular: tuple[int, ...] = ()) -> tuple[Array, Array]:
@@ -399,7 +434,9 @@ class Histories(Particles):
         members = balanced.ranked_members(self.x, self.weights, circular, n)
         noise = balanced.balanced_noise(n, self.x.shape[1], step % balanced.SETS)
         roots = covariance_factor(self.covariances[members])
-        points = Particles.equal(wrap(self.x[members] + (roots @ noise[:, :, None])[:, :, 0], circular))
+        points = Particles.equal(
+            wrap(self.x[members] + (roots @ noise[:, :, None])[:, :, 0], circular)
+        )
         points.modes = None if self.modes is None else self.modes[members]
         return points
 
@@ -427,7 +464,9 @@ class Histories(Particles):
             updated, log_density, *_ = histories.belief(histories.weights).branch(observation, rule)
             log_weights = observation.less_offset(np.log(updated.weights) + log_mass + log_density)
             modes = None if self.modes is None else updated.modes
-            parts.append(Histories.of_gaussians(log_weights, updated.means, updated.covariances, modes))
+            parts.append(
+                Histories.of_gaussians(log_weights, updated.means, updated.covariances, modes)
+            )
         if not self.gaussian.all():
             parts.append(observation.weigh(self.plain(~self.gaussian)))
         return Histories.join(parts, self.n_next)
@@ -447,7 +486,9 @@ def settled(parts: list[Particles], n: int, circular: tuple[int, ...]) -> list[H
             means = wrap(shape.mean[None], circular)
             covariances = (shape.root @ shape.root.T)[None]
             modes = None if part.modes is None else part.modes[:1]
-            settled_parts.append(Histories.of_gaussians(np.array([log_evidence]), means, covariances, modes))
+            settled_parts.append(
+                Histories.of_gaussians(np.array([log_evidence]), means, covariances, modes)
+            )
         else:
             settled_parts.append(Histories.of(part))
     return settled_parts

@@ -66,12 +66,22 @@ class Ancestors(NamedTuple):
     def of(cls, transition: Transition, particles: Particles) -> Ancestors:
         """Take the particles as they are."""
         means = transition.mean(particles.x) if transition.additive else None
-        return cls(transition, particles.x, particles.weights, transition.motion.noise_dim, None, means)
+        return cls(
+            transition, particles.x, particles.weights, transition.motion.noise_dim, None, means
+        )
 
     @classmethod
     def gaussian(cls, transition: Transition, mean: Array, root: Array) -> Ancestors:
         """Take one Gaussian, N(mean, root @ root.T)."""
-        return cls(transition, mean[None], np.ones(1), len(root) + transition.motion.noise_dim, root, None, False)
+        return cls(
+            transition,
+            mean[None],
+            np.ones(1),
+            len(root) + transition.motion.noise_dim,
+            root,
+            None,
+            False,
+        )
 
     @classmethod
     def kernels(
@@ -125,14 +135,20 @@ class Ancestors(NamedTuple):
         noise, _ = _sigma_points(self.noise_dim)
         d, p = self.x.shape[1], len(noise)
         if self.means is not None:
-            return self.transition.wrapped(self.means[members, None] + noise @ self.transition.factor.T)
+            return self.transition.wrapped(
+                self.means[members, None] + noise @ self.transition.factor.T
+            )
         if self.root is None or not self.transition.additive:
-            return self.successors(np.repeat(members, p), np.tile(noise, (len(members), 1))).reshape(-1, p, d)
+            return self.successors(
+                np.repeat(members, p), np.tile(noise, (len(members), 1))
+            ).reshape(-1, p, d)
         # points that start from the same state share its transition mean
         starts, start_of = _distinct_starts(self.noise_dim, d)
         x = (self.x[members, None] + noise[starts, :d] @ self.root.T).reshape(-1, d)
         circular = self.transition.circular
-        means = self.transition.mean(wrap(x, circular) if circular else x).reshape(-1, len(starts), d)
+        means = self.transition.mean(wrap(x, circular) if circular else x).reshape(
+            -1, len(starts), d
+        )
         successors = means[:, start_of] + noise[:, d:] @ self.transition.factor.T
         return wrap(successors, circular) if circular else successors
 
@@ -148,7 +164,9 @@ class Ancestors(NamedTuple):
             centred = means - self.weights @ means
             return noise, noise + (self.weights * centred.T) @ centred
         weights = self.sigma_points[1]
-        x = unwrap(self.sigma_successors(np.zeros(1, dtype=np.int64))[0], weights, self.transition.circular)
+        x = unwrap(
+            self.sigma_successors(np.zeros(1, dtype=np.int64))[0], weights, self.transition.circular
+        )
         # Central differences at the sigma points +- c e_j, whose weight is 1 / (2 c^2): slope = (up - down) / (2 c).
         slopes = (x[1 : self.noise_dim + 1] - x[self.noise_dim + 1 :]) * np.sqrt(0.5 * weights[1])
         noise = slopes[self.x.shape[1] :]
@@ -183,7 +201,9 @@ class Ancestors(NamedTuple):
             offsets, residuals, log_peaks = linear_observations(
                 observation, self.transition, centres, self.weights, members, group, slopes, points
             )
-            update = update_noise(offsets, weights, points, residuals, np.eye(d)[None], group, observation.step)
+            update = update_noise(
+                offsets, weights, points, residuals, np.eye(d)[None], group, observation.step
+            )
             return centres, update._replace(log_densities=update.log_densities + log_peaks)
         # One call of the model for the sigma points of all gains and, unless these include them, the centres.
         states = ahead.reshape(-1, d)
@@ -193,17 +213,23 @@ class Ancestors(NamedTuple):
         if observation.circular:
             offsets = wrap(offsets, observation.circular)
         offsets = offsets[:, :, observation.observed_entries]
-        residuals = observation.residuals(by_gain[:, 0] if gains == count else values[len(states) :])
+        residuals = observation.residuals(
+            by_gain[:, 0] if gains == count else values[len(states) :]
+        )
         noises = observation.noises(states)
         # noise that depends on the state: its expectation over each gain's points
         if len(noises) > 1:
             noises = np.tensordot(noises.reshape(gains, p, *noises.shape[1:]), weights, (1, 0))
-        return centres, update_noise(offsets, weights, points, residuals, noises, group, observation.step)
+        return centres, update_noise(
+            offsets, weights, points, residuals, noises, group, observation.step
+        )
 
     def particles(self, members: Indices, noise: Array, log_weights: Array) -> Particles:
         """Successors of members (m,) at noise (m, noise_dim), with their ancestors if members are particles."""
         ancestors = members if self.members_are_particles else None
-        return Particles.unchecked(self.successors(members, noise), log_weights, ancestors=ancestors)
+        return Particles.unchecked(
+            self.successors(members, noise), log_weights, ancestors=ancestors
+        )
 
     def updated(
         self,
@@ -354,7 +380,11 @@ def new_update(
         np.zeros((k + 1, k)),
     )
     room = UpdateRoom(
-        np.zeros((count, k, k)), np.zeros((count, k)), np.zeros(count), np.zeros((k, dim)), np.zeros((2, k, p))
+        np.zeros((count, k, k)),
+        np.zeros((count, k)),
+        np.zeros(count),
+        np.zeros((k, dim)),
+        np.zeros((2, k, p)),
     )
     return update, _update_noise(update, weights, points, room)
 

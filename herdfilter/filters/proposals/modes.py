@@ -82,13 +82,20 @@ class ModeProposal:
         check_part("proposal", self.proposal, base.Proposal, "a proposal such as RankedProposal()")
         one_of("modes", self.modes, ("herded", "random"))
         if self.resampling is not None:
-            check_part("resampling", self.resampling, schemes.Resampling, "a scheme such as SystematicResampling()")
+            check_part(
+                "resampling",
+                self.resampling,
+                schemes.Resampling,
+                "a scheme such as SystematicResampling()",
+            )
 
     @property
     def uses(self) -> base.Uses:
         """See `Proposal`: with herded modes every particle is an ancestor in every mode, so that weights are used."""
         within = self.proposal.uses
-        return base.Uses(self.modes == "herded" or within.weights, within.observation, within.whole_scan)
+        return base.Uses(
+            self.modes == "herded" or within.weights, within.observation, within.whole_scan
+        )
 
     def check(self, model: contract.Model) -> None:
         """See `Proposal`."""
@@ -99,7 +106,9 @@ class ModeProposal:
             )
         # `allot` would drop the Gaussians of its particles
         if isinstance(self.proposal, RaoBlackwellisedProposal):
-            raise TypeError("model: RaoBlackwellisedProposal needs a model without modes, got one that jumps")
+            raise TypeError(
+                "model: RaoBlackwellisedProposal needs a model without modes, got one that jumps"
+            )
         for mode in range(len(model.models)):
             self.proposal.check(contract.in_mode(model, mode))
 
@@ -108,7 +117,9 @@ class ModeProposal:
         masses = np.asarray(model.initial_modes)
         counts, masses = self._deal(masses, masses, n, rng)
         parts = [
-            label(self.proposal.initial(contract.in_mode(model, j), int(counts[j]), rng), j, masses[j])
+            label(
+                self.proposal.initial(contract.in_mode(model, j), int(counts[j]), rng), j, masses[j]
+            )
             for j in np.flatnonzero(counts).tolist()
         ]
         return Particles.join(parts)
@@ -141,7 +152,9 @@ class ModeProposal:
                 part = self.proposal.propose(onward[mode], source, rng)
             else:
                 in_mode = observation.in_mode(mode)
-                part = one_by_one(self.proposal, in_mode).propose(onward[mode], source, rng, in_mode)
+                part = one_by_one(self.proposal, in_mode).propose(
+                    onward[mode], source, rng, in_mode
+                )
                 # set by the first mode, then used by all
                 observation.log_offset = in_mode.log_offset
             successors.append(label(part.traced(source.ancestors), mode, mass))
@@ -153,11 +166,15 @@ class ModeProposal:
         """Draw a mode for each particle, which keeps its weight."""
         # Inverse of the cumulative probabilities, whose last entry may differ from 1 by rounding.
         cumulative = np.cumsum(transition.model.transition_matrix, axis=1)[particles.modes]
-        labels = (rng.random(len(particles))[:, None] * cumulative[:, -1:] >= cumulative).sum(axis=1)
+        labels = (rng.random(len(particles))[:, None] * cumulative[:, -1:] >= cumulative).sum(
+            axis=1
+        )
         parts = {}
         for j in np.unique(labels):
             members = np.flatnonzero(labels == j)
-            part = Particles(particles.x[members], particles.log_weights[members], ancestors=members)
+            part = Particles(
+                particles.x[members], particles.log_weights[members], ancestors=members
+            )
             part, log_mass = part.normalised()
             parts[int(j)] = (part, float(np.exp(log_mass)))
         return parts
@@ -187,7 +204,9 @@ class ModeProposal:
         if observation is not None:
             log_masses = np.full(len(masses), -np.inf)
             for j, source in sources.items():
-                log_masses[j] = np.log(masses[j]) + log_evidence(onward[j], source, observation.in_mode(j))
+                log_masses[j] = np.log(masses[j]) + log_evidence(
+                    onward[j], source, observation.in_mode(j)
+                )
             # else no mode explains the observation, and c_j decides
             if np.isfinite(peak := log_masses.max()):
                 after = np.exp(log_masses - peak)
@@ -225,7 +244,9 @@ class ModeProposal:
             counts = rng.multinomial(n, shares)
             # importance weights: c_j / share
             return counts, counts / n * masses / np.where(possible, shares, 1.0)
-        shares = np.where(possible, EVEN_SHARE / possible.sum() + (1 - EVEN_SHARE) * shares / shares.sum(), 0.0)
+        shares = np.where(
+            possible, EVEN_SHARE / possible.sum() + (1 - EVEN_SHARE) * shares / shares.sum(), 0.0
+        )
         # one particle for each mode, if there are enough
         each = possible & (n >= possible.sum())
         counts = each + largest_remainders(shares / shares.sum(), n - int(each.sum()))

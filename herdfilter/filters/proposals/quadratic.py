@@ -72,7 +72,9 @@ def linear_observations(
     x = unwrap(centres, weights, transition.circular)
     x = x - weights @ x
     # Covariance within a group: of the noise, and of members when the particles are divided into `gains` cells.
-    span = np.einsum("bja,bjc->ac", slopes, slopes) / gains + gains ** (-2 / d) * (weights * x.T) @ x
+    span = (
+        np.einsum("bja,bjc->ac", slopes, slopes) / gains + gains ** (-2 / d) * (weights * x.T) @ x
+    )
     root = covariance_factor(span)
     try:
         inverse_root = np.linalg.inv(root)
@@ -83,7 +85,9 @@ def linear_observations(
     shifts = wrap(centres - centres[members[group]], transition.circular)
     arrays = (inverse_root.T, np.ascontiguousarray(slopes), points, shifts)
     results = (np.empty((gains, len(points), d)), np.empty_like(centres), np.empty(len(centres)))
-    _linearise(np.maximum(values, LEAST_LOG_LIKELIHOOD), members, group, first, second, *arrays, *results)
+    _linearise(
+        np.maximum(values, LEAST_LOG_LIKELIHOOD), members, group, first, second, *arrays, *results
+    )
     return results
 
 
@@ -125,7 +129,9 @@ def _linearise(
             root[a, a] = 2.0 * centre - around[a] - around[d + a]
             score[a] = 0.5 * (around[a] - around[d + a])
         for k in range(len(first)):
-            root[second[k], first[k]] = around[first[k]] + around[second[k]] - around[2 * d + k] - centre
+            root[second[k], first[k]] = (
+                around[first[k]] + around[second[k]] - around[2 * d + k] - centre
+            )
         # The Cholesky factor L in place of the matrix. Where that is not semidefinite, entries are clipped so that no row
         # is longer than its diagonal entry allows. The slope becomes r = L^-1 slope by the same elimination.
         for a in range(d):
@@ -135,7 +141,9 @@ def _linearise(
                 bound = np.sqrt(pivot)
                 for k in range(c):
                     entry -= root[a, k] * root[c, k]
-                root[a, c] = min(max(entry / root[c, c], -bound), bound) if root[c, c] > 0.0 else 0.0
+                root[a, c] = (
+                    min(max(entry / root[c, c], -bound), bound) if root[c, c] > 0.0 else 0.0
+                )
                 pivot = max(pivot - root[a, c] ** 2, 0.0)
                 score[a] -= root[a, c] * score[c]
             root[a, a] = np.sqrt(pivot) if pivot > FLAT else 0.0

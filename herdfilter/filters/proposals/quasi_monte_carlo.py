@@ -84,7 +84,10 @@ class SequentialQuasiMonteCarlo(BaseProposal):
         prior = model.initial
         if not isinstance(prior, GaussianMixture) or len(prior) > 1:
             return super().initial(model, n, rng)
-        x = prior.means + scipy.special.ndtri(scrambled_sobol(n, prior.dim, rng)) @ prior.factors[0].T
+        x = (
+            prior.means
+            + scipy.special.ndtri(scrambled_sobol(n, prior.dim, rng)) @ prior.factors[0].T
+        )
         return Particles.equal(Transition(model).wrapped(x))
 
     def propose(

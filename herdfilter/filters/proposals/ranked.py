@@ -121,7 +121,9 @@ class RankedProposal(SampledProposal):
     def check(self, model: contract.Model) -> None:
         """See `Proposal`."""
         user = type(self).__name__
-        contract.require(model, user, contract.ADDITIVE, contract.FROM_NOISE, ("sample_transition",))
+        contract.require(
+            model, user, contract.ADDITIVE, contract.FROM_NOISE, ("sample_transition",)
+        )
         if self.guided and contract.has(model, contract.OBSERVED):
             contract.require(model, user, contract.OBSERVED)
         if not Motion(model).simulated_only:
@@ -148,14 +150,20 @@ class RankedProposal(SampledProposal):
     ) -> Particles:
         """See `Proposal`."""
         if not transition.simulated_only:
-            return self.follow(Ancestors.of(transition, particles), particles.n_next, rng, observation)
+            return self.follow(
+                Ancestors.of(transition, particles), particles.n_next, rng, observation
+            )
         n = particles.n_next
         # uneven weights cost less than the variance of another selection
         if len(particles) == n <= 2 * particles.ess:
             ancestors = each_its_own(n)
-            successors = Particles.unchecked(transition.sample(particles.x, rng), particles.log_weights, ancestors=ancestors)
+            successors = Particles.unchecked(
+                transition.sample(particles.x, rng), particles.log_weights, ancestors=ancestors
+            )
         else:
-            ancestors = balanced.ranked_members(particles.x, particles.weights, transition.circular, self._steps(n, rng))
+            ancestors = balanced.ranked_members(
+                particles.x, particles.weights, transition.circular, self._steps(n, rng)
+            )
             successors = Particles.equal(transition.sample(particles.x[ancestors], rng), ancestors)
         return successors if observation is None else observation.weigh(successors)
 
@@ -212,7 +220,9 @@ class RankedProposal(SampledProposal):
     ) -> Particles:
         """Take ancestors at even steps, sorted by their states; without a look at the observation."""
         steps, noise, _ = self._points(ancestors, n, rng)
-        members = balanced.ranked_members(ancestors.x, ancestors.weights, ancestors.transition.circular, steps)
+        members = balanced.ranked_members(
+            ancestors.x, ancestors.weights, ancestors.transition.circular, steps
+        )
         successors = ancestors.particles(members, noise, np.full(n, -math.log(n)))
         return successors if observation is None else observation.weigh(successors)
 

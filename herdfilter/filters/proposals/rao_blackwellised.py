@@ -23,7 +23,9 @@ from herdfilter.models import contract
 from herdfilter.models.resolved import Measurement, Transition
 
 LEAST_PIVOT = 1e-13  # a conditional variance below this share of the variance is rounding
-ODD = np.random.default_rng(0).integers(2**63, size=1000, dtype=np.uint64) * np.uint64(2) + np.uint64(1)  # hash factors
+ODD = np.random.default_rng(0).integers(2**63, size=1000, dtype=np.uint64) * np.uint64(
+    2
+) + np.uint64(1)  # hash factors
 GOLDEN = 0.5 * (np.sqrt(5) - 1)  # golden ratio: its multiples modulo 1 are spread evenly
 
 
@@ -96,9 +98,13 @@ class RaoBlackwellisedProposal:
             )
         contract.require(model, user, (*contract.ADDITIVE, *contract.OBSERVED))
         if contract.has_scans(model):
-            raise TypeError(f"model: {user} needs observations, got scans; take the model without WithClutter")
+            raise TypeError(
+                f"model: {user} needs observations, got scans; take the model without WithClutter"
+            )
         if not isinstance(prior := model.initial, GaussianMixture):
-            raise TypeError(f"model.initial: {user} needs a GaussianMixture, as GaussianFit().fit(points) is, got {prior!r}")
+            raise TypeError(
+                f"model.initial: {user} needs a GaussianMixture, as GaussianFit().fit(points) is, got {prior!r}"
+            )
         self.proposal.check(_Nonlinear(model))  # the wrapped proposal sees the nonlinear part only
 
     def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
@@ -120,7 +126,12 @@ class RaoBlackwellisedProposal:
                 "resampling: expected a scheme that copies particles with their Gaussians, such as SystematicResampling(), "
                 "got one that drops these"
             )
-        part = _Nonlinear(transition.model, transition, particles, None if observation is None else observation.measurement)
+        part = _Nonlinear(
+            transition.model,
+            transition,
+            particles,
+            None if observation is None else observation.measurement,
+        )
         part.start(particles.weights, *part.predicted(particles.x, particles.covariances))
         onward = _PartTransition(part, transition.dt, transition.control, transition.step)
         nonlinear = Particles.unchecked(part.x, particles.log_weights, None, particles.n_next)
@@ -144,7 +155,9 @@ class ConditionalGaussians(Particles):
     @classmethod
     def about(cls, x: Array, covariances: Array, particles: Particles) -> Self:
         """Return Gaussians about states (n, d) with the weights and ancestors of `particles`."""
-        gaussians = cls.unchecked(x, particles.log_weights, None, particles.n_next, particles.ancestors)
+        gaussians = cls.unchecked(
+            x, particles.log_weights, None, particles.n_next, particles.ancestors
+        )
         gaussians.covariances = covariances
         return gaussians
 
@@ -158,7 +171,9 @@ class ConditionalGaussians(Particles):
         """See `Particles`."""
         mean, covariance = super().moments(circular)
         covariances = self.covariances
-        return mean, covariance + (covariances[0] if len(covariances) == 1 else np.tensordot(self.weights, covariances, 1))
+        return mean, covariance + (
+            covariances[0] if len(covariances) == 1 else np.tensordot(self.weights, covariances, 1)
+        )
 
     def predicted_observation(self, reader: Measurement, step: int) -> tuple[Array, Array]:
         """See `Particles`."""
@@ -186,7 +201,9 @@ class ConditionalGaussians(Particles):
         # K' = S^-1 P_zx; the update is x + K r, P - P_xz K'.
         gains = np.linalg.solve(observed, cross.transpose(0, 2, 1))
         after = self.covariances - cross @ gains
-        x = self.x + (residuals @ gains[0] if len(gains) == 1 else np.einsum("ikd,ik->id", gains, residuals))
+        x = self.x + (
+            residuals @ gains[0] if len(gains) == 1 else np.einsum("ikd,ik->id", gains, residuals)
+        )
         after = 0.5 * (after + after.transpose(0, 2, 1))  # symmetric despite rounding
         return ConditionalGaussians.about(x, after, self), log_densities
 
@@ -219,7 +236,9 @@ class _Gaussians(NamedTuple):
 
     def states(self, rows: Indices, v: Array) -> Array:
         """Whole states (m, d) of the members (m,) at noise v (m, dim)."""
-        return np.asarray(self.means[rows] + np.einsum("...ij,...j->...i", _rows_of(self.columns, rows), v))
+        return np.asarray(
+            self.means[rows] + np.einsum("...ij,...j->...i", _rows_of(self.columns, rows), v)
+        )
 
     def white(self, x: Array, circular: tuple[int, ...], rows: Any = slice(None)) -> Array:
         """Noise v that leads the members to x (..., dim); zero in directions without variance."""
@@ -285,11 +304,15 @@ class _Nonlinear:
         """Means (n, d) and covariances of the successors of Gaussians about states (n, d)."""
         transition = self._transition
         jacobian = transition.motion.jacobian
-        slopes_of = jacobian and (lambda x: jacobian(x, transition.dt, transition.control, transition.step))
+        slopes_of = jacobian and (
+            lambda x: jacobian(x, transition.dt, transition.control, transition.step)
+        )
         function = contract.VectorFunction(transition.mean, lambda _: self.all_circular, slopes_of)
         means, slopes = contract.linear_slopes(function, x, covariances, self.linear)
         linear_covariances = covariances[:, self.linear[:, None], self.linear]
-        return means, slopes @ linear_covariances @ slopes.transpose(0, 2, 1) + transition.covariance
+        return means, slopes @ linear_covariances @ slopes.transpose(
+            0, 2, 1
+        ) + transition.covariance
 
     def transition(self, x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
         """Successors of the nonlinear part, recorded with their linear part."""
@@ -332,7 +355,9 @@ class _Nonlinear:
         factors = covariance_factor(particles.covariances[:, linear[:, None], linear])
         x = particles.x.copy()
         x[:, linear] += (factors @ noise[:, :, None])[:, :, 0]
-        return Gaussianity(Particles.unchecked(x, particles.log_weights), self.all_circular).gaussian
+        return Gaussianity(
+            Particles.unchecked(x, particles.log_weights), self.all_circular
+        ).gaussian
 
     @cached_property
     def _find(self) -> Callable[[Array], Indices]:
@@ -341,7 +366,9 @@ class _Nonlinear:
     @cached_property
     def _all_successors(self) -> tuple[Array, Array, Callable[[Array], Indices]]:
         full = np.concatenate([x for x, _ in self._successors])
-        covariances = [np.broadcast_to(part, (len(x), *part.shape[1:])) for x, part in self._successors]
+        covariances = [
+            np.broadcast_to(part, (len(x), *part.shape[1:])) for x, part in self._successors
+        ]
         return full, np.concatenate(covariances), finder(full[:, self.free])
 
     def whole_states(self, x: Array) -> tuple[Array, Array]:
@@ -356,7 +383,10 @@ class _Nonlinear:
             else:
                 full = self._all_successors[0][indices]
                 covariances = self._all_successors[1][indices]
-            self._latest = (x, (full, covariances[:1] if (covariances == covariances[0]).all() else covariances))
+            self._latest = (
+                x,
+                (full, covariances[:1] if (covariances == covariances[0]).all() else covariances),
+            )
         return self._latest[1]  # type: ignore[no-any-return]
 
     def _draw_components(self, x: Array) -> Indices:
@@ -366,10 +396,14 @@ class _Nonlinear:
         """
         pivots = np.diagonal(self.roots, axis1=1, axis2=2)
         white = self.gaussians.white(x[:, None], self.circular)
-        terms = -0.5 * (white**2).sum(axis=2) - np.log(np.where(pivots > 0, pivots, 1.0)).sum(axis=1)
+        terms = -0.5 * (white**2).sum(axis=2) - np.log(np.where(pivots > 0, pivots, 1.0)).sum(
+            axis=1
+        )
         sums = np.cumsum(self.weights * np.exp(terms - terms.max(axis=1, keepdims=True)), axis=1)
         u = np.empty(len(x))
-        u[hilbert_order(x, np.ones(len(x)), self.circular)] = (0.5 + GOLDEN * np.arange(len(x))) % 1.0
+        u[hilbert_order(x, np.ones(len(x)), self.circular)] = (
+            0.5 + GOLDEN * np.arange(len(x))
+        ) % 1.0
         components: Indices = (u[:, None] * sums[:, -1:] >= sums).sum(axis=1)
         return np.minimum(components, len(self.weights) - 1)
 
@@ -384,7 +418,9 @@ class _Nonlinear:
         return self.measurement.mean(self.whole_states(x)[0], step)
 
     def observation_covariance(self, step: int, x: Array) -> Array:
-        observed = linear_part_observation(self.measurement, *self.whole_states(x), self.linear, step)[1]
+        observed = linear_part_observation(
+            self.measurement, *self.whole_states(x), self.linear, step
+        )[1]
         return np.broadcast_to(observed, (len(x), *observed.shape[1:]))
 
     def whole(self, successors: Particles) -> ConditionalGaussians:
@@ -405,7 +441,9 @@ class _PartTransition(Transition):
 
     def predictive(self, x: Array, weights: Array) -> GaussianMixture:
         means = self.model.gaussians.means[:, self.model.free]
-        return GaussianMixture.unchecked(weights, unwrap(means, weights, self.circular), self.noises(x))
+        return GaussianMixture.unchecked(
+            weights, unwrap(means, weights, self.circular), self.noises(x)
+        )
 
 
 def finder(x: Array) -> Callable[[Array], Indices]:
@@ -421,7 +459,9 @@ def finder(x: Array) -> Callable[[Array], Indices]:
 
     def find(y: Array) -> Indices:
         query_keys = keys(y)
-        indices: Indices = order[np.searchsorted(stored_keys, query_keys, sorter=order).clip(max=len(order) - 1)]
+        indices: Indices = order[
+            np.searchsorted(stored_keys, query_keys, sorter=order).clip(max=len(order) - 1)
+        ]
         return np.where(stored_keys[indices] == query_keys, indices, -1)
 
     return find

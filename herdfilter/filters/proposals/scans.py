@@ -66,7 +66,9 @@ class ScanProposal:
         observation: Any = None,
     ) -> Particles:
         """See `Proposal`."""
-        return Particles.join(parts_from_scan(self.proposal, transition, particles, rng, observation))
+        return Particles.join(
+            parts_from_scan(self.proposal, transition, particles, rng, observation)
+        )
 
 
 def one_by_one(proposal: Proposal, observation: Observation | None) -> Proposal:
@@ -116,7 +118,11 @@ def parts_from_scan(
     # Each part has left out a constant of its own: they are put back, up to one that is common to all.
     if observation.log_offset is None:
         pairs = zip(parts, offsets, strict=True)
-        reached = [float(offset.max()) for part, offset in pairs if (part.log_weights + offset).max() > -np.inf]
+        reached = [
+            float(offset.max())
+            for part, offset in pairs
+            if (part.log_weights + offset).max() > -np.inf
+        ]
         observation.log_offset = max(reached, default=None)
     common = observation.log_offset or 0.0
     return [part.reweighted(offset - common) for part, offset in zip(parts, offsets, strict=True)]
@@ -132,7 +138,9 @@ class _UnguidedPart(Measurement):
         self.modes = (self,)  # one likelihood for all modes
 
     def log_likelihood(self, z: Array, x: Array, step: int) -> Array:
-        missed, detected = self.model.log_factors(self.model.detection_probabilities(x, step), z, step)
+        missed, detected = self.model.log_factors(
+            self.model.detection_probabilities(x, step), z, step
+        )
         terms = np.full((1 + len(self.unguided), len(x)), missed)
         densities = self.model.detection_log_likelihoods(z[self.unguided], x, step)
         terms[1:] = np.broadcast_to(detected, (len(z), len(x)))[self.unguided] + densities
@@ -149,7 +157,9 @@ def hypothesis_evidence(observation: Observation, predicted: Particles) -> tuple
     scan = observation.z
     step = observation.step
     # A constant P_D makes the factors numbers; else they are arrays over the particles, to be averaged.
-    missed, detected = model.log_factors(model.detection_probabilities(predicted.x, step), scan, step)
+    missed, detected = model.log_factors(
+        model.detection_probabilities(predicted.x, step), scan, step
+    )
     if isinstance(missed, np.ndarray):
         missed = float(log_sum(missed + predicted.log_weights))
     if not len(scan):
@@ -184,7 +194,9 @@ def share_out(missed: float, detected: Array, n: int) -> tuple[np.ndarray, np.nd
     shares = np.exp(logs - peak)
     shares /= shares.sum()
     if n * (shares @ shares) < min(MIN_PER_HYPOTHESIS, n):
-        return np.flatnonzero(shares[1:] > NEGLIGIBLE_SHARE), np.eye(1, len(logs), dtype=np.int64)[0] * n
+        return np.flatnonzero(shares[1:] > NEGLIGIBLE_SHARE), np.eye(1, len(logs), dtype=np.int64)[
+            0
+        ] * n
     defended = (1 - BLIND_SHARE) * shares
     defended[0] += BLIND_SHARE
     quotas = largest_remainders(defended, n)

@@ -223,7 +223,11 @@ class ResidualResampling(CopyingResampling):
         n = len(fractions)
         r = n - int(copies.sum())
         if r:
-            u = np.sort(rng.random(r)) if self.rest == "multinomial" else (np.arange(r) + rng.random()) / r
+            u = (
+                np.sort(rng.random(r))
+                if self.rest == "multinomial"
+                else (np.arange(r) + rng.random()) / r
+            )
             copies += np.bincount(inverse_cdf(fractions, u), minlength=n)
         return np.repeat(np.arange(n), copies)
 

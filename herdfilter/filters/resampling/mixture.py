@@ -59,11 +59,15 @@ class MixtureResampling:
         """Return points of the fitted mixture, with the sampler's weights; see `Resampling`."""
         n = particles.n_next
         name = type(self.sampler).__name__
-        points = draw_points(self.sampler, self.fit.fit(particles.x, particles.weights, circular), n, rng)
+        points = draw_points(
+            self.sampler, self.fit.fit(particles.x, particles.weights, circular), n, rng
+        )
         if len(points) != n:
             raise ValueError(f"sampler: expected {n} points from {name}, got {len(points)}")
         if (points.weights < 0).any():
-            raise ValueError(f"sampler: expected non-negative weights from {name}, got {points.weights.min():g}")
+            raise ValueError(
+                f"sampler: expected non-negative weights from {name}, got {points.weights.min():g}"
+            )
         return Particles(wrap_angles(points.x, circular), points.log_weights)
 
 
@@ -72,7 +76,9 @@ def check_fit(fit: object) -> None:
     if isinstance(fit, type):
         raise TypeError(f"fit: expected an instance, got the class {fit.__name__}")
     if not isinstance(fit, Fit):
-        raise TypeError(f"fit: expected an object with fit(particles, weights, circular), got {fit!r}")
+        raise TypeError(
+            f"fit: expected an object with fit(particles, weights, circular), got {fit!r}"
+        )
     # A fit without the argument `circular` would fail only at the first resampling, steps later.
     try:
         inspect.signature(fit.fit).bind(None, None, ())

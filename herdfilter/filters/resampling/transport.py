@@ -86,7 +86,11 @@ class OptimalTransportResampling:
         x = unwrap_angles(particles.x, weights, circular)
         mean = weights @ x
         centred = x - mean
-        new = _averages_on_line(centred, weights) if d == 1 else _averages(self._scaled(centred), centred, weights)
+        new = (
+            _averages_on_line(centred, weights)
+            if d == 1
+            else _averages(self._scaled(centred), centred, weights)
+        )
         return Particles.equal(wrap_angles(mean + new - new.mean(axis=0), circular))
 
     def _scaled(self, x: Array) -> Array:
@@ -125,9 +129,17 @@ def _averages(scaled: Array, x: Array, weights: Array) -> Array:
     if scale == 0:
         return x
     # The last constraint follows from the others; without it rounding cannot make them contradict each other.
-    marginals: Any = vstack([kron(eye_array(m), np.ones((1, n))), kron(np.ones((1, m)), eye_array(n))]).tocsr()[:-1]
+    marginals: Any = vstack(
+        [kron(eye_array(m), np.ones((1, n))), kron(np.ones((1, m)), eye_array(n))]
+    ).tocsr()[:-1]
     totals = np.concatenate([n * weights[sources], np.ones(n - 1)])
-    plan = linprog((cost / scale).ravel(), A_eq=marginals, b_eq=totals, method="highs-ds", options=SOLVER_OPTIONS)
+    plan = linprog(
+        (cost / scale).ravel(),
+        A_eq=marginals,
+        b_eq=totals,
+        method="highs-ds",
+        options=SOLVER_OPTIONS,
+    )
     if plan.status != 0 or plan.x is None:
         raise RuntimeError(f"OptimalTransportResampling: no transport plan found ({plan.message})")
     shares = np.maximum(plan.x.reshape(m, n), 0.0)

@@ -124,9 +124,8 @@ def draw_wells(rng: Rng, dim: int) -> Drift:
         in_wells = growth * x[:, :m] / np.sqrt(1 + squared * (growth**2 - 1))
         return _mix(np.hstack([in_wells, x[:, m:] * decay]), coupling)
 
-    words = (
-        f"double wells at +-{listed(width)} in {coordinates(range(m))}: dx/dt = x - x^3 / width^2 for a time of {time:.3g}"
-    )
+    words = f"double wells at +-{listed(width)} in {coordinates(range(m))}: "
+    words += f"dx/dt = x - x^3 / width^2 for a time of {time:.3g}"
     words += f"; {coordinates(range(m, dim))} times {listed(decay)}" if len(decay) else ""
     words += f"; then {coupling:.3g} of the way to the next coordinate" if coupling else ""
     return Drift("wells", np.append(width, np.full(dim - m, width[0])), 60, f, words)
@@ -139,7 +138,13 @@ def draw_saturating(rng: Rng, dim: int) -> Drift:
     B = rounded(rotation(rng, dim) * rng.uniform(0.7, 1.5))
     b = rounded(0.5 * rng.standard_normal(dim))
     words = f"saturating, {share:.3g} x + B tanh(W x + b), b = {listed(b)}; rows of B: {listed(B)}; rows of W: {listed(W)}"
-    return Drift("saturating", np.linalg.norm(B, axis=1), 60, lambda x: np.tanh(x @ W.T + b) @ B.T + share * x, words)
+    return Drift(
+        "saturating",
+        np.linalg.norm(B, axis=1),
+        60,
+        lambda x: np.tanh(x @ W.T + b) @ B.T + share * x,
+        words,
+    )
 
 
 def draw_population(rng: Rng, dim: int) -> Drift:
@@ -229,7 +234,9 @@ def lorenz(count: int, h: float, rho: float) -> Drift:
     """Return Lorenz's equations of 1963; the box is about three times as wide as the attractor, except below zero in z."""
     return _flow(
         f"chaotic flow of Lorenz (1963), sigma = 10, rho = {rho:.3g}, beta = 8/3",
-        lambda x: np.array([10.0 * (x[1] - x[0]), (rho - x[2]) * x[0] - x[1], x[0] * x[1] - (8.0 / 3.0) * x[2]]),
+        lambda x: np.array(
+            [10.0 * (x[1] - x[0]), (rho - x[2]) * x[0] - x[1], x[0] * x[1] - (8.0 / 3.0) * x[2]]
+        ),
         [8.0, 9.0, 8.5],
         ([-40, -50, -10], [40, 50, 70]),
         (count, h),

@@ -9,9 +9,23 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.random.drifts import Drift, Rng, choose, coordinates, draw_number, log_uniform, rounded
+from herdfilter.models.random.drifts import (
+    Drift,
+    Rng,
+    choose,
+    coordinates,
+    draw_number,
+    log_uniform,
+    rounded,
+)
 from herdfilter.models.random.noises import NoisyDrift, additive
-from herdfilter.models.random.observations import Schedule, Sensing, View, gaussian_noise, sensor_view
+from herdfilter.models.random.observations import (
+    Schedule,
+    Sensing,
+    View,
+    gaussian_noise,
+    sensor_view,
+)
 
 MOTIONS = {"still": 0.3, "straight": 0.4, "circling": 0.3}
 # dimension of the position -> probability; a target that circles is in a plane
@@ -54,16 +68,22 @@ def in_turn(joint: Sensing, parts: list[Sensing]) -> Sensing:
     """Return the observation by one sensor at a time, in turn by step; `parts` are its sensors, `joint` is all of them."""
 
     def by_step(name: str) -> Any:
-        return lambda *arguments: parts[(arguments[-1] - 1) % len(parts)].functions[name](*arguments)
+        return lambda *arguments: parts[(arguments[-1] - 1) % len(parts)].functions[name](
+            *arguments
+        )
 
-    functions = {name: by_step(name) for name in parts[0].functions if name != "observation_circular"}
+    functions = {
+        name: by_step(name) for name in parts[0].functions if name != "observation_circular"
+    }
     functions |= {"observation_circular": (0,)} if joint.view.circular else {}
     sensing = Sensing(joint.view, Schedule(), joint.noise_words, **functions)
     sensing.words = f"{joint.view.words}; one of them at every step, in turn"
     return sensing
 
 
-def draw_localisation(rng: Rng) -> tuple[NoisyDrift, Sensing, GaussianMixture, int, tuple[str, ...]]:
+def draw_localisation(
+    rng: Rng,
+) -> tuple[NoisyDrift, Sensing, GaussianMixture, int, tuple[str, ...]]:
     """Draw transition, observation, prior, number of steps, and labels."""
     kind = choose(rng, MOTIONS)
     steps = int(rng.integers(40, 81))
@@ -101,7 +121,9 @@ def draw_localisation(rng: Rng) -> tuple[NoisyDrift, Sensing, GaussianMixture, i
     return motion, sensing, initial, steps, labels
 
 
-def _draw_sensors(rng: Rng, initial: GaussianMixture, m: int, offset: bool, unit: float) -> tuple[Sensing, tuple[str, ...]]:
+def _draw_sensors(
+    rng: Rng, initial: GaussianMixture, m: int, offset: bool, unit: float
+) -> tuple[Sensing, tuple[str, ...]]:
     kind = choose(rng, SENSORS)
     x = initial.sample(1000, np.random.Generator(np.random.PCG64(0)))
     kind = kind if m == 2 else "range"
@@ -112,19 +134,27 @@ def _draw_sensors(rng: Rng, initial: GaussianMixture, m: int, offset: bool, unit
     views = [sensor_view(kind, matrix, zero, subset) for subset in (sensors, *sensors[:, None])]
     views = [_with_offset(view) for view in views] if offset else views
     turns = rng.random() < IN_TURN_SHARE
-    freedom = draw_number(rng, 2.5, 6.0) if kind != "bearing" and rng.random() < HEAVY_TAILED_SHARE else None
+    freedom = (
+        draw_number(rng, 2.5, 6.0)
+        if kind != "bearing" and rng.random() < HEAVY_TAILED_SHARE
+        else None
+    )
     readings = views[0].h(x)
     ratio = float(log_uniform(rng, *SHARPNESS))
     # one sharp reading leaves a thin surface; several at once would leave hardly any particle
     ratio = ratio if turns else max(ratio, LEAST_PRODUCT ** (1 / min(m, readings.shape[1])))
-    sd = rounded(ratio * (np.ones(readings.shape[1]) if kind == "bearing" else readings.std(axis=0)))
+    sd = rounded(
+        ratio * (np.ones(readings.shape[1]) if kind == "bearing" else readings.std(axis=0))
+    )
     noises = zip(views, (sd, *sd[:, None]), strict=True)
     joint, *parts = [gaussian_noise(view, view_sd, Schedule(), freedom) for view, view_sd in noises]
     sensing = in_turn(joint, parts) if turns else joint
     labels = (("heavy-tailed",) if freedom else ()) + (("in turn",) if turns else ())
     if rng.random() < LIKELIHOOD_ONLY_SHARE:
         labels += ("likelihood only",)
-        sensing.functions = {name: sensing.functions[name] for name in ("log_likelihood", "sample_observation")}
+        sensing.functions = {
+            name: sensing.functions[name] for name in ("log_likelihood", "sample_observation")
+        }
     return sensing, labels
 
 

@@ -133,7 +133,9 @@ start: {several if len(prior) > 1 else "Gaussian, mean"} {listed(prior.means)}, 
 
         At most it has 3000 points in one dimension, 250 in each of two.
         """
-        return None if self.kind == "localisation" else _exact_grid(_draw_model(self.seed, self.kind))
+        return (
+            None if self.kind == "localisation" else _exact_grid(_draw_model(self.seed, self.kind))
+        )
 
 
 random_model = RandomModel
@@ -186,7 +188,11 @@ def _departing(model: RandomModel, parts: _Parts) -> tuple[str, dict[str, Any]]:
     departure = drawn_departure if model.departure == "any" else model.departure
     factor = NOISE_FACTORS.get(departure, 1.0)
     sensing = parts.sensing
-    independent_states = _at_large(parts.motion).states if model.kind == "general" else parts.initial.sample(1000, rng)
+    independent_states = (
+        _at_large(parts.motion).states
+        if model.kind == "general"
+        else parts.initial.sample(1000, rng)
+    )
     drift = UNKNOWN_DRIFTS[model.kind] * parts.spread * direction / np.sqrt(np.mean(direction**2))
 
     def sample_transition(x: Array, rng: Rng, dt: float, control: Any, step: int) -> Array:
@@ -208,7 +214,10 @@ def _departing(model: RandomModel, parts: _Parts) -> tuple[str, dict[str, Any]]:
             return wrap_angles(mean + factor * wrap_angles(z - mean, circular), circular)
         return z
 
-    return departure, {"sample_transition": sample_transition, "sample_observation": sample_observation}
+    return departure, {
+        "sample_transition": sample_transition,
+        "sample_observation": sample_observation,
+    }
 
 
 def _draw_prior(rng: Rng, system: LongRun) -> GaussianMixture:
@@ -221,7 +230,9 @@ def _draw_prior(rng: Rng, system: LongRun) -> GaussianMixture:
     else:
         width = log_uniform(rng, 0.1, 0.3)
         offsets = rng.standard_normal((count, dim))
-        offsets *= rng.uniform(1.5, 3.0, (count, 1)) / np.linalg.norm(offsets, axis=1, keepdims=True)
+        offsets *= rng.uniform(1.5, 3.0, (count, 1)) / np.linalg.norm(
+            offsets, axis=1, keepdims=True
+        )
     weights = rounded(rng.uniform(0.5, 1.5, count)) if count > 1 else np.ones(1)
     means = rounded(system.states.mean(axis=0) + offsets * system.spread)
     return GaussianMixture(weights, means, np.diag(rounded(width * system.spread) ** 2))
@@ -262,8 +273,14 @@ def _exact_grid(parts: _Parts) -> dict[str, Any] | None:
         aside = np.zeros(dim)
         aside[i] = step[i]
         # slopes by central differences: of the drift in units of its noise, and of the view in units of its noise
-        stretch = (motion.drift.f(probes + aside) - motion.drift.f(probes - aside)) @ whiten.T / (2 * step[i])
-        steepness = (sensing.scaled(probes + aside) - sensing.scaled(probes - aside)) / (2 * step[i])
+        stretch = (
+            (motion.drift.f(probes + aside) - motion.drift.f(probes - aside))
+            @ whiten.T
+            / (2 * step[i])
+        )
+        steepness = (sensing.scaled(probes + aside) - sensing.scaled(probes - aside)) / (
+            2 * step[i]
+        )
         drift_spacing = 1 / (STRETCH_CELLS * _largest(stretch))
         likelihood_spacing = 1 / (LIKELIHOOD_CELLS * _largest(steepness))
         spacing[i] = min(spacing[i], drift_spacing, likelihood_spacing)

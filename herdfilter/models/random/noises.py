@@ -9,7 +9,17 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.random.drifts import DRIFTS, Drift, Rng, choose, draw_number, listed, log_uniform, rotation, rounded
+from herdfilter.models.random.drifts import (
+    DRIFTS,
+    Drift,
+    Rng,
+    choose,
+    draw_number,
+    listed,
+    log_uniform,
+    rotation,
+    rounded,
+)
 from herdfilter.models.resolved import Transition
 
 # Kind of transition noise -> probability; in one dimension, noise of deficient rank is additive
@@ -35,7 +45,9 @@ def spread_words(factor: Array) -> str:
     sd = np.linalg.norm(factor, axis=1)
     scaled = factor / np.where(sd > 0, sd, 1.0)[:, None]
     correlation = np.abs(scaled @ scaled.T - np.diag(sd > 0)).max()
-    return f"standard deviation {listed(sd)}" + (f", correlated up to {correlation:.2f}" if correlation > 1e-9 else "")
+    return f"standard deviation {listed(sd)}" + (
+        f", correlated up to {correlation:.2f}" if correlation > 1e-9 else ""
+    )
 
 
 def additive(drift: Drift, factor: Array) -> NoisyDrift:
@@ -81,7 +93,9 @@ def draw_random_scale(rng: Rng, drift: Drift, factor: Array) -> NoisyDrift:
         f"multiplicative, Gaussian, {spread_words(factor)}, times exp({strength:.3g} e), e standard normal and drawn anew "
         "for each step"
     )
-    return NoisyDrift(drift, "multiplicative", words, transition=transition, noise_dim=len(factor) + 1)
+    return NoisyDrift(
+        drift, "multiplicative", words, transition=transition, noise_dim=len(factor) + 1
+    )
 
 
 def only_simulable(
@@ -123,7 +137,9 @@ def draw_noise(rng: Rng, drift: Drift) -> NoisyDrift:
         shape = np.linalg.cholesky(covariance / np.outer(sd, sd))
     factor = rounded(size[:, None] * shape)
     if kind == "multiplicative":
-        return (draw_random_scale if rng.random() < 0.4 else draw_state_dependent)(rng, drift, factor)
+        return (draw_random_scale if rng.random() < 0.4 else draw_state_dependent)(
+            rng, drift, factor
+        )
     if kind == "only simulable":
         if rng.random() < 0.5:
             return only_simulable(drift, factor, freedom=draw_number(rng, 3.0, 6.0))
@@ -153,7 +169,9 @@ class LongRun:
 
 def simulate_long_run(motion: NoisyDrift, initial: GaussianMixture) -> LongRun:
     """Simulate a transition from an initial distribution until its drift has settled."""
-    rng = np.random.Generator(np.random.PCG64(0))  # fixed: a system has one spread, whatever the seed of its model
+    rng = np.random.Generator(
+        np.random.PCG64(0)
+    )  # fixed: a system has one spread, whatever the seed of its model
     x = initial.sample(CHAINS, rng)
     lowest = x.min(axis=0)
     highest = x.max(axis=0)

@@ -13,11 +13,27 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import Array
 from herdfilter.angles import moments, wrap_angles
 from herdfilter.models.parts import as_observation
-from herdfilter.models.random.drifts import Rng, choose, coordinates, draw_number, listed, log_uniform, rounded
+from herdfilter.models.random.drifts import (
+    Rng,
+    choose,
+    coordinates,
+    draw_number,
+    listed,
+    log_uniform,
+    rounded,
+)
 from herdfilter.models.random.noises import LongRun
 
 # View -> probability; in one dimension there is no bearing, and no part of the coordinates
-VIEWS = {"linear": 0.22, "partial": 0.18, "range": 0.17, "bearing": 0.1, "square": 0.13, "saturating": 0.1, "counts": 0.1}
+VIEWS = {
+    "linear": 0.22,
+    "partial": 0.18,
+    "range": 0.17,
+    "bearing": 0.1,
+    "square": 0.13,
+    "saturating": 0.1,
+    "counts": 0.1,
+}
 HEAVY_TAILED_SHARE = 0.15  # probability, except of counts
 SHARP_SHARE = 0.12  # probability of sharp noise, except of counts
 MISSING_SHARE = 0.2  # probability of long stretches without observation
@@ -106,7 +122,11 @@ class Schedule:
         """The schedule in words."""
         if self.period == 1:
             return "at every step"
-        steps = f"steps {self.first} to {self.first + self.length - 1}" if self.length > 1 else f"step {self.first}"
+        steps = (
+            f"steps {self.first} to {self.first + self.length - 1}"
+            if self.length > 1
+            else f"step {self.first}"
+        )
         return f"at {steps} and every {self.period} steps later, else missing"
 
 
@@ -119,10 +139,20 @@ class Sensing:
     observation_mean: Any  # missing for counts
 
     def __init__(
-        self, view: View, schedule: Schedule, noise_words: str, draw: Any = None, scaled: Any = None, **functions: Any
+        self,
+        view: View,
+        schedule: Schedule,
+        noise_words: str,
+        draw: Any = None,
+        scaled: Any = None,
+        **functions: Any,
     ) -> None:
         def sample_observation(x: Array, rng: Rng, step: int) -> Array:
-            return np.full((len(x), view.size), np.nan) if schedule.missing(step) else draw(view.h(x), rng)
+            return (
+                np.full((len(x), view.size), np.nan)
+                if schedule.missing(step)
+                else draw(view.h(x), rng)
+            )
 
         self.view = view
         self.schedule = schedule
@@ -133,7 +163,9 @@ class Sensing:
         vars(self).update(self.functions)
 
 
-def gaussian_noise(view: View, sd: Array, schedule: Schedule, freedom: float | None = None) -> Sensing:
+def gaussian_noise(
+    view: View, sd: Array, schedule: Schedule, freedom: float | None = None
+) -> Sensing:
     """Return a view with independent noise of scales `sd`, (k,): Gaussian, or Student's t with `freedom` above 2 degrees.
 
     Differences of bearings, and simulated bearings, are wrapped to within pi.
@@ -152,11 +184,23 @@ def gaussian_noise(view: View, sd: Array, schedule: Schedule, freedom: float | N
         if freedom is None:
             peak = np.log(sd).sum() + 0.5 * size * math.log(2 * math.pi)
             return np.asarray(-0.5 * np.einsum("ij,ij->i", scaled, scaled) - peak)
-        peak = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2) - 0.5 * math.log(freedom * math.pi)
-        return np.asarray(size * peak - np.log(sd).sum() - 0.5 * (freedom + 1) * np.log1p(scaled**2 / freedom).sum(axis=1))
+        peak = (
+            math.lgamma((freedom + 1) / 2)
+            - math.lgamma(freedom / 2)
+            - 0.5 * math.log(freedom * math.pi)
+        )
+        return np.asarray(
+            size * peak
+            - np.log(sd).sum()
+            - 0.5 * (freedom + 1) * np.log1p(scaled**2 / freedom).sum(axis=1)
+        )
 
     def draw(mean: Array, rng: Rng) -> Array:
-        noise = rng.standard_normal(mean.shape) if freedom is None else rng.standard_t(freedom, mean.shape)
+        noise = (
+            rng.standard_normal(mean.shape)
+            if freedom is None
+            else rng.standard_t(freedom, mean.shape)
+        )
         return wrap_angles(mean + sd * noise, view.circular)
 
     return Sensing(
@@ -185,7 +229,9 @@ def counts(view: View, schedule: Schedule) -> Sensing:
         if not (z >= 0).all():
             raise ValueError(f"z: expected counts of at least 0, got {z}")
         mean = view.h(x)
-        return np.asarray(np.log(mean) @ z - mean.sum(axis=1) - sum(math.lgamma(count + 1) for count in z))
+        return np.asarray(
+            np.log(mean) @ z - mean.sum(axis=1) - sum(math.lgamma(count + 1) for count in z)
+        )
 
     return Sensing(
         replace(view, words=f"counts with mean {view.words}"),
@@ -208,10 +254,17 @@ def draw_view(rng: Rng, system: LongRun) -> View:
         return matrix, rounded(offset - matrix @ system.states.mean(axis=0))
 
     dim = system.states.shape[1]
-    kind = choose(rng, {k: share for k, share in VIEWS.items() if dim > 1 or k not in ("bearing", "partial")})
+    kind = choose(
+        rng, {k: share for k, share in VIEWS.items() if dim > 1 or k not in ("bearing", "partial")}
+    )
     if kind == "partial":
         dims = np.sort(rng.permutation(dim)[: int(rng.integers(1, min(3, dim - 1) + 1))])
-        return View("partial", len(dims), lambda x: np.take(x, dims, axis=1), f"the coordinates {coordinates(dims)}")
+        return View(
+            "partial",
+            len(dims),
+            lambda x: np.take(x, dims, axis=1),
+            f"the coordinates {coordinates(dims)}",
+        )
     if kind in ("range", "bearing"):
         m = 2 if kind == "bearing" else min(dim, int(rng.integers(1, 4)))
         matrix, offset = standardise(np.eye(dim)[np.sort(rng.permutation(dim)[:m])])
@@ -251,7 +304,9 @@ def draw_observation(rng: Rng, system: LongRun) -> tuple[Sensing, tuple[str, ...
     if view.kind == "counts":
         return counts(view, schedule), missing
     observed = view.h(system.states)
-    spread = np.sqrt(np.diagonal(moments(observed, np.full(len(observed), 1 / len(observed)), view.circular)[1]))
+    spread = np.sqrt(
+        np.diagonal(moments(observed, np.full(len(observed), 1 / len(observed)), view.circular)[1])
+    )
     ratio = log_uniform(rng, *NOISE_RANGE, view.size)
     sharp = special[0] < SHARP_SHARE
     if sharp:
@@ -270,5 +325,8 @@ def draw_observation(rng: Rng, system: LongRun) -> tuple[Sensing, tuple[str, ...
     sd = np.minimum(rounded(ratio * spread), 0.5 if view.circular else np.inf)
     labels = (("sharp",) if sharp else ()) + missing
     if not view.circular and not sharp and special[1] < HEAVY_TAILED_SHARE:
-        return gaussian_noise(view, sd, schedule, draw_number(rng, 2.5, 6.0)), ("heavy-tailed", *labels)
+        return gaussian_noise(view, sd, schedule, draw_number(rng, 2.5, 6.0)), (
+            "heavy-tailed",
+            *labels,
+        )
     return gaussian_noise(view, sd, schedule), labels

@@ -87,7 +87,12 @@ def tabulate(near, count, start, step, cells, table):
             p, r = p * r, r * q
             t3 += p
             near[POWER, j], near[RATIO, j] = p * r, r * q
-        table[VALUE, k], table[VALUE, k + 1], table[VALUE, k + 2], table[VALUE, k + 3] = t0, t1, t2, t3
+        table[VALUE, k], table[VALUE, k + 1], table[VALUE, k + 2], table[VALUE, k + 3] = (
+            t0,
+            t1,
+            t2,
+            t3,
+        )
 
 
 @njit(**PLAIN)
@@ -157,10 +162,14 @@ def maximise_bumps(bumps, positive, count, guess, near, table, stack):
     best, best_value = guess, 0.0
     for k in range(2):
         x = guess if k == 0 else bumps[CENTRE, tallest]
-        value = bump_slopes(bumps, count, x)[0] - CLOSE_VALUES * top  # a refined place wins against one close by
+        value = (
+            bump_slopes(bumps, count, x)[0] - CLOSE_VALUES * top
+        )  # a refined place wins against one close by
         if value > best_value:
             best, best_value = x, value
-    stack[0, LOW], stack[0, HIGH] = narrow_interval(bumps, positive, top, max(best_value, CLOSE_VALUES * top))
+    stack[0, LOW], stack[0, HIGH] = narrow_interval(
+        bumps, positive, top, max(best_value, CLOSE_VALUES * top)
+    )
     stack[0, LIMIT] = np.inf
     size = 1
     while size > 0:
@@ -173,7 +182,9 @@ def maximise_bumps(bumps, positive, count, guess, near, table, stack):
             else:
                 step = max(step, (high - low) / PIECE)
                 tie = 0.5 * CLOSE_VALUES * top
-                best, best_value = search_table(near, found, low, high, step, best, best_value, tie, table)
+                best, best_value = search_table(
+                    near, found, low, high, step, best, best_value, tie, table
+                )
     return best
 
 
@@ -183,7 +194,11 @@ def narrow_interval(bumps, positive, top, floor):
     low, high = np.inf, -np.inf
     deviations = np.sqrt(2.0 * np.log(positive * top / floor))
     for j in range(positive):
-        reach = deviations * bumps[WIDTH, j] + TABLE_STEP if positive * bumps[HEIGHT, j] > floor else -np.inf
+        reach = (
+            deviations * bumps[WIDTH, j] + TABLE_STEP
+            if positive * bumps[HEIGHT, j] > floor
+            else -np.inf
+        )
         low = min(low, bumps[CENTRE, j] - reach)
         high = max(high, bumps[CENTRE, j] + reach)
     return low, high
@@ -226,7 +241,9 @@ def search_table(near, count, low, high, step, best, best_value, tie, table):
         f, before, after = table[VALUE, k], table[VALUE, k - 1], table[VALUE, k + 1]
         if f > before and f >= after:
             bend, tilt = before - 2.0 * f + after, 0.5 * (after - before)
-            doubt = abs(table[VALUE, k - 2] - 2.0 * before + f) + abs(f - 2.0 * after + table[VALUE, k + 2])
+            doubt = abs(table[VALUE, k - 2] - 2.0 * before + f) + abs(
+                f - 2.0 * after + table[VALUE, k + 2]
+            )
             # the parabola through three places, and how far it may be off
             bound = f - 0.5 * tilt * tilt / bend - 0.1 * bend + 0.05 * doubt + 1e-7
             if bound > best_value:

@@ -25,7 +25,9 @@ LONG = 1e7  # squared distances above which their differences lose digits that m
 
 # Rows of what is known beforehand of the conditional bump of every coordinate and component; two more are those of bumps
 LOG_WEIGHT, INVERSE, FACTOR = 0, 1, 4
-NEGLIGIBLE_LOG_BUMP = 27.6  # log of 1e12: bumps so far below the highest are left out of an objective
+NEGLIGIBLE_LOG_BUMP = (
+    27.6  # log of 1e12: bumps so far below the highest are left out of an objective
+)
 SETTLED_MOVE = 1e-12  # kernel widths: a sweep that moves no coordinate further is the last
 
 
@@ -62,9 +64,16 @@ def target_of(frame: KernelFrame, before: float, after: float) -> ConditionalTar
     width = np.sqrt(inverse + after)
     bumps = np.empty((5, *frame.means.T.shape))
     bumps[LOG_WEIGHT] = (frame.log_weights[:, None] + 0.5 * (log_det[:, None] + np.log(inverse))).T
-    for row, values in ((FACTOR, 1.0 / width), (NARROWNESS, width**-2.0), (WIDTH, width), (INVERSE, inverse)):
+    for row, values in (
+        (FACTOR, 1.0 / width),
+        (NARROWNESS, width**-2.0),
+        (WIDTH, width),
+        (INVERSE, inverse),
+    ):
         bumps[row] = values.T
-    return ConditionalTarget(bumps, np.ascontiguousarray(frame.means), np.ascontiguousarray(precision))
+    return ConditionalTarget(
+        bumps, np.ascontiguousarray(frame.means), np.ascontiguousarray(precision)
+    )
 
 
 def gibbs_workspace(target: ConditionalTarget, n: int) -> GibbsWorkspace:

@@ -18,7 +18,9 @@ from herdfilter.mixture import GaussianMixture
 
 EQUAL_EIGENVALUES = 1e-9  # relative difference up to which eigenvalues, and weights, count as equal
 EQUAL_LENGTHS = 1e-6  # relative difference under which the first of two axes is taken
-FLAT_VARIANCE = 1e-8  # variance, in units of the kernel's, under which a component counts as degenerate
+FLAT_VARIANCE = (
+    1e-8  # variance, in units of the kernel's, under which a component counts as degenerate
+)
 GROUP_DISTANCE = 6.0  # standard deviations: three on either side of an empty gap
 UNLIKE_RATIO = 5.0  # of widths: a kernel that suits one component is lost on the other
 GROUP_POINTS = 2  # points per group, on average, that repay a kernel of its own
@@ -64,12 +66,16 @@ class KernelFrame:
         cov = inverse @ cov @ inverse.T
         if turn:
             average = cov[0] if len(cov) == 1 else np.tensordot(weights, cov, axes=1)
-            values, vectors = principal_axes(average, inverse @ (means[heaviest(weights)] - weights @ means))
+            values, vectors = principal_axes(
+                average, inverse @ (means[heaviest(weights)] - weights @ means)
+            )
             cov = np.diag(values)[None] if len(cov) == 1 else vectors.T @ cov @ vectors
             axes = axes @ vectors
             inverse = vectors.T @ inverse
         origin = weights @ means
-        return cls(origin, axes, np.log(weights), (means - origin) @ inverse.T, np.ascontiguousarray(cov))
+        return cls(
+            origin, axes, np.log(weights), (means - origin) @ inverse.T, np.ascontiguousarray(cov)
+        )
 
     def part(self, members: NDArray[np.bool_], width: float) -> KernelFrame:
         """Return the frame of some of the components that share a covariance, with a kernel `width` times as wide."""
@@ -128,10 +134,14 @@ def principal_axes(covariance: Array, towards: Array) -> tuple[Array, Array]:
             if end - first > 1:
                 vectors[:, first:end] = _along_coordinates(vectors[:, first:end])
     along = towards @ vectors
-    across = np.abs(along) <= EQUAL_EIGENVALUES * max(np.abs(along).max(), np.sqrt(max(values[-1], 0.0)))
+    across = np.abs(along) <= EQUAL_EIGENVALUES * max(
+        np.abs(along).max(), np.sqrt(max(values[-1], 0.0))
+    )
     if across.any():
         size = np.abs(vectors)
-        largest = vectors[(size > (1 - EQUAL_LENGTHS) * size.max(axis=0)).argmax(axis=0), np.arange(len(vectors))]
+        largest = vectors[
+            (size > (1 - EQUAL_LENGTHS) * size.max(axis=0)).argmax(axis=0), np.arange(len(vectors))
+        ]
         along = np.where(across, largest, along)
     return values, vectors * np.where(along < 0, -1.0, 1.0)
 
@@ -148,7 +158,9 @@ def _along_coordinates(basis: Array) -> Array:
     return aligned
 
 
-def grouped(mixture: GaussianMixture, n: int, herd: Herd, *, weighted: bool = False) -> tuple[Array, Array | None]:
+def grouped(
+    mixture: GaussianMixture, n: int, herd: Herd, *, weighted: bool = False
+) -> tuple[Array, Array | None]:
     """Herd the groups of a mixture apart, n points in all; return points (n, d) and weights (n,), None if all are equal.
 
     The groups take turns by herding on their weights, so that the first points, too, are shared out in proportion. All
@@ -176,7 +188,9 @@ def grouped(mixture: GaussianMixture, n: int, herd: Herd, *, weighted: bool = Fa
         shape, dim = regularised_and_rank(_within(mixture, labels))
         whole = KernelFrame.of(mixture, shape, turn=True)
         whole_labels = labels[mixture.weights > 0]
-    for group in np.flatnonzero((counts > 0) & (counts + sizes > 2)):  # one point of one component is its mean
+    for group in np.flatnonzero(
+        (counts > 0) & (counts + sizes > 2)
+    ):  # one point of one component is its mean
         count = int(counts[group])
         rows = group_of_point == group
         if pooled:
@@ -184,7 +198,9 @@ def grouped(mixture: GaussianMixture, n: int, herd: Herd, *, weighted: bool = Fa
             z, within = herd(frame, count)
             x[rows] = frame.back(z)
         else:
-            x[rows], within = grouped(_part(mixture, labels == group), count, herd, weighted=weighted)
+            x[rows], within = grouped(
+                _part(mixture, labels == group), count, herd, weighted=weighted
+            )
         weights[rows] *= 1 / count if within is None else within / within.sum()
     return x, weights if weighted else None
 
@@ -195,7 +211,9 @@ def move_groups(mixture: GaussianMixture, x: Array, weights: Array, descend: Des
     if not labels.any():
         return descend(mixture, x, weights)
     unit = _deviations(mixture, labels)
-    distances = scipy.spatial.distance.cdist((x - mixture.mean) / unit, (mixture.means - mixture.mean) / unit)
+    distances = scipy.spatial.distance.cdist(
+        (x - mixture.mean) / unit, (mixture.means - mixture.mean) / unit
+    )
     nearest = labels[distances.argmin(axis=1)]
     moved = x.copy()
     for group in np.unique(nearest):
@@ -248,7 +266,9 @@ def _tree_labels(tree: Array, height: float) -> Labels:
         node = nodes.pop()
         if node >= lowest:
             left, right = branches[node - size]
-            nodes += [left, right] if left < size <= right else [right, left]  # single components come last
+            nodes += (
+                [left, right] if left < size <= right else [right, left]
+            )  # single components come last
         else:
             labels[node] = count
             count += 1
@@ -301,5 +321,7 @@ def _deviations(mixture: GaussianMixture, labels: Labels) -> Array:
 def _part(mixture: GaussianMixture, members: NDArray[np.bool_]) -> GaussianMixture:
     """Return a mixture of some of the components."""
     weights = mixture.weights[members]
-    covariances = mixture.distinct_covariances if mixture.shared else mixture.distinct_covariances[members]
+    covariances = (
+        mixture.distinct_covariances if mixture.shared else mixture.distinct_covariances[members]
+    )
     return GaussianMixture.unchecked(weights / weights.sum(), mixture.means[members], covariances)

@@ -13,7 +13,13 @@ from herdfilter._covariances import covariance_factor
 from herdfilter.mixture import largest_remainders
 from herdfilter.samplers.compiled import IN_PLACE, QUICK, exp, njit
 from herdfilter.samplers.herding.frame import KernelFrame
-from herdfilter.samplers.herding.objective import PAD, ClimbWorkspace, Samples, SmoothedTarget, climb
+from herdfilter.samplers.herding.objective import (
+    PAD,
+    ClimbWorkspace,
+    Samples,
+    SmoothedTarget,
+    climb,
+)
 
 TIED_HEIGHTS = 1e-9  # share of the expected kernel by which heights count as equal
 CLIMB_STEPS = 30  # of a climb, at most; few take ten
@@ -21,10 +27,14 @@ PLACING_STEPS = 2  # of a climb: the next pass finds what it leaves to rise
 LEAST_MOVES = 120  # in all: for few points greedy choice costs most, and moves cost least
 COINCIDENCE = 1e-6  # kernel widths between points that coincide
 NUDGE = 0.1  # kernel widths by which they are parted
-WIDE_VARIANCE = 0.01  # in units of the kernel's: components are wide enough for a nudge from here on
+WIDE_VARIANCE = (
+    0.01  # in units of the kernel's: components are wide enough for a nudge from here on
+)
 
 
-def climbing_room(frame: KernelFrame, n: int, widths: tuple[float, ...]) -> tuple[SmoothedTarget, Samples, ClimbWorkspace]:
+def climbing_room(
+    frame: KernelFrame, n: int, widths: tuple[float, ...]
+) -> tuple[SmoothedTarget, Samples, ClimbWorkspace]:
     """Return the mixture of a turned frame, smoothed by kernels that count by their widths, and room for n points.
 
     The points have no weight yet; there is room for climbs, too.
@@ -62,7 +72,11 @@ def climbing_room(frame: KernelFrame, n: int, widths: tuple[float, ...]) -> tupl
     size = -(-n // PAD) * PAD
     samples = Samples(np.zeros((W, size)), np.zeros((d, size)), width[:, None] ** -2.0 * np.ones(d))
     workspace = ClimbWorkspace(
-        np.empty((d, d)), np.empty((7, d)), np.empty(padded), np.empty((2 * d, padded)), np.empty(size)
+        np.empty((d, d)),
+        np.empty((7, d)),
+        np.empty(padded),
+        np.empty((2 * d, padded)),
+        np.empty(size),
     )
     return target, samples, workspace
 
@@ -100,7 +114,9 @@ def place_points(target, samples, candidate, tables, first, n, moves, steps, roo
                 x[i] = samples.point[i, s]
             for w in range(len(samples.weight)):
                 samples.weight[w, s] = 0.0
-        height = climb(target, samples, count, 1.0 / (count if count == n else count + 1), x, most, room)
+        height = climb(
+            target, samples, count, 1.0 / (count if count == n else count + 1), x, most, room
+        )
         if step < 0:
             expected[step] = height
             continue
@@ -134,7 +150,9 @@ def herd_greedily(frame: KernelFrame, n: int, steps: int = CLIMB_STEPS) -> Array
     """Herd n points of equal weight in a frame that is turned, each by one climb from the best candidate; (n, d)."""
     target, samples, room = climbing_room(frame, n, (1.0,))
     candidate = candidates(frame, n)
-    place_points(target, samples, candidate, np.zeros((3, candidate.shape[1])), 0, n, 0, steps, room)
+    place_points(
+        target, samples, candidate, np.zeros((3, candidate.shape[1])), 0, n, 0, steps, room
+    )
     return np.ascontiguousarray(samples.point[:, :n].T)
 
 
@@ -157,7 +175,17 @@ def place_again(frame: KernelFrame, z: Array) -> Array:
     samples.point[:, :n] = _part_coincident(frame, z).T
     samples.weight[:, :n] = np.array([[narrow], [narrow + 1.0]])
     no_candidates = np.empty((z.shape[1], 0))
-    place_points(target, samples, no_candidates, np.empty((3, 0)), n, n, max(n, LEAST_MOVES), PLACING_STEPS, room)
+    place_points(
+        target,
+        samples,
+        no_candidates,
+        np.empty((3, 0)),
+        n,
+        n,
+        max(n, LEAST_MOVES),
+        PLACING_STEPS,
+        room,
+    )
     return np.ascontiguousarray(samples.point[:, :n].T)
 
 

@@ -17,7 +17,9 @@ import numpy as np
 from herdfilter._checks import Array
 from herdfilter.samplers.compiled import PLAIN, QUICK, exp, njit
 
-PAD = 8  # loops run over whole vectors of the processor: arrays are filled up with bumps of no height
+PAD = (
+    8  # loops run over whole vectors of the processor: arrays are filled up with bumps of no height
+)
 CONVERGED_RISE = 1e-12  # relative rise promised by a step at which the climb ends
 VOICELESS_SHARE = 1e-3  # share of a component without a say in the shape of a climb
 
@@ -135,11 +137,29 @@ def objective(target, samples, count, scale, x, gradient, room):
     components = len(room.share)
     for w in range(len(target.height)):
         if target.shared:
-            mu += _add_kernels(w, target.height, target.centre, target.narrowness, components, 1.0, x, gradient, room.share)
+            mu += _add_kernels(
+                w,
+                target.height,
+                target.centre,
+                target.narrowness,
+                components,
+                1.0,
+                x,
+                gradient,
+                room.share,
+            )
         else:
             mu += _add_components(w, target, x, gradient, room)
         kernels += _add_kernels(
-            w, samples.weight, samples.point, samples.narrowness, count, -scale, x, gradient, room.kernel
+            w,
+            samples.weight,
+            samples.point,
+            samples.narrowness,
+            count,
+            -scale,
+            x,
+            gradient,
+            room.kernel,
         )
     return mu + kernels, mu - kernels
 
@@ -152,7 +172,12 @@ def climb(target, samples, count, scale, x, steps, room):
     over its curvature, the sum of all bumps: for a lone component this is linear in x, however far away the mean is.
     """
     d, h = len(x), room.hessian
-    gradient, step, trial, change = room.vectors[0], room.vectors[1], room.vectors[2], room.vectors[3]
+    gradient, step, trial, change = (
+        room.vectors[0],
+        room.vectors[1],
+        room.vectors[2],
+        room.vectors[3],
+    )
     longest = max(1.0, np.sqrt(d) / 2.0)
     count = (count + PAD - 1) // PAD * PAD
     value, curvature, slope, rate = -np.inf, 0.0, 0.0, 0.0

@@ -14,7 +14,10 @@ SECOND = timedelta(seconds=1)
 def tutorial():
     """Motion, radar, prior, `detections` and the loop, `track`."""
     from stonesoup.models.measurement.nonlinear import CartesianToBearingRange
-    from stonesoup.models.transition.linear import CombinedLinearGaussianTransitionModel, ConstantVelocity
+    from stonesoup.models.transition.linear import (
+        CombinedLinearGaussianTransitionModel,
+        ConstantVelocity,
+    )
     from stonesoup.predictor.particle import ParticlePredictor
     from stonesoup.types.array import StateVector
     from stonesoup.types.detection import Detection
@@ -39,7 +42,10 @@ def tutorial():
 
     def track(proposal, prior, measurements, look=True, **parts):
         """Return the states after each update, and the predictions before them."""
-        predictor, updater = ParticlePredictor(motion, proposal=proposal), ParticleUpdater(None, **parts)
+        predictor, updater = (
+            ParticlePredictor(motion, proposal=proposal),
+            ParticleUpdater(None, **parts),
+        )
         posteriors, predictions = [], []
         for measurement in measurements:
             seen = {"measurement": measurement} if look else {}
@@ -48,4 +54,6 @@ def tutorial():
             posteriors.append(prior)
         return posteriors, predictions
 
-    return SimpleNamespace(motion=motion, radar=radar, prior=prior, start=START, detections=detections, track=track)
+    return SimpleNamespace(
+        motion=motion, radar=radar, prior=prior, start=START, detections=detections, track=track
+    )

@@ -40,15 +40,20 @@ VELOCITIES = [ConstantVelocity(0.2), ConstantVelocity(0.5)]
 TRANSITIONS = {
     moved_linearly.ConstantVelocity: VELOCITIES[0],
     moved_linearly.Singer: moved_linearly.Singer(0.3, 0.7),
-    moved_linearly.KnownTurnRateSandwich: moved_linearly.KnownTurnRateSandwich([0.3, 0.2], 0.05, VELOCITIES),
+    moved_linearly.KnownTurnRateSandwich: moved_linearly.KnownTurnRateSandwich(
+        [0.3, 0.2], 0.05, VELOCITIES
+    ),
     moved_linearly.LinearGaussianTimeInvariantTransitionModel: (
         moved_linearly.LinearGaussianTimeInvariantTransitionModel(
-            transition_matrix=np.array([[1.0, 0.5], [0.0, 0.9]]), covariance_matrix=np.diag([0.1, 0.2])
+            transition_matrix=np.array([[1.0, 0.5], [0.0, 0.9]]),
+            covariance_matrix=np.diag([0.1, 0.2]),
         )
     ),
     CombinedGaussianTransitionModel: CombinedGaussianTransitionModel([TURN, WALK]),
     moved.ConstantTurn: TURN,
-    moved.ConstantTurnSandwich: moved.ConstantTurnSandwich([0.3, 0.2], 0.01, [ConstantVelocity(0.1)]),
+    moved.ConstantTurnSandwich: moved.ConstantTurnSandwich(
+        [0.3, 0.2], 0.01, [ConstantVelocity(0.1)]
+    ),
 }
 
 
@@ -56,8 +61,14 @@ def noise(*sds):
     return np.diag(np.square(sds))
 
 
-AT = {"translation_offset": StateVector([[5.0], [-3.0], [2.0]]), "rotation_offset": StateVector([[0.1], [0.2], [0.4]])}
-FLAT = {"translation_offset": StateVector([[5.0], [-3.0]]), "rotation_offset": StateVector([[0.0], [0.0], [0.4]])}
+AT = {
+    "translation_offset": StateVector([[5.0], [-3.0], [2.0]]),
+    "rotation_offset": StateVector([[0.1], [0.2], [0.4]]),
+}
+FLAT = {
+    "translation_offset": StateVector([[5.0], [-3.0]]),
+    "rotation_offset": StateVector([[0.0], [0.0], [0.4]]),
+}
 MOVING = {**AT, "velocity_mapping": (1, 3, 5), "velocity": StateVector([[0.3], [0.1], [-0.2]])}
 SPACE, PLANE = (6, (0, 2, 4)), (4, (0, 2))
 POSITION = LinearGaussian(4, (0, None, 2), noise(1, 2, 3))
@@ -66,17 +77,35 @@ EVERYTHING = {**MOVING, "range_res": 0.5, "range_rate_res": 0.2}
 
 MEASUREMENTS = {
     LinearGaussian: (POSITION, ()),
-    seen.CartesianToElevationBearingRange: (seen.CartesianToElevationBearingRange(*SPACE, noise(0.1, 0.2, 1), **AT), (1,)),
-    seen.CartesianToBearingRange: (seen.CartesianToBearingRange(*PLANE, noise(0.1, 1), **FLAT), (0,)),
-    seen.CartesianToElevationBearing: (seen.CartesianToElevationBearing(*SPACE, noise(0.1, 0.2), **AT), (1,)),
+    seen.CartesianToElevationBearingRange: (
+        seen.CartesianToElevationBearingRange(*SPACE, noise(0.1, 0.2, 1), **AT),
+        (1,),
+    ),
+    seen.CartesianToBearingRange: (
+        seen.CartesianToBearingRange(*PLANE, noise(0.1, 1), **FLAT),
+        (0,),
+    ),
+    seen.CartesianToElevationBearing: (
+        seen.CartesianToElevationBearing(*SPACE, noise(0.1, 0.2), **AT),
+        (1,),
+    ),
     seen.Cartesian2DToBearing: (BEARING, (0,)),
-    seen.CartesianToBearingRangeRate: (seen.CartesianToBearingRangeRate(*SPACE, noise(0.1, 1, 0.5), **MOVING), (0,)),
+    seen.CartesianToBearingRangeRate: (
+        seen.CartesianToBearingRangeRate(*SPACE, noise(0.1, 1, 0.5), **MOVING),
+        (0,),
+    ),
     seen.CartesianToElevationBearingRangeRate: (
         seen.CartesianToElevationBearingRangeRate(*SPACE, noise(0.1, 0.2, 1, 0.5), **MOVING),
         (1,),
     ),
-    seen.RangeRangeRateBinning: (seen.RangeRangeRateBinning(*SPACE, noise(0.1, 0.2, 1, 0.5), **EVERYTHING), (1,)),
-    seen.CartesianToAzimuthElevationRange: (seen.CartesianToAzimuthElevationRange(*SPACE, noise(0.1, 0.2, 1), **AT), (0,)),
+    seen.RangeRangeRateBinning: (
+        seen.RangeRangeRateBinning(*SPACE, noise(0.1, 0.2, 1, 0.5), **EVERYTHING),
+        (1,),
+    ),
+    seen.CartesianToAzimuthElevationRange: (
+        seen.CartesianToAzimuthElevationRange(*SPACE, noise(0.1, 0.2, 1), **AT),
+        (0,),
+    ),
     seen.CombinedReversibleGaussianMeasurementModel: (
         seen.CombinedReversibleGaussianMeasurementModel([POSITION, BEARING]),
         (3,),
@@ -87,7 +116,9 @@ MEASUREMENTS[seen.CartesianToBearingRangeRate2D] = (
     (0,),
 )
 if hasattr(seen, "CartesianToElevationRateBearingRateRangeRate"):  # since 1.9
-    model = seen.CartesianToElevationRateBearingRateRangeRate(*SPACE, noise(0.1, 0.2, 1, 1, 1, 0.5), **MOVING)
+    model = seen.CartesianToElevationRateBearingRateRangeRate(
+        *SPACE, noise(0.1, 0.2, 1, 1, 1, 0.5), **MOVING
+    )
     MEASUREMENTS[type(model)] = (model, (1,))
 
 
@@ -97,7 +128,12 @@ def named(models):
 
 def one_by_one(model, x, **given):
     return np.hstack(
-        [np.asarray(model.function(State(StateVector(row.copy())), noise=False, **given), dtype=float) for row in x]
+        [
+            np.asarray(
+                model.function(State(StateVector(row.copy())), noise=False, **given), dtype=float
+            )
+            for row in x
+        ]
     ).T
 
 
@@ -108,12 +144,16 @@ def test_transitions_are_the_librarys(model):
     x = np.random.default_rng(5).standard_normal((7, ours.dim))
     x[0] = 0.0  # a turn rate of zero, too
     before = x.copy()
-    np.testing.assert_allclose(ours.transition_mean(x, dt, None, 1), one_by_one(model, x, **given), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        ours.transition_mean(x, dt, None, 1), one_by_one(model, x, **given), rtol=1e-12, atol=1e-12
+    )
     np.testing.assert_array_equal(x, before)
     np.testing.assert_allclose(ours.transition_covariance(dt, 1), model.covar(**given), rtol=1e-12)
     if hasattr(ours, "transition_jacobian"):
         jacobian = ours.transition_jacobian(x, dt, None, 1)
-        np.testing.assert_allclose((jacobian @ x[:, :, None])[..., 0], ours.transition_mean(x, dt, None, 1))
+        np.testing.assert_allclose(
+            (jacobian @ x[:, :, None])[..., 0], ours.transition_mean(x, dt, None, 1)
+        )
 
 
 @named(MEASUREMENTS)
@@ -140,12 +180,16 @@ def test_times_are_not_rounded_to_microseconds():
     model, dt = from_stonesoup(ConstantVelocity(2.0)), 1e-7 / 3
     covariance = np.array([[dt**3 / 3, dt**2 / 2], [dt**2 / 2, dt]]) * 2.0
     np.testing.assert_allclose(model.transition_covariance(dt, 1), covariance, rtol=1e-12)
-    np.testing.assert_allclose(model.transition_mean(np.array([[1.0, 3.0]]), dt, None, 1)[0, 0] - 1, 3 * dt, rtol=1e-8)
+    np.testing.assert_allclose(
+        model.transition_mean(np.array([[1.0, 3.0]]), dt, None, 1)[0, 0] - 1, 3 * dt, rtol=1e-8
+    )
 
 
 def test_whole_model_is_a_copy_that_can_be_sent_to_another_process():
     radar = seen.CartesianToBearingRange(*PLANE, noise(0.1, 1), **FLAT)
-    motion = moved_linearly.CombinedLinearGaussianTransitionModel([ConstantVelocity(0.2), ConstantVelocity(0.5)])
+    motion = moved_linearly.CombinedLinearGaussianTransitionModel(
+        [ConstantVelocity(0.2), ConstantVelocity(0.5)]
+    )
     model = from_stonesoup(motion, radar, GaussianState([0, 1, 0, 1], np.eye(4)))
     z = np.array([[3.0, 5.0]] * 4)
     before = hf.ParticleFilter(model, 20, hf.RankedProposal()).run(z)
@@ -168,7 +212,9 @@ def test_a_function_of_its_own_is_taken():
     x, patched = np.array([[0.1, 0.2], [0.3, 0.4]]), ConstantVelocity(1.0)
     patched.function = Sine(1.0).function
     for model in (Sine(1.0), patched):
-        np.testing.assert_allclose(from_stonesoup(model).transition_mean(x, 1.0, None, 1), np.sin(x))
+        np.testing.assert_allclose(
+            from_stonesoup(model).transition_mean(x, 1.0, None, 1), np.sin(x)
+        )
 
 
 def test_model_weighs_states_by_its_own_likelihood_where_that_is_not_gaussian():
@@ -185,7 +231,10 @@ PRIOR = GaussianState([[1.0], [2.0]], [[2.0, 0.5], [0.5, 1.0]])
 
 @pytest.mark.parametrize(
     "prior",
-    [SqrtGaussianState(PRIOR.mean, np.linalg.cholesky(PRIOR.covar)), InformationState.from_gaussian_state(PRIOR)],
+    [
+        SqrtGaussianState(PRIOR.mean, np.linalg.cholesky(PRIOR.covar)),
+        InformationState.from_gaussian_state(PRIOR),
+    ],
     ids=lambda prior: type(prior).__name__,
 )
 def test_gaussian_priors(prior):
@@ -195,14 +244,21 @@ def test_gaussian_priors(prior):
 
 
 def test_mixtures_and_particles_as_priors():
-    parts = [WeightedGaussianState([k, 0.0], np.eye(2), weight=w) for k, w in ((0.0, 0.25), (4.0, 0.75))]
+    parts = [
+        WeightedGaussianState([k, 0.0], np.eye(2), weight=w) for k, w in ((0.0, 0.25), (4.0, 0.75))
+    ]
     mixture = from_stonesoup(ConstantVelocity(1.0), prior=GaussianMixture(parts)).initial
     np.testing.assert_allclose(mixture.weights, [0.25, 0.75])
     np.testing.assert_allclose(mixture.mean, [3.0, 0.0])
     x = np.array([[0.0, 1], [1, 2], [2, 3], [3, 4]])
-    for prior in (EnsembleState(StateVectors(x.T)), ParticleState(StateVectors(x.T), weight=[0.25] * 4)):
+    for prior in (
+        EnsembleState(StateVectors(x.T)),
+        ParticleState(StateVectors(x.T), weight=[0.25] * 4),
+    ):
         model = from_stonesoup(ConstantVelocity(1.0), prior=prior)
-        np.testing.assert_array_equal(np.unique(hf.ParticleFilter(model, 8, rng=0).particles, axis=0), x)
+        np.testing.assert_array_equal(
+            np.unique(hf.ParticleFilter(model, 8, rng=0).particles, axis=0), x
+        )
         np.testing.assert_allclose(model.initial.mean, [1.5, 2.5])
 
 

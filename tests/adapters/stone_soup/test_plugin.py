@@ -11,7 +11,9 @@ import pytest
 PROJECT = Path(__file__).parents[3] / "pyproject.toml"
 
 
-@pytest.mark.skipif(not PROJECT.is_file(), reason="the project's file is not part of this installation")
+@pytest.mark.skipif(
+    not PROJECT.is_file(), reason="the project's file is not part of this installation"
+)
 def test_library_finds_the_plugin(monkeypatch):
     pytest.importorskip("stonesoup", reason="the optional library Stone Soup is not installed")
     declared = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["entry-points"]
@@ -22,7 +24,10 @@ def test_library_finds_the_plugin(monkeypatch):
     monkeypatch.delitem(sys.modules, f"{group}.herdfilter", raising=False)
     importlib.import_module(group)
     plugin = importlib.import_module(f"{group}.herdfilter")
-    assert plugin.HerdfilterProposal is importlib.import_module("herdfilter.adapters.stone_soup").HerdfilterProposal
+    assert (
+        plugin.HerdfilterProposal
+        is importlib.import_module("herdfilter.adapters.stone_soup").HerdfilterProposal
+    )
 
 
 def test_missing_library_names_the_extra(monkeypatch):

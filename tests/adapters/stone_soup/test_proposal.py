@@ -47,11 +47,15 @@ def test_their_filter_with_our_proposal_is_our_filter(tutorial, proposal, look):
     """Particles, weights and evidence, after their updater has multiplied the weights by the likelihood."""
     measurements = tutorial.detections()
     ours = HerdfilterProposal(tutorial.motion, proposal=proposal, rng=4)
-    posteriors, predictions = tutorial.track(ours, ours.initial(tutorial.prior, 30), measurements, look)
+    posteriors, predictions = tutorial.track(
+        ours, ours.initial(tutorial.prior, 30), measurements, look
+    )
     model = from_stonesoup(tutorial.motion, tutorial.radar, tutorial.prior)
     pf = hf.ParticleFilter(model, 30, proposal, resample_below=0.0, rng=4)
     evidence = 0.0
-    for measurement, posterior, prediction in zip(measurements, posteriors, predictions, strict=True):
+    for measurement, posterior, prediction in zip(
+        measurements, posteriors, predictions, strict=True
+    ):
         pf.predict()
         if not look:
             pf.update(None)  # so that the particles are moved before the observation comes
@@ -68,9 +72,15 @@ def test_on_a_linear_model_it_is_their_kalman_filter(tutorial):
     measurements = tutorial.detections(sensor=sensor)
     ours = HerdfilterProposal(tutorial.motion)
     posteriors, _ = tutorial.track(ours, ours.initial(tutorial.prior, 32), measurements)
-    predictor, updater, state = KalmanPredictor(tutorial.motion), KalmanUpdater(sensor), tutorial.prior
+    predictor, updater, state = (
+        KalmanPredictor(tutorial.motion),
+        KalmanUpdater(sensor),
+        tutorial.prior,
+    )
     for measurement, posterior in zip(measurements, posteriors, strict=True):
-        state = updater.update(SingleHypothesis(predictor.predict(state, measurement.timestamp), measurement))
+        state = updater.update(
+            SingleHypothesis(predictor.predict(state, measurement.timestamp), measurement)
+        )
         np.testing.assert_allclose(posterior.mean, state.mean, atol=1e-7)
         np.testing.assert_allclose(posterior.covar, state.covar, atol=1e-7)
 
@@ -81,7 +91,9 @@ def test_runs_are_bit_identical_whatever_the_hour_and_the_global_stream(tutorial
         np.random.seed(seed)  # noqa: NPY002  the stream that the library draws from
         prior = GaussianState(tutorial.prior.state_vector, tutorial.prior.covar, timestamp=start)
         ours = HerdfilterProposal(tutorial.motion)
-        posteriors, _ = tutorial.track(ours, ours.initial(prior, 30), tutorial.detections(start=start))
+        posteriors, _ = tutorial.track(
+            ours, ours.initial(prior, 30), tutorial.detections(start=start)
+        )
         runs.append(means(posteriors))
     np.testing.assert_array_equal(*runs)
     again, _ = tutorial.track(ours, ours.initial(prior, 30), tutorial.detections(start=start))
@@ -126,7 +138,11 @@ def particles(**changes):
             {"measurement": Detection([1.0, 2.0], datetime(2030, 1, 1, tzinfo=UTC))},
             "offset-naive and offset-aware",
         ),
-        (ParticleState(**particles(log_weight=np.full(3, -np.inf))), {"time_interval": SECOND}, "log_weight: .* weight z"),
+        (
+            ParticleState(**particles(log_weight=np.full(3, -np.inf))),
+            {"time_interval": SECOND},
+            "log_weight: .* weight z",
+        ),
     ],
 )
 def test_what_cannot_be_predicted_is_named(tutorial, prior, arguments, words):

@@ -23,7 +23,9 @@ def state(weights=UNEVEN, kind=ParticleState, **more):
     return kind(StateVectors(X), log_weight=np.log(weights), **more)
 
 
-@pytest.mark.parametrize("resampling", [hf.SystematicResampling(), MIXTURE], ids=["systematic", "mixture"])
+@pytest.mark.parametrize(
+    "resampling", [hf.SystematicResampling(), MIXTURE], ids=["systematic", "mixture"]
+)
 def test_same_object_where_nothing_is_resampled(resampling):
     even = state(np.full(40, 1 / 40))
     assert HerdfilterResampler(resampling, resample_below=1.0).resample(even) is even
@@ -51,7 +53,11 @@ def test_copies_keep_what_belongs_to_them():
 
 test_what_cannot_be_resampled_is_named = refuses(
     lambda given, arguments: HerdfilterResampler().resample(given, **arguments),
-    ([Particle([0.0], 1.0)], {"nparts": 5}, "nparts: expected None or the number of particles, 1, got 5"),
+    (
+        [Particle([0.0], 1.0)],
+        {"nparts": 5},
+        "nparts: expected None or the number of particles, 1, got 5",
+    ),
     ("x", {}, "particles: expected a ParticleState, got str"),
     error=(TypeError, ValueError),
 )

@@ -23,14 +23,24 @@ def _enumerated(model, observations):
             white = np.linalg.solve(np.linalg.cholesky(S), v[:, :, None])[:, :, 0]
             density = np.exp(-0.5 * (white**2).sum(axis=1)) / np.sqrt(np.linalg.det(2 * np.pi * S))
             moved = prior + (gains @ v[:, :, None])[:, :, 0], P - gains @ one.H @ P
-            parts.append((*moved, weights * model.transition_matrix[modes, j] * density, np.full(len(prior), j)))
-        means, covariances, weights, modes = (np.concatenate(part) for part in zip(*parts, strict=True))
+            parts.append(
+                (
+                    *moved,
+                    weights * model.transition_matrix[modes, j] * density,
+                    np.full(len(prior), j),
+                )
+            )
+        means, covariances, weights, modes = (
+            np.concatenate(part) for part in zip(*parts, strict=True)
+        )
         total = weights.sum()
         weights = weights / total
         mean = weights @ means
         centred = means - mean
         covariance = np.tensordot(weights, covariances, 1) + (weights * centred.T) @ centred
-        steps.append((mean, covariance, np.bincount(modes, weights, len(model.models)), np.log(total)))
+        steps.append(
+            (mean, covariance, np.bincount(modes, weights, len(model.models)), np.log(total))
+        )
     return [np.array(part) for part in zip(*steps, strict=True)]
 
 
@@ -42,7 +52,11 @@ def _linear_modes(seed, count=2, dim=2, sensors=1):
     for j in range(count):
         F, root = rng.standard_normal((2, dim, dim))
         F *= 0.9 / np.abs(np.linalg.eigvals(F)).max()
-        models.append(LinearGaussian(F, H[j % sensors], 0.2 * root @ root.T, [[0.5]], np.zeros(dim), np.eye(dim)))
+        models.append(
+            LinearGaussian(
+                F, H[j % sensors], 0.2 * root @ root.T, [[0.5]], np.zeros(dim), np.eye(dim)
+            )
+        )
     stay = 0.9 * np.eye(count) + 0.1 / count
     return JumpMarkov(models, stay / stay.sum(axis=1, keepdims=True), np.arange(1.0, count + 1))
 

@@ -32,7 +32,9 @@ SQUARES = hf.models.JumpMarkov([BENT, Shifted()], [[0.8, 0.2], [0.2, 0.8]])
 def test_on_linear_modes_and_scans_it_is_the_mixture_kalman_filter(linear_modes, count, clutter):
     model, fields = linear_modes(count, count=count), ["means", "covariances", "log_likelihoods"]
     z = SCANS if clutter else hf.simulate(model, 6, rng=1)[1]
-    model, fields = (model.models[0], fields) if count == 1 else (model, [*fields, "mode_probabilities"])
+    model, fields = (
+        (model.models[0], fields) if count == 1 else (model, [*fields, "mode_probabilities"])
+    )
     model = hf.models.WithClutter(model, 0.9, 0.05) if clutter else model
     # room for all: of too many, ties between equal weights are decided by the last bit
     auto, mkf = (hf.make_filter(name, model, 1000).run(z) for name in ("auto", "mkf"))
@@ -53,10 +55,14 @@ def test_particles_follow_two_modes_that_no_gaussian_of_a_history_has():
 
 
 @pytest.mark.parametrize(
-    ("model", "waiting"), [(SQUARES, False), (hf.models.WithClutter(SQUARES, 0.9, 0.02), True)], ids=["modes", "scans"]
+    ("model", "waiting"),
+    [(SQUARES, False), (hf.models.WithClutter(SQUARES, 0.9, 0.02), True)],
+    ids=["modes", "scans"],
 )
 def test_its_state_goes_on_to_the_last_bit(model, waiting):
-    pf, other = (hf.make_filter("auto", model, 30, rng=seed) for seed in (1, 2))  # no random number is used
+    pf, other = (
+        hf.make_filter("auto", model, 30, rng=seed) for seed in (1, 2)
+    )  # no random number is used
     scan = hasattr(model, "detection_probability")
     for z in ([4.0], [9.0], [1.0]):
         pf.predict()
@@ -76,7 +82,9 @@ def test_its_state_goes_on_to_the_last_bit(model, waiting):
 def test_a_second_sensor_updates_the_gaussians(linear_modes):
     model = linear_modes(2, count=2)
     sensor = hf.Sensor(lambda x: x[:, 1:], [[0.3]])
-    scanning = hf.Sensor(lambda x: x[:, :1], [[0.5]], detection_probability=0.8, clutter_density=0.1)
+    scanning = hf.Sensor(
+        lambda x: x[:, :1], [[0.5]], detection_probability=0.8, clutter_density=0.1
+    )
     auto, mkf = (hf.make_filter(name, model, 60) for name in ("auto", "mkf"))
     for z in ([0.4], [1.1]):
         for pf in (auto, mkf):
@@ -110,5 +118,9 @@ def test_gaussians_are_updated_and_points_weighted_by_one_observation(gaussian):
     order = updated.x[:, 0].argsort()
     expected = x[:, 0] + variances / (variances + 0.5) * (z - x[:, 0])
     assert_allclose(updated.x[order, 0], expected, rtol=1e-12)
-    assert_allclose(updated.weights[order], weights * likelihood / (weights @ likelihood), rtol=1e-12)
-    assert_allclose(updated.covariances[order, 0, 0], 0.5 * variances / (variances + 0.5), rtol=1e-9, atol=1e-15)
+    assert_allclose(
+        updated.weights[order], weights * likelihood / (weights @ likelihood), rtol=1e-12
+    )
+    assert_allclose(
+        updated.covariances[order, 0, 0], 0.5 * variances / (variances + 0.5), rtol=1e-9, atol=1e-15
+    )

@@ -37,7 +37,14 @@ def test_interacting_models_are_those_of_filterpy(linear_modes):
     filters = []
     for one in model.models:
         kf = kalman.KalmanFilter(dim_x=2, dim_z=1)
-        kf.x, kf.P, kf.F, kf.H, kf.Q, kf.R = np.zeros(2), one.initial_covariance, one.F, one.H, one.Q, one.R
+        kf.x, kf.P, kf.F, kf.H, kf.Q, kf.R = (
+            np.zeros(2),
+            one.initial_covariance,
+            one.F,
+            one.H,
+            one.Q,
+            one.R,
+        )
         filters.append(kf)
     theirs = kalman.IMMEstimator(filters, model.initial_modes, model.transition_matrix)
     ours = hf.InteractingMultipleModel(model)
@@ -75,7 +82,9 @@ def test_selected_histories_keep_their_weights_or_share_those_of_the_rest():
         large = weights > level * (1 + 1e-9)
         assert_array_equal(kept[np.isin(chosen, np.flatnonzero(large))], weights[large])
         assert_allclose(kept[~np.isin(chosen, np.flatnonzero(large))], level)
-        rest = np.flatnonzero(~large)  # of them those in the middles of as many equal shares of their sum
+        rest = np.flatnonzero(
+            ~large
+        )  # of them those in the middles of as many equal shares of their sum
         places = (np.arange(room - large.sum()) + 0.5) * level
         expected = rest[np.searchsorted(np.cumsum(weights[rest]), places)]
         assert_array_equal(np.setdiff1d(chosen, np.flatnonzero(large)), expected)
@@ -83,7 +92,9 @@ def test_selected_histories_keep_their_weights_or_share_those_of_the_rest():
 
 
 def turning(rate, heading):
-    return hf.models.from_functions(lambda x: x + rate, lambda x: x, [[0.01]], [[0.04]], [heading], [[0.01]], [0], [0])
+    return hf.models.from_functions(
+        lambda x: x + rate, lambda x: x, [[0.01]], [[0.04]], [heading], [[0.01]], [0], [0]
+    )
 
 
 @pytest.mark.parametrize("name", ["imm", "mkf", "auto"])
@@ -93,7 +104,9 @@ def test_angles_do_not_know_where_zero_is(name):
     for turn in (0.0, 2.0):
         moving = [turning(rate, np.pi - 0.02 + turn) for rate in rates]
         model = hf.models.JumpMarkov(moving, [[0.9, 0.1], [0.2, 0.8]])
-        results.append(hf.make_filter(name, model, 30).run((z + turn + np.pi) % (2 * np.pi) - np.pi))
+        results.append(
+            hf.make_filter(name, model, 30).run((z + turn + np.pi) % (2 * np.pi) - np.pi)
+        )
     apart = (results[1].means - results[0].means - 2.0 + np.pi) % (2 * np.pi) - np.pi
     assert_allclose(apart, 0, atol=1e-9)
     assert_same(results[0], results[1], "mode_probabilities", "covariances", atol=1e-9)
@@ -112,7 +125,9 @@ def test_sensors_and_missing_observations(linear_modes, name):
         assert_allclose(own.mode_probabilities, before @ model.transition_matrix)
         expected = own.predicted_observation()
         for ours, theirs in zip(by_sensor.predicted_observation(sensor), expected, strict=True):
-            assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)  # the first mean is 0 but for rounding
+            assert_allclose(
+                ours, theirs, rtol=1e-9, atol=1e-12
+            )  # the first mean is 0 but for rounding
         own.update(z)
         by_sensor.update(z, sensor=sensor)
         assert_same(own, by_sensor, "mean", "mode_probabilities", rtol=1e-9)

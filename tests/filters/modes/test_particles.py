@@ -11,13 +11,27 @@ import herdfilter as hf
 from herdfilter.filters.proposals import modes as of_modes
 from herdfilter.filters.resampling import OptimalTransportResampling, RegularisedResampling
 
-NAMES = ["bootstrap", "auxiliary", "guided", "ranked", "auto", "auto-random-modes", "augmented-gauss-kh", "mixture-random"]
+NAMES = [
+    "bootstrap",
+    "auxiliary",
+    "guided",
+    "ranked",
+    "auto",
+    "auto-random-modes",
+    "augmented-gauss-kh",
+    "mixture-random",
+]
 Z = [[0.3], None, [1.1], [-0.4]]
 
 
-@pytest.mark.parametrize(("name", "clutter"), [*((name, False) for name in NAMES), ("bootstrap", True), ("auto", True)])
+@pytest.mark.parametrize(
+    ("name", "clutter"), [*((name, False) for name in NAMES), ("bootstrap", True), ("auto", True)]
+)
 def test_one_mode_is_its_model_to_the_last_bit(linear_modes, name, clutter):
-    alone, z = linear_modes(0, count=1).models[0], [[[0.3], [2.0]], None, [[1.1]], []] if clutter else Z
+    alone, z = (
+        linear_modes(0, count=1).models[0],
+        [[[0.3], [2.0]], None, [[1.1]], []] if clutter else Z,
+    )
     models = alone, hf.models.JumpMarkov([alone], [[1]])
     models = [hf.models.WithClutter(model, 0.9, 0.05) for model in models] if clutter else models
     filters = [hf.make_filter(name, model, 20, rng=1) for model in models]
@@ -58,14 +72,19 @@ def test_particles_tend_to_the_posterior_of_all_histories(linear_modes, enumerat
 
 
 @pytest.mark.parametrize(("modes", "even"), [("herded", 0.0), ("herded", 1.0), ("random", 0.1)])
-def test_weights_are_right_whatever_a_mode_is_allotted(linear_modes, enumerated, monkeypatch, modes, even):
+def test_weights_are_right_whatever_a_mode_is_allotted(
+    linear_modes, enumerated, monkeypatch, modes, even
+):
     """The evidence of random particles is unbiased: the mean over many runs is the exact one."""
     monkeypatch.setattr(of_modes, "EVEN_SHARE", even)
     model = linear_modes(5)
     z = np.array([[1.0], [-0.5]])
     exact = np.exp(enumerated(model, z)[3].sum())
     proposal = hf.ModeProposal(hf.RankedProposal(hf.RandomSampling()), modes)
-    found = [np.exp(hf.ParticleFilter(model, 30, proposal, rng=seed).run(z).log_likelihood) for seed in range(30)]
+    found = [
+        np.exp(hf.ParticleFilter(model, 30, proposal, rng=seed).run(z).log_likelihood)
+        for seed in range(30)
+    ]
     assert np.mean(found) == pytest.approx(exact, abs=4 * np.std(found) / np.sqrt(len(found)))
     assert np.std(found) < 0.3 * exact
 
@@ -102,12 +121,21 @@ def test_resampling_that_moves_particles(linear_modes):
     assert pf.run(Z).mode_probabilities.shape == (4, 2)
     whole = SimpleNamespace(resample=lambda particles, rng, circular=(): particles)
     pf = hf.ParticleFilter(model, 30, resampling=whole, rng=0)
-    with pytest.raises(ValueError, match=r"resampling: expected .* got SimpleNamespace, which keeps it"):
+    with pytest.raises(
+        ValueError, match=r"resampling: expected .* got SimpleNamespace, which keeps it"
+    ):
         pf.run(Z)
     pf = hf.ParticleFilter(
-        model, 30, hf.ModeProposal(hf.BootstrapProposal(), "random"), OptimalTransportResampling(), 1.0, rng=0
+        model,
+        30,
+        hf.ModeProposal(hf.BootstrapProposal(), "random"),
+        OptimalTransportResampling(),
+        1.0,
+        rng=0,
     )
-    with pytest.raises(ValueError, match="resampling: expected a scheme that copies particles with their modes"):
+    with pytest.raises(
+        ValueError, match="resampling: expected a scheme that copies particles with their modes"
+    ):
         pf.run(Z)
 
 
@@ -121,7 +149,9 @@ def test_what_knows_no_modes_says_so(linear_modes):
         lambda model: hf.marginal_smoother(model, None),
         lambda model: hf.FixedLagSmoother(hf.make_filter("auto", model), 3),
     ):
-        with pytest.raises(TypeError, match=r"got JumpMarkov, which jumps between 2; .* InteractingMult") as error:
+        with pytest.raises(
+            TypeError, match=r"got JumpMarkov, which jumps between 2; .* InteractingMult"
+        ) as error:
             make(linear_modes(0))
         assert "\n" not in str(error.value)
 
@@ -129,7 +159,9 @@ def test_what_knows_no_modes_says_so(linear_modes):
 def test_bad_parts_are_named():
     with pytest.raises(ValueError, match="modes: unknown 'drawn'"):
         hf.ModeProposal(hf.RankedProposal(), "drawn")
-    with pytest.raises(TypeError, match="model: ModeProposal needs models and transition_matrix; UNGM has none"):
+    with pytest.raises(
+        TypeError, match="model: ModeProposal needs models and transition_matrix; UNGM has none"
+    ):
         hf.ModeProposal(hf.RankedProposal()).check(hf.models.UNGM())
 
 
@@ -141,8 +173,14 @@ def test_the_predicted_observation_is_of_all_particles_each_in_its_mode(linear_m
     pf.predict()
     mean, covariance = pf.predicted_observation()
     modes = [model.models[mode] for mode in pf._current().modes]
-    values = np.array([mode.observation_mean(x[None], 2)[0] for mode, x in zip(modes, pf.particles, strict=True)])
+    values = np.array(
+        [mode.observation_mean(x[None], 2)[0] for mode, x in zip(modes, pf.particles, strict=True)]
+    )
     noises = np.array([mode.observation_covariance(2) for mode in modes])
     centred = values - pf.weights @ values
     assert_allclose(mean, pf.weights @ values, rtol=1e-9)
-    assert_allclose(covariance, (pf.weights * centred.T) @ centred + np.tensordot(pf.weights, noises, 1), rtol=1e-9)
+    assert_allclose(
+        covariance,
+        (pf.weights * centred.T) @ centred + np.tensordot(pf.weights, noises, 1),
+        rtol=1e-9,
+    )

@@ -18,7 +18,9 @@ from herdfilter.samplers import (
 from herdfilter.samplers.herding.frame import _tree_labels, far_groups, principal_axes
 from herdfilter.testing import hostile_mixture
 
-MOVING = np.array([[1 / 3, 1 / 2], [1 / 2, 1.0]])  # noise of a position and its velocity, the same along each axis
+MOVING = np.array(
+    [[1 / 3, 1 / 2], [1 / 2, 1.0]]
+)  # noise of a position and its velocity, the same along each axis
 
 
 def symmetric_noise(dim, size, seed):
@@ -28,7 +30,12 @@ def symmetric_noise(dim, size, seed):
 
 @pytest.mark.parametrize(
     "covariance",
-    [np.eye(3), np.diag([1.0, 2.0, 2.0, 2.0]), np.kron(np.eye(3), MOVING), np.eye(6) - np.full((6, 6), 0.1)],
+    [
+        np.eye(3),
+        np.diag([1.0, 2.0, 2.0, 2.0]),
+        np.kron(np.eye(3), MOVING),
+        np.eye(6) - np.full((6, 6), 0.1),
+    ],
     ids=["sphere", "disc", "moving", "two modes"],
 )
 def test_rounding_turns_no_axis(covariance):
@@ -184,9 +191,13 @@ def test_neither_units_nor_origin_nor_order_decide_the_groups():
     assert len(set(expected[:4])) == 1
     assert expected[0] not in expected[4:]
     unit = np.array([1e-6, 1.0, 1e5])
-    moved = GaussianMixture(mixture.weights, (means + 3.0) * unit, covariances * np.outer(unit, unit))
+    moved = GaussianMixture(
+        mixture.weights, (means + 3.0) * unit, covariances * np.outer(unit, unit)
+    )
     np.testing.assert_array_equal(far_groups(moved, 60), expected)
-    turned = far_groups(GaussianMixture(mixture.weights[::-1], means[::-1], covariances[::-1]), 60)[::-1]
+    turned = far_groups(GaussianMixture(mixture.weights[::-1], means[::-1], covariances[::-1]), 60)[
+        ::-1
+    ]
     np.testing.assert_array_equal(turned[:, None] == turned, expected[:, None] == expected)
 
 
@@ -203,14 +214,21 @@ def test_a_tree_is_cut_as_scipy_cuts_it(decimals):
     for size in (2, 3, 20, 60):
         tree = linkage(rng.standard_normal((size, 2)).round(decimals), "single")
         for height in (0.0, 0.3, tree[size // 2 - 1, 2], 10.0):
-            np.testing.assert_array_equal(_tree_labels(tree, height), fcluster(tree, height, "distance") - 1)
+            np.testing.assert_array_equal(
+                _tree_labels(tree, height), fcluster(tree, height, "distance") - 1
+            )
 
 
 def test_groups_of_one_covariance_share_a_frame():
     """Long clusters that lie across one another; a kernel as long as each of them alone leaves 0.034."""
     rng = np.random.default_rng(20)
-    across, along = rng.standard_normal((40, 2)) * [6.0, 0.5], rng.standard_normal((60, 2)) * [0.5, 6.0]
-    mixture = GaussianMixture(np.ones(100), np.concatenate([across, along + np.array([40.0, 0.0])]), 0.3 * np.eye(2))
+    across, along = (
+        rng.standard_normal((40, 2)) * [6.0, 0.5],
+        rng.standard_normal((60, 2)) * [0.5, 6.0],
+    )
+    mixture = GaussianMixture(
+        np.ones(100), np.concatenate([across, along + np.array([40.0, 0.0])]), 0.3 * np.eye(2)
+    )
     points = KernelHerding().sample(mixture, 100)
     assert (points.x[:, 0] > 20).sum() == 60
     assert ratio(points, mixture) < 0.028
