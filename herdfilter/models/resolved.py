@@ -25,6 +25,7 @@ from herdfilter.models.returned import (
     read_covariances,
     read_numbers,
     read_rows,
+    rows_of,
 )
 
 
@@ -164,7 +165,6 @@ class Transition:
         self.circular = motion.circular
         self.additive = motion.additive
         self.simulated_only = motion.simulated_only
-        self._noise: FactoredCovariance | None = None
 
     def __repr__(self) -> str:
         return summary_repr(
@@ -176,15 +176,11 @@ class Transition:
         """Dimension of the standard normal noise that `propagate` takes."""
         return self.motion.noise_dim
 
-    @property
+    @cached_property
     def noise(self) -> FactoredCovariance:
         """Covariance of additive transition noise, and a factor of it, both read-only."""
-        if self._noise is None:
-            value = self.model.transition_covariance(self.dt, self.step)
-            self._noise = read_covariance(
-                "transition_covariance", value, self.motion.dim, self.step
-            )
-        return self._noise
+        value = self.model.transition_covariance(self.dt, self.step)
+        return read_covariance("transition_covariance", value, self.motion.dim, self.step)
 
     @property
     def covariance(self) -> Array:
@@ -218,8 +214,8 @@ class Transition:
 
     def mean(self, x: Array) -> Array:
         """Transition mean of each state, (n, d)."""
-        mean = self.model.transition_mean(read_only(x), self.dt, self.control, self.step)
-        return read_rows("transition_mean", mean, x.shape, self.step)
+        function = self.model.transition_mean
+        return rows_of("transition_mean", function, x.shape[1], x, self.dt, self.control, self.step)
 
     def propagate(self, x: Array, noise: Array) -> Array:
         """Next states (n, d) of states x under standard normal noise (n, `noise_dim`)."""
@@ -229,10 +225,8 @@ class Transition:
             added = noise * root if len(root) == 1 else noise @ root.T
             next_x: Array = self.mean(x) + added
         else:
-            next_x = self.model.transition(
-                read_only(x), read_only(noise), self.dt, self.control, self.step
-            )
-            next_x = read_rows("transition", next_x, x.shape, self.step)
+            arguments = (read_only(noise), self.dt, self.control, self.step)
+            next_x = rows_of("transition", self.model.transition, x.shape[1], x, *arguments)
         return wrap(next_x, self.circular) if self.circular else next_x
 
     def propagate_joint(self, joint: Array) -> Array:
@@ -243,8 +237,11 @@ class Transition:
         """Draw one successor of each state, (n, d)."""
         if not self.simulated_only:
             return self.propagate(x, rng.standard_normal((len(x), self.motion.noise_dim)))
-        next_x = self.model.sample_transition(read_only(x), rng, self.dt, self.control, self.step)
-        return wrap(read_rows("sample_transition", next_x, x.shape, self.step), self.circular)
+        arguments = (rng, self.dt, self.control, self.step)
+        next_x = rows_of(
+            "sample_transition", self.model.sample_transition, x.shape[1], x, *arguments
+        )
+        return wrap(next_x, self.circular)
 
     def predictive(self, x: Array, weights: Array) -> GaussianMixture:
         r"""Density :math:`\sum_i w_i N(f(x_i), Q)` of the next state, its angles unwrapped about their mean."""
@@ -271,10 +268,11 @@ class Transition:
 
         A change inside an array or a list of the model still affects it.
         """
-        frozen = Transition(self.motion.copied(), self.dt, self.control, self.step)
-        # computed now, before the model changes
-        if self.motion.has_moments:
-            frozen._noise = self.noise
+        motion = self.motion.copied()
+        if motion.has_moments:
+            _ = self.noise  # computed now, before the model changes
+        frozen = object.__new__(Transition)
+        frozen.__dict__ = self.__dict__ | {"motion": motion, "model": motion.model}
         return frozen
 
 
@@ -337,12 +335,7 @@ class Measurement(Resolved):
 
     def mean(self, x: Array, step: int) -> Array:
         """Mean observation of states (n, d), (n, k)."""
-        return read_rows(
-            "observation_mean",
-            self.model.observation_mean(read_only(x), step),
-            (len(x), None),
-            step,
-        )
+        return rows_of("observation_mean", self.model.observation_mean, None, x, step)
 
     def noise(self, size: int, step: int) -> FactoredCovariance:
         """Covariance of the observation (size, size), if it does not depend on the state."""
@@ -377,10 +370,18 @@ class Measurement(Resolved):
         It is the model's own; without one, noise is Gaussian about the mean observation, and NaN entries of z are left out.
         """
         if self.has_likelihood:
-            z = read_only(z) if z.flags.writeable else z
-            values = read_numbers(
-                "log_likelihood", self.model.log_likelihood(z, read_only(x), step), (len(x),), step
-            )
+            z = z.view()
+            z.setflags(False)  # type: ignore[call-arg]
+            x = x.view()
+            x.setflags(False)  # type: ignore[call-arg]
+            values: Array = self.model.log_likelihood(z, x, step)
+            # the usual case, without the cost of a call
+            if (
+                type(values) is not np.ndarray
+                or values.dtype != np.float64
+                or values.shape != (len(x),)
+            ):
+                values = read_numbers("log_likelihood", values, (len(x),), step)
             if not values.max() < np.inf:  # NaN, too
                 count = np.count_nonzero(np.isnan(values) | (values == np.inf))
                 raise ValueError(
