@@ -296,7 +296,9 @@ class Segment:
             online.step, rows.means[t], rows.covariances[t], *figures, outcomes[-1], None, distinct
         )
         # known of the last step only
-        collapsed = online._particles.counts(online._circular)[2]
+        collapsed = online._particles.counts(rows.means[t], rows.covariances[t], online._circular)[
+            2
+        ]
         for row, outcome in enumerate(outcomes, first):
             if outcome is Outcome.MISSING:
                 warn_if_partial(self.readings[row])

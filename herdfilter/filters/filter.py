@@ -119,7 +119,7 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
             if self._resampled:
                 self._particles.traced(particles.ancestors)
         self.step += 1
-        self._clock = self._clock._replace(since=self._clock.since + transition.dt)
+        self._clock = series.Clock(self._clock.origin, self._clock.since + dt, self._clock.zoned)
         self._untouched = False
 
     def update(self, z: Any, sensor: Any = None, gate: float | None = None) -> results.StepRecord:
@@ -192,7 +192,7 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         modes = None if particles.modes is None else self.mode_probabilities
         self.log_likelihood += increment
         self._by_model_at_start |= self.step == 0 and sensor is None
-        ess, distinct_ancestors, collapsed = particles.counts(self._circular)
+        ess, distinct_ancestors, collapsed = particles.counts(mean, covariance, self._circular)
         numbers = (ess, self._resampled, increment, outcome, modes, distinct_ancestors)
         self.record = results.StepRecord(self.step, mean, covariance, *numbers)
         if outcome is not results.Outcome.UPDATED or collapsed:

@@ -23,7 +23,7 @@ from herdfilter._checks import (
     check_count,
 )
 from herdfilter._repr import summary_repr
-from herdfilter.angles import mean_and_covariance, merged, unwrap
+from herdfilter.angles import mean_and_covariance, merged, wrap
 from herdfilter.filters.saved import waiting_arrays
 from herdfilter.models import contract
 from herdfilter.models.resolved import Measurement, Motion
@@ -34,7 +34,7 @@ NEGLIGIBLE_SET = 0.01  # sets lighter than this fraction of one particle's weigh
 COMPUTED = ("weights", "ess", "_normalised")  # cached; a changed copy computes them anew
 ALONE = 1.1  # effective sample size below which one particle has all the weight
 NO_WEIGHT = 1e-12  # an ancestor whose successors weigh less than this in total counts as lost
-NEGLIGIBLE_FAMILY = 1e-3  # lighter families are ignored when the gaps between families are judged
+NEGLIGIBLE_FAMILY = 1e-3  # lighter families count less when the gaps between families are judged
 ARRAYS = {"weights": "weights", "log_weights": "log_weights", "modes": "modes", "particles": "x"}
 """Name in a saved state -> attribute; a kind of particles adds those of its own."""
 
@@ -265,14 +265,17 @@ class Particles:
         self._normalised = particles, log_sum
         return particles, log_sum
 
-    def counts(self, circular: tuple[int, ...]) -> tuple[float, float, bool]:
+    def counts(
+        self, mean: Array, covariance: Array, circular: tuple[int, ...]
+    ) -> tuple[float, float, bool]:
         r"""Return the effective sample size, the number of ancestors, and whether few particles are left.
 
-        The number is NaN where ancestors are not known; ancestors without weight are not counted. Few particles are left if
-        one has all the weight. Or they descend from few, which the effective sample size does not show: with the total
-        weights :math:`v_j` of the successors of each ancestor, :math:`m = 1 / \sum_j v_j^2` is below :math:`\sqrt n \le`
-        ESS, and the transition noise has not closed the gaps between these families: in some dimension less than
-        :math:`1 / m^2` of the variance is within families.
+        `mean` (d,) and `covariance` (d, d) are the `moments`. The number is NaN where ancestors are not known; ancestors
+        without weight are not counted. Few particles are left if one has all the weight. Or they descend from few, which the
+        effective sample size does not show: with the total weights :math:`v_j` of the successors of each ancestor,
+        :math:`m = 1 / \sum_j v_j^2` is below :math:`\sqrt n \le` ESS, and the transition noise has not closed the gaps
+        between these families: in some dimension less than :math:`1 / m^2` of the variance is within families, or one family
+        has all the weight.
         """
         ess = self.ess
         if self.ancestors is None:
@@ -285,15 +288,12 @@ class Particles:
         if not count < math.sqrt(len(self.x)) <= ess:
             return ess, distinct, ess < ALONE
         # Analysis of variance: what is left of each dimension's variance after that between families is within them.
-        families = np.flatnonzero(weights > NEGLIGIBLE_FAMILY)
-        x = unwrap(self.x, self.weights, circular) if circular else self.x
-        centred = x - self.weights @ x
-        sums = np.array(
-            [np.bincount(self.ancestors, self.weights * column)[families] for column in centred.T]
-        )
-        total = self.weights @ centred**2
-        within = total - (sums**2 / weights[families]).sum(axis=1)
-        return ess, distinct, len(families) == 1 or bool((within * count**2 < total).any())
+        deviations = wrap(self.x - mean, circular) if circular else self.x - mean
+        sums = [np.bincount(self.ancestors, self.weights * column) for column in deviations.T]
+        between = np.square(sums) @ (1 / np.maximum(weights, NEGLIGIBLE_FAMILY))
+        total = covariance.diagonal()
+        spread = (total - between) * count**2 >= total
+        return ess, distinct, count < ALONE or not spread.all()
 
     @classmethod
     def checked(

@@ -46,7 +46,8 @@ def rows_of(
         and len(value) == len(x)
         and (size is None or value.shape[1] == size)
         and value.flags.writeable
-        and np.abs(value).max(initial=0.0) <= LARGEST
+        and value.size
+        and np.abs(value).max() <= LARGEST
     ):
         return value
     return read_rows(name, value, (len(x), size), arguments[-1])
