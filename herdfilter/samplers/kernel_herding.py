@@ -19,6 +19,7 @@ from herdfilter.samplers.herding.frame import KernelFrame, grouped
 from herdfilter.samplers.herding.greedy import (
     CLIMB_STEPS,
     TIED_HEIGHTS,
+    Schedule,
     candidates,
     climbing_room,
     herd_greedily,
@@ -156,12 +157,11 @@ def _gaussian_climb(frame: KernelFrame, start: Array, n: int) -> tuple[Array, Cl
     def climb_from(at: Array, points: Array, c: Array) -> tuple[Array, float]:
         t = len(points)
         # The loop divides by t + 1.
-        samples.weight[0, :t] = (t + 1) * c
-        samples.point[:, :t] = points.T
-        height = place_points(
-            target, samples, at[:, None].copy(), table, t, t + 1, 0, CLIMB_STEPS, room
-        )
-        return samples.point[:, t].copy(), height
+        samples.height[0, :t] = (t + 1) * c
+        samples.centre[:, :t] = points.T
+        schedule = Schedule(t, t + 1, 0, CLIMB_STEPS)
+        height = place_points(target, samples, at[:, None].copy(), table, schedule, room)
+        return samples.centre[:, t].copy(), height
 
     return np.exp(smoothed.log_density(start) + 0.5 * d * np.log(2 * np.pi)), climb_from
 
