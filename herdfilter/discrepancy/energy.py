@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import scipy
 
@@ -18,9 +20,7 @@ NODE_STEP = 0.45
 LOWEST_NODE = -9.0
 HIGHEST_NODE = 24.0
 NEGLIGIBLE_PHI = 1e-12
-NODE_SPAN = (
-    4.0  # one set of nodes serves norms whose E|Z|^2 differ by up to a factor exp(NODE_SPAN)
-)
+NODE_SPAN = 4.0  # one set of nodes serves norms whose E|Z|^2 differ by up to a factor exp(NODE_SPAN)
 NODES_AT_ONCE = 2**16  # numbers held at once: fits in the cache
 
 
@@ -45,27 +45,24 @@ def energy_distance(points: Points, mixture: GaussianMixture | Points) -> float:
     0.1431
     """
     check_pair(points, mixture, samples=True)
+    within_points = pair_sum(np.sqrt, points, points)
     if isinstance(mixture, Points):
-        rows, cross = max(1, PAIRS_AT_ONCE // len(mixture)), 0.0
-        for start in range(0, len(points), rows):
-            part = slice(start, start + rows)
-            cross += float(
-                points.weights[part]
-                @ scipy.spatial.distance.cdist(points.x[part], mixture.x)
-                @ mixture.weights
-            )
-        return float(max(2 * cross - (_mean_distance(points) + _mean_distance(mixture)), 0.0))
-    x, means, cov = points.x, mixture.means, mixture.distinct_covariances
+        cross = pair_sum(np.sqrt, points, mixture)
+        return float(max(2 * cross - (within_points + pair_sum(np.sqrt, mixture, mixture)), 0.0))
+    x = points.x
+    means = mixture.means
+    cov = mixture.distinct_covariances
     if mixture.shared:  # in the principal axes of the one covariance
         values, axes = np.linalg.eigh(cov[0])
-        x, means = (x - mixture.mean) @ axes, (means - mixture.mean) @ axes
+        x = (x - mixture.mean) @ axes
+        means = (means - mixture.mean) @ axes
         cov = np.diag(np.maximum(values, 0.0))[None]
     cross = 0.0
     for m in range(len(mixture)):
         norms = expected_norms(x - means[m], cov if mixture.shared else cov[m : m + 1])
         cross += mixture.weights[m] * float(points.weights @ norms)
-    own = _component_distance(mixture.weights, means, cov) + _mean_distance(points)
-    return float(max(2 * cross - own, 0.0))
+    within_mixture = _component_distance(mixture.weights, means, cov)
+    return float(max(2 * cross - (within_mixture + within_points), 0.0))
 
 
 def expected_energy_distance(mixture: GaussianMixture, n: int) -> float:
@@ -94,30 +91,21 @@ def _component_distance(weights: Array, means: Array, covariances: Array) -> flo
         first, second = np.triu_indices(min(rows, count - start), start, count)
         first += start
         cov = 2 * covariances if len(covariances) == 1 else covariances[first] + covariances[second]
-        twice = np.where(
-            first == second, 1.0, 2.0
-        )  # pairs of different components count in either order
         norms = expected_norms(means[first] - means[second], cov)
-        total += float((twice * weights[first] * weights[second]) @ norms)
+        # Pairs of different components count in either order.
+        orders = np.where(first == second, 1.0, 2.0)
+        total += float((orders * weights[first] * weights[second]) @ norms)
     return total
 
 
-def _mean_distance(points: Points) -> float:
-    """Return the weighted sum of the distances of all ordered pairs of points."""
-    x, w = points.x, points.weights
-    rows = max(1, PAIRS_AT_ONCE // len(x))
+def pair_sum(function: Callable[[Array], Array], points: Points, others: Points) -> float:
+    """Return ``sum_st w_s v_t function(|x_s - y_t|^2)`` over two weighted sets of points, in blocks of bounded memory."""
+    rows = max(1, PAIRS_AT_ONCE // len(others))
     total = 0.0
-    for start in range(0, len(x), rows):
-        stop = start + rows
-        if stop < len(x):
-            total += 2 * float(
-                w[start:stop] @ scipy.spatial.distance.cdist(x[start:stop], x[stop:]) @ w[stop:]
-            )
-        total += float(
-            w[start:stop]
-            @ scipy.spatial.distance.cdist(x[start:stop], x[start:stop])
-            @ w[start:stop]
-        )
+    for start in range(0, len(points), rows):
+        part = slice(start, start + rows)
+        squared = scipy.spatial.distance.cdist(points.x[part], others.x, "sqeuclidean")
+        total += float(points.weights[part] @ function(squared) @ others.weights)
     return total
 
 
@@ -127,70 +115,74 @@ def expected_norms(means: Array, covariances: Array) -> Array:
     Means (n, d), covariances (n, d, d), or (1, d, d) if all have the same; the result is (n,).
     """
     if means.shape[1] == 1:
-        mean, sd = means[:, 0], np.sqrt(covariances[:, 0, 0])
-        z = np.clip(
-            np.divide(mean, sd, out=np.zeros(len(mean)), where=sd > 0), -40.0, 40.0
-        )  # beyond, nothing changes
-        spread: Array = (
-            np.sqrt(2 / np.pi) * sd * np.exp(-0.5 * z * z)
-        )  # the folded normal distribution
+        # The folded normal distribution
+        mean = means[:, 0]
+        sd = np.sqrt(covariances[:, 0, 0])
+        z = np.divide(mean, sd, out=np.zeros(len(mean)), where=sd > 0)
+        z = np.clip(z, -40.0, 40.0)  # beyond, nothing changes
+        spread: Array = np.sqrt(2 / np.pi) * sd * np.exp(-0.5 * z * z)
         return spread + np.where(sd > 0, mean * scipy.special.erf(z / np.sqrt(2)), np.abs(mean))
     if (covariances * (1 - np.eye(means.shape[1]))).any():
         values, vectors = np.linalg.eigh(covariances)
         values = np.maximum(values, 0.0)
-        squared = (
+        rotated = (
             means @ vectors[0] if len(vectors) == 1 else (means[:, None, :] @ vectors)[:, 0, :]
-        ) ** 2
+        )
+        squared = rotated**2
     else:
-        values, squared = np.diagonal(covariances, axis1=1, axis2=2), means**2
+        values = np.diagonal(covariances, axis1=1, axis2=2)
+        squared = means**2
     moment = squared.sum(1) + values.sum(1)
     result = np.zeros(len(means))
-    if len(values) == 1:
-        some = np.flatnonzero(moment > 0)
-        if some.size:
-            log_moment = np.log(moment[some])
-            group = np.floor((log_moment - log_moment.min()) / NODE_SPAN)
-            for g in np.unique(group):
-                rows = some[group == g]
-                unit = moment[rows].max()  # the square of a moment may be no number
-                norms = _same_values(squared[rows] / unit, values[0] / unit, moment[rows] / unit)
-                result[rows] = norms * np.sqrt(unit)
-        return result
-    rows_at_once = max(1, NODES_AT_ONCE // means.shape[1])
-    for start in range(0, len(means), rows_at_once):
-        rows = np.arange(start, min(start + rows_at_once, len(means)))
-        rows = rows[moment[rows] > 0]
-        if rows.size:
-            result[rows] = _own_values(squared[rows], values[rows], moment[rows])
+    spread_out = np.flatnonzero(moment > 0)
+    if len(values) == 1 and spread_out.size:
+        log_moment = np.log(moment[spread_out])
+        group = np.floor((log_moment - log_moment.min()) / NODE_SPAN)
+        for g in np.unique(group):
+            rows = spread_out[group == g]
+            unit = moment[rows].max()  # the square of a moment may overflow
+            norms = _norms_at_common_nodes(
+                squared[rows] / unit, values[0] / unit, moment[rows] / unit
+            )
+            result[rows] = norms * np.sqrt(unit)
+    elif len(values) > 1:
+        rows_at_once = max(1, NODES_AT_ONCE // means.shape[1])
+        for start in range(0, len(spread_out), rows_at_once):
+            rows = spread_out[start : start + rows_at_once]
+            result[rows] = _norms_at_own_nodes(squared[rows], values[rows], moment[rows])
     return result
 
 
-def _same_values(squared: Array, values: Array, moment: Array) -> Array:
+def _norms_at_common_nodes(squared: Array, values: Array, moment: Array) -> Array:
     """Return norms with one covariance: the exponents at all nodes are a matrix product."""
-    low, high = LOWEST_NODE - np.log(moment.max()), HIGHEST_NODE - np.log(moment.min())
+    low = LOWEST_NODE - np.log(moment.max())
+    high = HIGHEST_NODE - np.log(moment.min())
     u = low + NODE_STEP * np.arange(np.ceil((high - low) / NODE_STEP) + 1)
     s = np.exp(u)
+    # phi(s) = prod_i (1 + 2 s l_i)^(-1/2) exp(-s m_i^2 / (1 + 2 s l_i))
     spread = 1 + 2 * np.multiply.outer(values, s)
     log_root = 0.5 * np.log(spread).sum(0)
+    # The bound on phi falls with u.
     bound = -squared.sum(1).min() * s / spread.max(0) - log_root - 0.5 * (u + np.log(moment.min()))
-    last = int(np.argmax(bound < np.log(NEGLIGIBLE_PHI))) or len(u)  # the bound on phi falls with u
-    u, s, spread, log_root = u[:last], s[:last], spread[:, :last], log_root[:last]
-    slope = s / spread
+    last = int(np.argmax(bound < np.log(NEGLIGIBLE_PHI))) or len(u)
+    u = u[:last]
+    slope = s[:last] / spread[:, :last]
     weight = np.exp(-0.5 * u)
     total = np.empty(len(squared))
     rows = max(1, NODES_AT_ONCE // len(u))
     for start in range(0, len(squared), rows):
         part = slice(start, start + rows)
         exponent = squared[part] @ slope
-        exponent += log_root
+        exponent += log_root[:last]
         np.negative(exponent, out=exponent)
         total[part] = weight.sum() - np.exp(exponent, out=exponent) @ weight
-    return _completed(total, u[0], u[-1], squared, values, moment)
+    return _with_tails(total, u[0], u[-1], squared, values, moment)
 
 
-def _own_values(squared: Array, values: Array, moment: Array) -> Array:
+def _norms_at_own_nodes(squared: Array, values: Array, moment: Array) -> Array:
     """Return norms with a covariance each; every row has nodes of its own."""
-    values, squared = values / moment[:, None], squared / moment[:, None]
+    values = values / moment[:, None]
+    squared = squared / moment[:, None]
     u = np.arange(LOWEST_NODE, HIGHEST_NODE, NODE_STEP)
     total = np.zeros(len(squared))
     # The product of d factors may overflow; its phi is then 0, as it should be.
@@ -202,16 +194,17 @@ def _own_values(squared: Array, values: Array, moment: Array) -> Array:
             total += (1 - phi) * np.exp(-0.5 * node)
             if phi.max() * np.exp(-0.5 * node) < NEGLIGIBLE_PHI:
                 break
-    return _completed(total, u[0], node, squared, values, np.ones(len(squared))) * np.sqrt(moment)
+    return _with_tails(total, u[0], node, squared, values, np.ones(len(squared))) * np.sqrt(moment)
 
 
-def _completed(
+def _with_tails(
     total: Array, first: float, last: float, squared: Array, values: Array, moment: Array
 ) -> Array:
     """Add the two tails beyond the nodes between `first` and `last` to their sum."""
     fourth: Array = moment**2 + 2 * (values**2).sum(-1) + 4 * (values * squared).sum(-1)  # E|Z|^4
 
     def below(power: float) -> float:
+        """Return the geometric sum of exp(power u) over the nodes below the first."""
         return float(np.exp(power * (first - NODE_STEP)) / -np.expm1(-power * NODE_STEP))
 
     above: float = np.exp(-0.5 * (last + NODE_STEP)) / -np.expm1(-0.5 * NODE_STEP)
