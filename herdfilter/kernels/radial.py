@@ -14,10 +14,8 @@ import scipy
 
 from herdfilter._checks import Array, as_positive
 
-ORDERS = (
-    1e-3,
-    1e6,
-)  # least and largest order of a kernel: beyond them quadrature over its widths takes too many nodes
+SMALLEST_ORDER = 1e-3  # below, quadrature over the widths takes too many nodes
+LARGEST_ORDER = 30.0  # beyond, the kernel is Gaussian for all purposes
 
 
 @runtime_checkable
@@ -123,27 +121,21 @@ class Matern(Kernel):
     nu: float = 1.5
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "nu", as_positive("nu", self.nu, *ORDERS))
-        if self.nu > 30:
-            raise ValueError(
-                f"nu: expected at most 30, beyond which the kernel is Gaussian, got {self.nu}"
-            )
+        nu = as_positive("nu", self.nu, SMALLEST_ORDER, LARGEST_ORDER)
+        object.__setattr__(self, "nu", nu)
 
     def value(self, squared: Array) -> Array:
         z: Array = np.sqrt(2 * self.nu * squared)
+        # Half-integer orders have elementary forms (Rasmussen and Williams 2006, eq. 4.17).
         if self.nu == 0.5:
             return np.exp(-z)
         if self.nu == 1.5:
             return (1 + z) * np.exp(-z)
         if self.nu == 2.5:
             return (1 + z + z * z / 3) * np.exp(-z)
-        z = np.maximum(z, 1e-8)
-        return (
-            2 ** (1 - self.nu)
-            / scipy.special.gamma(self.nu)
-            * z**self.nu
-            * scipy.special.kv(self.nu, z)
-        )
+        z = np.maximum(z, 1e-8)  # K_nu is infinite at 0
+        constant = 2 ** (1 - self.nu) / scipy.special.gamma(self.nu)
+        return constant * z**self.nu * scipy.special.kv(self.nu, z)
 
     def slope(self, squared: Array) -> Array:
         """Return the derivative with respect to the squared distance: a kernel of order nu - 1."""
@@ -159,6 +151,7 @@ class Matern(Kernel):
 
     def scales(self) -> tuple[Array, Array]:
         v, weights = gamma_nodes(self.nu, 1e-6)
+        # exp(-z^2 / (4 v)) = exp(-s r^2 / 2) with z^2 = 2 nu r^2
         return self.nu / v, weights
 
 
@@ -201,6 +194,7 @@ class Energy(Kernel):
     def scales(self) -> tuple[Array, Array]:
         """Return rates and weights of the Gaussian mixture; a negative weight at rate 0 makes them sum to 0."""
         s = exponential_nodes(np.log(1e-16), np.log(1e12))
+        # ds = s du turns s^(-3/2) into s^(-1/2); the step in u is 1/2.
         weights = 0.5 / np.sqrt(2 * np.pi * s)
         return np.append(0.0, s), np.append(-weights.sum(), weights)
 
@@ -247,5 +241,6 @@ class LocalizedCumulative(Kernel):
         nodes, weights = scipy.special.roots_legendre(80)
         half = 0.5 * np.log(1e6)
         s = self.largest * np.exp(half * (nodes - 1))
+        # s ds = s^2 d(log s)
         weights = weights * (s / self.largest) ** 2
         return 1 / (2 * s * s), weights / weights.sum()

@@ -237,7 +237,6 @@ class ConditionalLine:
         self.cells = 2 * int(np.ceil(cells / 2))
         self.step = (high - low) / self.cells
         self.reach = int(min(np.ceil(KERNEL_REACH * sigma / self.step), self.cells))
-        self.coarsen = False  # the grid was finer than needed at the last visit
         self._use_level(0)
 
     def _use_level(self, level: int) -> None:
@@ -261,9 +260,6 @@ class ConditionalLine:
         The grid is refined until the integral has settled. If it need not be 1, a grid much finer than the kernel also
         suffices: it locates any mass, even a narrow or ragged one, to within a small fraction of the kernel.
         """
-        if self.coarsen:
-            self.coarsen = False
-            self._use_level(self.level - 1)
         halvings = 0
         while True:
             density = self._density(x)
@@ -273,9 +269,6 @@ class ConditionalLine:
             located = not self.normalised and self.spacing <= self.tolerance * self.sigma
             right = total > 0 and (not self.normalised or abs(total - 1.0) <= self.tolerance)
             if right and (settled or located):
-                if self.level > 0:  # try a grid twice as coarse next, if it suffices with some margin
-                    rougher = _gregory(len(density) // 4 + 1, 4 * self.spacing) @ density[::4]
-                    self.coarsen = bool(abs(rough - rougher) <= 0.5 * self.tolerance * total)
                 return self.fine * density / total  # the end corrections keep the weights positive
             halvings += settled and total > 0
             cells = self.cells << (self.level + 1)
