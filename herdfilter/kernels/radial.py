@@ -6,7 +6,6 @@ Kernels with a Gamma distribution of widths are computed by quadrature.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -62,14 +61,6 @@ def exponential_nodes(low: float, high: float, power: float = 1.0) -> Array:
     falls as ``power^(-1/2)``, and the step with it.
     """
     return np.exp(np.arange(low, high, 0.5 / np.sqrt(max(1.0, power))))
-
-
-@lru_cache(maxsize=16)
-def gamma_nodes(shape: float, cut: float) -> tuple[Array, Array]:
-    """Return nodes and normalised weights of a Gamma(shape) distribution, without a share of about `cut` near zero."""
-    v = exponential_nodes(np.log(cut) / shape, np.log(60.0 + 5 * shape), shape)
-    weights = np.exp(shape * np.log(v) - v)
-    return v, weights / weights.sum()
 
 
 @dataclass(frozen=True)
@@ -150,9 +141,12 @@ class Matern(Kernel):
         return -self.nu * constant * z ** (self.nu - 1) * scipy.special.kv(self.nu - 1, z)
 
     def scales(self) -> tuple[Array, Array]:
-        v, weights = gamma_nodes(self.nu, 1e-6)
+        # A Gamma(nu) distribution without a share of about 1e-6 near zero
+        low = np.log(1e-6) / self.nu
+        v = exponential_nodes(low, np.log(60.0 + 5 * self.nu), self.nu)
+        weights = np.exp(self.nu * np.log(v) - v)
         # exp(-z^2 / (4 v)) = exp(-s r^2 / 2) with z^2 = 2 nu r^2
-        return self.nu / v, weights
+        return self.nu / v, weights / weights.sum()
 
 
 def Laplace() -> Matern:  # noqa: N802  a kernel by name, as the others

@@ -275,16 +275,12 @@ class ConditionalLine:
             if halvings > EXTRA_HALVINGS or located or cells > MAX_CELLS:
                 break
             self._use_level(self.level + 1)
-        over = f"over the bounds [{self.low:g}, {self.high:g}]"
+        expected = "an integral of 1" if self.normalised else "a positive integral"
+        message = f"expected {expected} over the bounds [{self.low:g}, {self.high:g}], got {total:g}"
         if not settled:
-            message = (
-                f"expected an integral {over} that {len(self.nodes):,} grid points give to {self.tolerance:g}, "
-                f"got {total:g}, and {rough:g} from half of them"
-            )
+            message += f" from {len(self.nodes):,} grid points, and {rough:g} from half of them"
         elif self.normalised:
-            message = f"expected an integral of 1 {over}, got {total:g}; widen the bounds, or pass normalised=False"
-        else:
-            message = f"expected a positive integral {over}, got {total:g} from {len(self.nodes):,} grid points"
+            message += "; widen the bounds, or pass normalised=False"
         raise self._error(x, message, total)
 
     def _density(self, x: Array) -> Array:
@@ -322,20 +318,19 @@ class ConditionalLine:
         heights = weights[:, None] * np.exp(-0.5 * u * u)
         inside = (cell >= 0) & (cell <= self.cells)
         objective -= np.bincount(cell[inside], heights[inside], self.cells + 1)
-        # First and last node of positive density within one cell of each search point; last < first if there is none.
-        index = np.arange(len(shares))
+        # The quadrature nodes within one cell of each search point, and how many of them have a positive density
         position = np.arange(self.cells + 1)
         begin = np.maximum(position - 1, 0) << self.level
-        end = np.minimum(position + 1, self.cells) << self.level
-        first = np.minimum.accumulate(np.where(shares > 0, index, len(index))[::-1])[::-1][begin]
-        last = np.maximum.accumulate(np.where(shares > 0, index, -1))[end]
-        objective[last < first] = -np.inf
+        end = (np.minimum(position + 1, self.cells) << self.level) + 1
+        below = np.append(0, np.cumsum(shares > 0))
+        positive = below[end] - below[begin]
+        objective[positive == 0] = -np.inf
         padded = np.concatenate(([-np.inf], objective, [-np.inf]))
         # Peaks that may be the highest, by how much the objective can rise between grid points
         peaks = np.flatnonzero((objective > padded[:-2]) & (objective >= padded[2:]))
-        positive = (first == begin) & (last == end)
-        doubt = np.where(positive, PEAK_DOUBT, EDGE_DOUBT)
-        bar = (objective - np.where(positive, 0.0, EDGE_DOUBT)).max()
+        edge = positive < end - begin
+        doubt = np.where(edge, EDGE_DOUBT, PEAK_DOUBT)
+        bar = (objective - np.where(edge, EDGE_DOUBT, 0.0)).max()
         leading = peaks[objective[peaks] + doubt[peaks] >= bar]
         tie = TIED_VALUES * factor * float(smoothed.max())
         maxima = [(-np.inf, 0.0, float(x[self.index]))]  # value, length of the flat stretch, position
@@ -352,10 +347,10 @@ class ConditionalLine:
                 middle = self.low + 0.5 * (start + stop) * self.step
                 maxima.append((float(objective[k]), length, middle))
             else:
-                bracket = (self.nodes[first[k]], self.nodes[last[k]])
-                top, value = self._ascend(
-                    shares, factor, weights, samples, bracket, self.nodes[k << self.level]
-                )
+                support = begin[k] + np.flatnonzero(shares[begin[k] : end[k]] > 0)
+                bracket = self.nodes[support[[0, -1]]]
+                guess = self.nodes[k << self.level]
+                top, value = self._ascend(shares, factor, weights, samples, bracket, guess)
                 maxima.append((value, 0.0, top))
         highest = max(value for value, _, _ in maxima)
         equal = [(length, top) for value, length, top in maxima if value >= highest - tie]
@@ -368,7 +363,7 @@ class ConditionalLine:
         factor: float,
         weights: Array,
         samples: Array,
-        bracket: tuple[float, float],
+        bracket: Array,
         guess: float,
     ) -> tuple[float, float]:
         """Return the maximum in a bracket and its value, by Newton's method, bisecting if a step leaves the bracket."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -62,19 +62,21 @@ class ContinuousHerdedGibbs(MixtureSampler):
     effective_count: bool | None = None
     component_herding: bool | None = None
     sweeps: int | None = None
-    _options: tuple[bool, bool, int] = field(
-        init=False, repr=False, compare=False, default=(True, True, 2)
-    )
 
     def __post_init__(self) -> None:
         one_of("target", self.target, ("smoothed", "paper"))
         object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth))
+        effective_count, component_herding, _ = self._options
+        check_flags(effective_count=effective_count, component_herding=component_herding)
+
+    @property
+    def _options(self) -> tuple[bool, bool, int]:
+        """Effective count, component herding and number of sweeps, with the defaults filled in."""
         repaired = self.target == "smoothed"
         count = repaired if self.effective_count is None else self.effective_count
         herded = repaired if self.component_herding is None else self.component_herding
-        check_flags(effective_count=count, component_herding=herded)
         sweeps = (2 if herded else 1) if self.sweeps is None else check_count("sweeps", self.sweeps)
-        object.__setattr__(self, "_options", (count, herded, sweeps))
+        return count, herded, sweeps
 
     def sample(
         self,

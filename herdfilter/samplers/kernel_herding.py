@@ -14,7 +14,7 @@ from herdfilter.bandwidths import Bandwidth, check_bandwidth, kernel_covariance
 from herdfilter.discrepancy import simplex_weights
 from herdfilter.kernels import Gaussian, Kernel, KernelMean, as_kernel
 from herdfilter.mixture import GaussianMixture
-from herdfilter.samplers.base import MixtureSampler
+from herdfilter.samplers.base import MixtureSampler, equal_weights
 from herdfilter.samplers.herding.frame import KernelFrame, grouped
 from herdfilter.samplers.herding.greedy import (
     CLIMB_STEPS,
@@ -89,7 +89,7 @@ class KernelHerding(MixtureSampler):
             frame = KernelFrame.of(mixture, kernel, turn=True)
             z, weights = self._herd(frame, n)
             x = frame.back(z)
-        return x, np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
+        return x, equal_weights(n) if weights is None else weights / weights.sum()
 
     def _herd(self, frame: KernelFrame, n: int) -> tuple[Array, Array | None]:
         """Return points (n, d) in the coordinates of the frame, and their weights (n,), None if all are equal."""
@@ -113,7 +113,7 @@ def herd_weighted(
     """
     # All mass may be in one point, where no climb is needed.
     if not (frame.covariances.any() or np.ptp(frame.means, axis=0).any()):
-        return np.repeat(frame.means[:1], n, axis=0), np.full(n, 1 / n)
+        return np.repeat(frame.means[:1], n, axis=0), equal_weights(n)
     start = np.ascontiguousarray(candidates(frame, n).T)
     if kernel == Gaussian():
         expected, climb_from = _gaussian_climb(frame, start, n)
@@ -141,7 +141,7 @@ def herd_weighted(
             w[t] = rho
         elif weighting == "fully-corrective":
             w[: t + 1] = simplex_weights(gram[: t + 1, : t + 1], z[: t + 1])
-    return x, np.full(n, 1 / n) if weighting == "equal" else w / w.sum()
+    return x, equal_weights(n) if weighting == "equal" else w / w.sum()
 
 
 def _gaussian_climb(frame: KernelFrame, start: Array, n: int) -> tuple[Array, Climb]:

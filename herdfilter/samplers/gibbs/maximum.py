@@ -9,11 +9,8 @@ a kernel wide. Newton's method starts from every local maximum of the table that
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from herdfilter._checks import Array
 from herdfilter.samplers.compiled import NO_ARRAYS, QUICK, exp, njit
 
 BUMP_REACH = 8.5  # widths; beyond, a positive bump is under 2.1e-16 of its height and left out
@@ -23,30 +20,12 @@ CLOSE_VALUES = 1e-9  # share of the tallest bump by which values hardly differ
 PIECE = 59  # steps of a table; with two more on either side and the last cell a multiple of 4
 BLOCKS = 64  # into which a longer line is divided at once
 
-# Rows of an array of bumps; the last three are workspace
+# Rows of an array of bumps; the last three are workspace of `tabulate`
 HEIGHT, CENTRE, NARROWNESS, WIDTH, POWER, RATIO, SHRINK = range(7)
 # Rows of a table: values on a grid, and the positions and upper bounds of the leading maxima
 VALUE, POSITION, BOUND = range(3)
 # Columns of a stack of pieces of the line: where they begin and end, and what f is at most there
 LOW, HIGH, LIMIT = range(3)
-
-
-class Search(NamedTuple):
-    """Workspace of `maximise_bumps`: bumps in reach of a piece of the line, its table, and a stack of pieces."""
-
-    near: Array
-    table: Array
-    stack: Array
-
-
-def empty_bumps(count: int) -> Array:
-    """Return an array for `count` bumps."""
-    return np.zeros((7, count + 8))
-
-
-def empty_search(count: int) -> Search:
-    """Return workspace of `maximise_bumps` for `count` bumps."""
-    return Search(empty_bumps(count), np.zeros((3, PIECE + 5 + BLOCKS)), np.zeros((16 * BLOCKS, 3)))
 
 
 @njit(**NO_ARRAYS)
@@ -179,12 +158,16 @@ def bump_slopes(bumps, count, x):
 
 
 @njit(**NO_ARRAYS)
-def maximise_bumps(bumps, positive, count, guess, search):
+def maximise_bumps(room, positive, count, guess):
     """Return the position of the maximum of `count` bumps, the first `positive` of them of positive height.
 
-    A good `guess` spares work: pieces of the line on which f cannot exceed its value are left out.
+    A good `guess` spares work: pieces of the line on which f cannot exceed its value are left out. ``room`` is a
+    `GibbsWorkspace`.
     """
-    near, table, stack = search
+    bumps = room.bumps
+    near = room.near
+    table = room.table
+    stack = room.stack
     tallest = 0
     for j in range(positive):
         if bumps[HEIGHT, j] > bumps[HEIGHT, tallest]:

@@ -10,13 +10,12 @@ from numpy.typing import NDArray
 from herdfilter._checks import Array
 from herdfilter.samplers.compiled import IN_PLACE, QUICK, exp, njit
 from herdfilter.samplers.gibbs.maximum import (
+    BLOCKS,
     CENTRE,
     HEIGHT,
     NARROWNESS,
+    PIECE,
     WIDTH,
-    Search,
-    empty_bumps,
-    empty_search,
     maximise_bumps,
 )
 from herdfilter.samplers.herding.frame import KernelFrame
@@ -59,7 +58,10 @@ class Sweeps(NamedTuple):
 
 
 class GibbsWorkspace(NamedTuple):
-    """Workspace of the recursion."""
+    """Workspace of the recursion.
+
+    Of `maximise_bumps` are the bumps, those in reach of a piece of the line, its table, and a stack of pieces.
+    """
 
     x: Array
     residual: Array
@@ -68,7 +70,9 @@ class GibbsWorkspace(NamedTuple):
     index: NDArray[np.int64]
     weight: Array
     bumps: Array
-    search: Search
+    near: Array
+    table: Array
+    stack: Array
 
 
 def target_of(frame: KernelFrame, before: float, after: float) -> ConditionalTarget:
@@ -92,9 +96,17 @@ def gibbs_workspace(target: ConditionalTarget, n: int) -> GibbsWorkspace:
     components, d = target.means.shape
     count = components + n
     return GibbsWorkspace(
-        np.zeros(d), np.zeros((components, d)), np.zeros(components), np.zeros(n),
-        np.zeros(count + 1, np.int64), np.zeros(count + 1), empty_bumps(count), empty_search(count),
-    )  # fmt: skip
+        x=np.zeros(d),
+        residual=np.zeros((components, d)),
+        score=np.zeros(components),
+        closeness=np.zeros(n),
+        index=np.zeros(count + 1, np.int64),
+        weight=np.zeros(count + 1),
+        bumps=np.zeros((4, count)),
+        near=np.zeros((7, count + 8)),
+        table=np.zeros((3, PIECE + 5 + BLOCKS)),
+        stack=np.zeros((16 * BLOCKS, 3)),
+    )
 
 
 def is_wide(target: ConditionalTarget, first: Array) -> bool:
@@ -125,7 +137,7 @@ def mode(density: ConditionalTarget, component: int, room: GibbsWorkspace) -> Ar
 def herd_coordinates(target, sweeps, first, points, room):
     """Fill in the columns of points (d, n) from `first` on, given those before."""
     constants, means, precision = target
-    x, residual, score, closeness, index, weight, bumps, search = room
+    x, residual, score, closeness, index, weight, bumps = room[:7]
     components = len(means)
     d, n = points.shape
     for t in range(first, n):
@@ -159,7 +171,7 @@ def herd_coordinates(target, sweeps, first, points, room):
             size = total * total / squares if sweeps.effective_count else float(t)
             for j in range(positive if t > 0 else 0):
                 bumps[HEIGHT, j] *= (size + 1.0) / size
-            move = maximise_bumps(bumps, positive, positive + negative, x[i], search) - x[i]
+            move = maximise_bumps(room, positive, positive + negative, x[i]) - x[i]
             # r += e L[:, i]
             for m in range(components):
                 q = m if len(precision) > 1 else 0
