@@ -13,7 +13,7 @@ from herdfilter._checks import Array, as_positive, check_count, check_flags
 from herdfilter._covariances import plain_and_regular, regularised
 from herdfilter.fitting.base import Fit, unwrap_particles
 from herdfilter.mixture import GaussianMixture
-from herdfilter.samplers.compiled import CALLED, FAST, ONCE, VECTORISE, njit
+from herdfilter.samplers.compiled import CALLED, FAST, VECTORISE, njit
 
 SEED_CANDIDATES = 64  # number of particles at which a component may start
 FEWEST_RISES = 10  # a trial of more components is given up if so many more rises like the last one would not suffice
@@ -277,7 +277,7 @@ def maximise_mixture(z, w, seeds, widening, limits, target):
     )
 
 
-@njit(**ONCE)
+@njit(**FAST, inline="always")
 def _update_components(z, count, shares, widening, floor, shared, components):
     """M-step: set the weights, means and covariances of greatest likelihood, with eigenvalues of at least `floor`."""
     weights, means, covariances, factors = components
@@ -332,7 +332,7 @@ def _update_components(z, count, shares, widening, floor, shared, components):
                 factors[k, a, b] = factors[0, a, b]
 
 
-@njit(**ONCE)
+@njit(**FAST, inline="always")
 def _share_out(z, w, count, components, shares):
     """E-step: fill `shares` and return the mean log-likelihood of the points."""
     weights, means, _, factors = components

@@ -49,6 +49,11 @@ def as_sampler(name: str, sampler: Any) -> Sampler:
 class MixtureSampler(Sampler):
     """Base class of the samplers here: a subclass has `draw`, and `sample` checks what a user asks for."""
 
+    @property
+    def draws(self) -> bool:
+        """True if `sample` is `draw` and checks; a subclass may override `sample`, which then counts."""
+        return type(self).sample is MixtureSampler.sample
+
     def sample(
         self, mixture: GaussianMixture, n: int, rng: np.random.Generator | int | None = None
     ) -> Points:
@@ -75,8 +80,7 @@ def draw_points(
     sampler: Sampler, mixture: GaussianMixture, n: int, rng: np.random.Generator | None
 ) -> Points:
     """Draw points with a sampler, for a request that is valid; raise TypeError unless it returns `Points`."""
-    # A subclass may override `sample`, which then counts; otherwise its checks are not needed.
-    if isinstance(sampler, MixtureSampler) and type(sampler).sample is MixtureSampler.sample:
+    if isinstance(sampler, MixtureSampler) and sampler.draws:
         return Points.unchecked(*sampler.draw(mixture, n, rng))
     points = sampler.sample(mixture, n, rng)
     if not isinstance(points, Points):

@@ -27,8 +27,6 @@ INSIDE: dict[str, Any] = {
     "no_cfunc_wrapper": True,
 }
 FAST: dict[str, Any] = INSIDE | {"fastmath": VECTORISE}
-# Functions with one caller, of which they become part before it is compiled
-ONCE: dict[str, Any] = FAST | {"inline": "always"}
 # Functions that allocate no array: numba then need not count the references to their arguments.
 IN_PLACE: dict[str, Any] = CALLED | {"_nrt": False}
 NO_ARRAYS: dict[str, Any] = INSIDE | {"_nrt": False}

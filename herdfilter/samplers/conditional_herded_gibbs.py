@@ -149,8 +149,8 @@ class ConditionalHerdedGibbs:
             )
         sigma = np.broadcast_to(sigma, (d,))
         lines = [
-            ConditionalLine(i, conditionals[i], box[i], sigma[i], self.normalised, self.tolerance)
-            for i in range(d)
+            ConditionalLine(i, density, *map(float, box[i]), sigma[i], self.normalised, self.tolerance)
+            for i, density in enumerate(conditionals)
         ]
         for line in lines:
             line.shares(x)
@@ -205,38 +205,32 @@ class ConditionalError(ValueError):
         return type(self), (str(self), self.coordinate, self.x, self.integral)
 
 
+@dataclass
 class ConditionalLine:
     """One coordinate: its conditional density on a grid, smoothed by the kernel, and the maximum of the objective.
 
     The quadrature grid is the search grid with every cell halved `level` times.
     """
 
-    def __init__(
-        self,
-        index: int,
-        conditional: Conditional,
-        bounds: Array,
-        sigma: float,
-        normalised: bool,
-        tolerance: float,
-    ) -> None:
-        low, high = map(float, bounds)
-        cells = max(np.ceil((high - low) / (GRID_STEP * sigma)), 16.0)
+    index: int
+    conditional: Conditional
+    low: float
+    high: float
+    sigma: float
+    normalised: bool
+    tolerance: float
+
+    def __post_init__(self) -> None:
+        length = self.high - self.low
+        cells = max(np.ceil(length / (GRID_STEP * self.sigma)), 16.0)
         if cells > MAX_CELLS:
             raise ValueError(
-                f"bounds: expected [{low:g}, {high:g}] of coordinate {index} to hold at most {MAX_CELLS:,} grid cells of a "
-                f"quarter of its bandwidth {sigma:g}, got {cells:,.0f}; narrow the bounds or widen the bandwidth"
+                f"bounds: expected [{self.low:g}, {self.high:g}] of coordinate {self.index} to hold at most {MAX_CELLS:,} grid "
+                f"cells of a quarter of its bandwidth {self.sigma:g}, got {cells:,.0f}; narrow the bounds or widen the bandwidth"
             )
-        self.index = index
-        self.conditional = conditional
-        self.sigma = sigma
-        self.low = low
-        self.high = high
-        self.normalised = normalised
-        self.tolerance = tolerance
         self.cells = 2 * int(np.ceil(cells / 2))
-        self.step = (high - low) / self.cells
-        self.reach = int(min(np.ceil(KERNEL_REACH * sigma / self.step), self.cells))
+        self.step = length / self.cells
+        self.reach = int(min(np.ceil(KERNEL_REACH * self.sigma / self.step), self.cells))
         self._use_level(0)
 
     def _use_level(self, level: int) -> None:

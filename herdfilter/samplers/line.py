@@ -46,19 +46,10 @@ NARROWEST, WIDEST = range(2)
 
 
 class Line(NamedTuple):
-    """Components sorted by group, and by their means within each group.
+    """Components sorted by group, and by their means within each group, and the current cell of each group in a sweep.
 
     ``components`` (4, M) are means, deviations, weights, and weights in the target; ``starts`` (G + 1,) tells where each
     group starts, and ends with M; ``widths`` (2, G) are the least and largest deviation of each group.
-    """
-
-    components: Array
-    starts: np.ndarray
-    widths: Array
-
-
-class Cells(NamedTuple):
-    """The current cell of each group in a sweep from left to right.
 
     ``first`` (G,) is the first component that reaches beyond the left end of the cell, ``right`` (G,) its right end
     (between cells, where the next one starts). ``terms`` (3 G, DEGREE + 2) has for each group the coefficients, in powers of
@@ -66,6 +57,9 @@ class Cells(NamedTuple):
     row starts with the middle, and the inverse of the half width, which is 0 if no component is near. `rows` is workspace.
     """
 
+    components: Array
+    starts: np.ndarray
+    widths: Array
     first: np.ndarray
     right: Array
     terms: Array
@@ -89,7 +83,7 @@ def in_order(
 
 @njit(**INSIDE)
 def before_the_first(means, deviations, weights, targets):
-    """Group components whose means ascend, except those without any weight; return the line, and cells left of it.
+    """Group components whose means ascend, except those without any weight; return the line, with cells left of it.
 
     Each width has its own group if there are few, else each octave.
     """
@@ -124,8 +118,7 @@ def before_the_first(means, deviations, weights, targets):
             key = -np.inf
     components = np.empty((4, size))
     widths = np.empty((2, groups))
-    terms = np.zeros((3 * groups, DEGREE + 2))
-    cells = Cells(starts[:groups].copy(), np.empty(groups), terms, np.empty((6, COMPONENTS_AT_ONCE)))
+    right = np.empty(groups)
     for g in range(groups):
         widths[NARROWEST, g] = np.inf
         widths[WIDEST, g] = 0.0
@@ -137,41 +130,44 @@ def before_the_first(means, deviations, weights, targets):
             components[TARGET, k] = targets[i]
             widths[NARROWEST, g] = min(widths[NARROWEST, g], deviations[i])
             widths[WIDEST, g] = max(widths[WIDEST, g], deviations[i])
-        cells.right[g] = components[MEAN, starts[g]] - WINDOW * widths[WIDEST, g]
-    return Line(components, starts[: groups + 1], widths), cells
+        right[g] = components[MEAN, starts[g]] - WINDOW * widths[WIDEST, g]
+    terms = np.zeros((3 * groups, DEGREE + 2))
+    rows = np.empty((6, COMPONENTS_AT_ONCE))
+    first = starts[:groups].copy()
+    return Line(components, starts[: groups + 1], widths, first, right, terms, rows)
 
 
 @njit(**NO_ARRAYS)
-def advance_cells(line, cells, x):
+def advance_cells(line, x):
     """Move groups whose cells end before, or at, x on to cells that start there; return the nearest right end.
 
     A group that has no component near waits where its next cell will start.
     """
     nearest = np.inf
     means = line.components[MEAN]
-    for g in range(len(cells.right)):
-        if cells.right[g] <= x:
+    for g in range(len(line.right)):
+        if line.right[g] <= x:
             reach = WINDOW * line.widths[WIDEST, g]
             half = 0.5 * line.widths[NARROWEST, g]
-            first = cells.first[g]
+            first = line.first[g]
             end = line.starts[g + 1]
             while first < end and means[first] + reach <= x:
                 first += 1
-            cells.first[g] = first
-            cells.terms[3 * g + 2, 1] = 0.0
+            line.first[g] = first
+            line.terms[3 * g + 2, 1] = 0.0
             if first == end:
-                cells.right[g] = np.inf
+                line.right[g] = np.inf
             elif means[first] - reach > x:
-                cells.right[g] = means[first] - reach
+                line.right[g] = means[first] - reach
             else:
-                cells.right[g] = x + 2 * half
-                cells.terms[3 * g + 2, 0] = x + half
-                cells.terms[3 * g + 2, 1] = 1.0 / half
+                line.right[g] = x + 2 * half
+                line.terms[3 * g + 2, 0] = x + half
+                line.terms[3 * g + 2, 1] = 1.0 / half
                 last = first
-                while last < end and means[last] - reach < cells.right[g]:
+                while last < end and means[last] - reach < line.right[g]:
                     last += 1
-                _expand(line.components, first, last, half, cells.rows, cells.terms, 3 * g)
-        nearest = min(nearest, cells.right[g])
+                _expand(line.components, first, last, half, line.rows, line.terms, 3 * g)
+        nearest = min(nearest, line.right[g])
     return nearest
 
 
@@ -282,10 +278,10 @@ def _sum_densities(means, deviations, weights, x, terms, values):
 @njit(**CALLED)
 def _sweep_densities(means, deviations, weights, targets, x, values):
     """Fill in the densities at points that ascend; the other arguments are those of `before_the_first`."""
-    line, cells = before_the_first(means, deviations, weights, targets)
+    line = before_the_first(means, deviations, weights, targets)
     for i in range(len(x)):
-        advance_cells(line, cells, x[i])
-        values[i] = evaluate_cells(cells.terms, x[i])[1]
+        advance_cells(line, x[i])
+        values[i] = evaluate_cells(line.terms, x[i])[1]
 
 
 @njit(**CALLED)

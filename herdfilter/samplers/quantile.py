@@ -117,7 +117,7 @@ def weighted_quantiles(means, deviations, weights, targets, levels, points, log_
 @njit(**CALLED)
 def _sweep(means, deviations, weights, targets, levels, points, densities):
     """Fill in the quantiles at ascending levels (n,), and the densities of mixture and target there (2, n)."""
-    line, cells = before_the_first(means, deviations, weights, targets)
+    line = before_the_first(means, deviations, weights, targets)
     n = len(levels)
     x = -np.inf
     below = 0.0
@@ -125,7 +125,7 @@ def _sweep(means, deviations, weights, targets, levels, points, densities):
     i = 0
     # Polynomials hold in a cell, whose ends are the bracket of every level reached in it.
     while i < n:
-        end = advance_cells(line, cells, x)
+        end = advance_cells(line, x)
         if end == np.inf:  # rounding keeps the weights from a sum of 1
             for j in range(i, n):
                 points[j] = x
@@ -133,12 +133,12 @@ def _sweep(means, deviations, weights, targets, levels, points, densities):
                 densities[1, j] = 0.0
             break
         low = x
-        state = evaluate_cells(cells.terms, x)
+        state = evaluate_cells(line.terms, x)
         base = state[0]
-        mass = evaluate_cells(cells.terms, end)[0] - base
+        mass = evaluate_cells(line.terms, end)[0] - base
         while i < n and levels[i] - below <= mass + MASS_ROUNDING:
             level = base + (levels[i] - below if levels[i] - below < mass else mass)
-            low, state = _root(cells.terms, level, low, end, state)
+            low, state = _root(line.terms, level, low, end, state)
             points[i] = low
             densities[0, i] = state[1]
             densities[1, i] = state[3]

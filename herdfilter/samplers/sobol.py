@@ -54,14 +54,10 @@ class SobolSampling(MixtureSampler):
     def draw(
         self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None
     ) -> tuple[Array, Array]:
-        """Draw points; `rng` is used if scrambling. ValueError if the mixture has more than 21200 dimensions."""
+        """Draw points; `rng` is used if scrambling. SciPy has no sequence of more than 21201 dimensions."""
         from scipy.stats import qmc  # it takes longer to import than the rest of the package
 
         dim = mixture.dim + 1
-        if dim > qmc.Sobol.MAXDIM:
-            raise ValueError(
-                f"mixture: expected at most {qmc.Sobol.MAXDIM - 1} dimensions, got {dim - 1}"
-            )
         power = (n - 1).bit_length()  # the sequence is balanced over whole powers of two
         if self.scramble:
             engine = qmc.Sobol(dim, bits=SCRAMBLED_BITS, seed=as_generator(rng))
