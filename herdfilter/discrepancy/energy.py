@@ -29,8 +29,8 @@ def energy_distance(points: Points, mixture: GaussianMixture | Points) -> float:
 
     .. math:: 2 \mathrm E|x - X| - \mathrm E|X - X'| - \mathrm E|x - x'|
 
-    The expectations over the mixture are exact in one dimension (folded normal), else exact up to quadrature error
-    (relative 1e-9): for Gaussian Z,
+    The expectations over the mixture are exact in one dimension (folded normal), otherwise up to quadrature error (relative
+    1e-9): for Gaussian Z,
     :math:`\mathrm E|Z| = \frac{1}{2 \sqrt \pi} \int_0^\infty (1 - \mathrm E\, e^{-s |Z|^2}) s^{-3/2} ds`. In state units;
     scale the state first if its dimensions differ in unit. Memory stays bounded: pairs are summed in blocks.
 
@@ -76,18 +76,13 @@ def _component_distance(mixture: GaussianMixture) -> float:
     """Return ``E|X - X'|`` of two independent draws from a mixture."""
     weights = mixture.weights
     means = mixture.means
-    covariances = mixture.distinct_covariances
-    count, dim = means.shape
-    rows = max(1, PAIRS_AT_ONCE // (count * dim * dim))
+    cov = mixture.distinct_covariances
     total = 0.0
-    for start in range(0, count, rows):
-        first, second = np.triu_indices(min(rows, count - start), start, count)
-        first += start
-        cov = 2 * covariances if len(covariances) == 1 else covariances[first] + covariances[second]
-        norms = expected_norms(means[first] - means[second], cov)
-        # Pairs of different components count in either order.
-        orders = np.where(first == second, 1.0, 2.0)
-        total += float((orders * weights[first] * weights[second]) @ norms)
+    for m in range(len(mixture)):
+        pair = 2 * cov if mixture.shared else cov[m:] + cov[m]
+        norms = expected_norms(means[m:] - means[m], pair)
+        norms[1:] *= 2  # pairs of different components count in either order
+        total += weights[m] * float(weights[m:] @ norms)
     return total
 
 

@@ -235,26 +235,19 @@ def narrow_interval(bumps, positive, top, floor):
 
 @njit(**QUICK)
 def divide_line(near, positive, low, high, step, size, stack):
-    """Put the blocks of a line on the stack, the one of the highest limit on top; return the size of the stack.
+    """Put the blocks of a line on the stack; return its size.
 
     In a block, f is at most the sum of the positive bumps' largest values.
     """
     blocks = int(min(np.ceil((high - low) / (PIECE * step)), float(BLOCKS)))
-    width = (high - low) / blocks
-    best = 0
+    half = 0.5 * (high - low) / blocks
     for k in range(blocks):
-        middle = low + (k + 0.5) * width
+        middle = low + (2 * k + 1) * half
         limit = 0.0
         for j in range(positive):
-            u = max(abs(near[CENTRE, j] - middle) - 0.5 * width, 0.0)
+            u = max(abs(near[CENTRE, j] - middle) - half, 0.0)
             limit += near[HEIGHT, j] * exp(-0.5 * near[NARROWNESS, j] * u * u)
-        stack[size + k, LOW] = middle - 0.5 * width
-        stack[size + k, HIGH] = middle + 0.5 * width
+        stack[size + k, LOW] = middle - half
+        stack[size + k, HIGH] = middle + half
         stack[size + k, LIMIT] = limit
-        if limit > stack[size + best, LIMIT]:
-            best = k
-    for c in range(3):
-        last = stack[size + blocks - 1, c]
-        stack[size + blocks - 1, c] = stack[size + best, c]
-        stack[size + best, c] = last
     return size + blocks
