@@ -140,6 +140,7 @@ def _fill_norms(means, values, norms):
         unit = largest * np.sqrt(moment)
         inverse = 1.0 / unit
         total = 0.0
+        # The trapezoidal rule in u, with s = exp(u) / E|Z|^2
         for j in range(len(NODES)):
             # phi(s) = prod_a (1 + 2 s v_a)^(-1/2) exp(-s m_a^2 / (1 + 2 s v_a))
             exponent = 0.0

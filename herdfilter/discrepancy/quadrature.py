@@ -28,7 +28,9 @@ from herdfilter.kernels import Gaussian, Kernel, as_kernel, expected_kernel
 from herdfilter.mixture import GaussianMixture, as_mixture
 
 RIDGE = 1e-10  # added to the diagonal of the Gram matrix, whose diagonal is 1, for signed weights
-DEPENDENT_DISTANCE = 1e-11  # squared, relative, from the span of the free points: a nearer point is not added
+DEPENDENT_DISTANCE = (
+    1e-11  # squared, relative, from the span of the free points: a nearer point is not added
+)
 NEGLIGIBLE_GAIN = 1e-14  # of an entering point
 
 # Options of functions that only compiled code calls

@@ -217,7 +217,9 @@ def maximise_mixture(z, w, seeds, widening, limits, target):
     d, n = z.shape
     count = len(seeds)
     matrices = np.empty((count, d, d))
-    components = Components(np.empty(count), np.empty((count, d)), matrices, np.empty((count, d, d)))
+    components = Components(
+        np.empty(count), np.empty((count, d)), matrices, np.empty((count, d, d))
+    )
     weights, means, covariances, factors = components
     # w_i r_ik: weight of point i times the probability that it belongs to component k.
     shares = np.zeros((count, n))

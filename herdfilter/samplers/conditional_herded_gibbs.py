@@ -25,7 +25,9 @@ NEGLIGIBLE_SAMPLE = 1e-12  # share of a slice: a sample with less is left out of
 GRID_STEP = 0.25  # of the search grid, in kernel widths
 MAX_CELLS = 2**20  # of any grid
 KERNEL_REACH = 8.5  # kernel widths; beyond, a kernel is under 2.1e-16
-EXTRA_HALVINGS = 4  # of a grid that has settled on an integral other than 1, before that is an error
+EXTRA_HALVINGS = (
+    4  # of a grid that has settled on an integral other than 1, before that is an error
+)
 # With (t + 1) / t <= 2 the objective bends by at most 3 / sigma^2 in either direction, so that a peak is at most this much
 # higher than the nearest grid point; if the density ends beside that point, by EDGE_DOUBT.
 PEAK_DOUBT = 3 * GRID_STEP**2 / 8
@@ -149,7 +151,9 @@ class ConditionalHerdedGibbs:
             )
         sigma = np.broadcast_to(sigma, (d,))
         lines = [
-            ConditionalLine(i, density, *map(float, box[i]), sigma[i], self.normalised, self.tolerance)
+            ConditionalLine(
+                i, density, *map(float, box[i]), sigma[i], self.normalised, self.tolerance
+            )
             for i, density in enumerate(conditionals)
         ]
         for line in lines:
@@ -270,7 +274,9 @@ class ConditionalLine:
                 break
             self._use_level(self.level + 1)
         expected = "an integral of 1" if self.normalised else "a positive integral"
-        message = f"expected {expected} over the bounds [{self.low:g}, {self.high:g}], got {total:g}"
+        message = (
+            f"expected {expected} over the bounds [{self.low:g}, {self.high:g}], got {total:g}"
+        )
         if not settled:
             message += f" from {len(self.nodes):,} grid points, and {rough:g} from half of them"
         elif self.normalised:
@@ -327,7 +333,9 @@ class ConditionalLine:
         bar = (objective - np.where(edge, EDGE_DOUBT, 0.0)).max()
         leading = peaks[objective[peaks] + doubt[peaks] >= bar]
         tie = TIED_VALUES * factor * float(smoothed.max())
-        maxima = [(-np.inf, 0.0, float(x[self.index]))]  # value, length of the flat stretch, position
+        maxima = [
+            (-np.inf, 0.0, float(x[self.index]))
+        ]  # value, length of the flat stretch, position
         visited: list[int] = []
         while len(leading):
             k = int(leading[objective[leading].argmax()])

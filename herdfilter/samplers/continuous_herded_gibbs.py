@@ -118,6 +118,7 @@ class ContinuousHerdedGibbs(MixtureSampler):
         effective_count, component_herding, count = self._options
         d = len(frame.origin)
         weights = np.exp(frame.log_weights)
+        # The kernel's variance is added before conditioning, or after it as published.
         density = recursion.target_of(frame, 1.0, 0.0)
         smoothed = self.target == "smoothed"
         target = density if smoothed else recursion.target_of(frame, 0.0, 1.0)
@@ -126,7 +127,9 @@ class ContinuousHerdedGibbs(MixtureSampler):
         if start is not None:
             z[:, 0] = frame.forward(as_array("start", start, (d,))[None, :])[0]
         else:
+            # Whatever is conditioned on, the first point is a maximum of the smoothed density.
             z[:, 0] = recursion.mode(density, heaviest(weights), room)
+        # Sweeps start from the point before, or from the latest point of the same component.
         origins = np.arange(-1, n - 1)
         if component_herding:
             origins = recursion.origins_of(herded_labels(weights, n))

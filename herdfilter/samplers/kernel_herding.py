@@ -73,6 +73,7 @@ class KernelHerding(MixtureSampler):
         object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth))
         one_of("weights", self.weights, WEIGHTINGS)
         as_kernel("kernel", self.kernel)
+        # Under -r the best position for a point beside weighted ones may be at infinity.
         if self.weights != "equal" and not self.kernel.value(np.zeros(1))[0] > 0:
             raise ValueError(
                 f"kernel: expected one with a positive peak for weights {self.weights!r}, got {self.kernel!r}"
@@ -195,4 +196,5 @@ def _line_search(z: Array, gram: Array, w: Array) -> float:
     squared = float(w @ gram[:-1, :-1] @ w)  # <g, g>
     length = gram[-1, -1] - 2 * cross + squared
     gain = z[-1] - cross - z[:-1] @ w + squared
+    # Of length 0 is the step to a point that the others already represent.
     return float(np.clip(gain / length, 0.0, 1.0)) if length > 0 else 1.0

@@ -37,7 +37,9 @@ FEW_PAIRS = 20_000  # of components and points, below which sums are cheaper tha
 
 ROOT = np.sqrt(2 * np.pi)
 FEW_WIDTHS = 3  # up to so many widths have a group each
-ACCURATE_SHARE = 1e-10  # of the largest density there might be: below, polynomials no longer hold 13 digits
+ACCURATE_SHARE = (
+    1e-10  # of the largest density there might be: below, polynomials no longer hold 13 digits
+)
 NEGLIGIBLE_LOG_TERM = 36.0  # terms smaller than exp(-36) times the nearest are below rounding
 
 # Rows of components, and of widths
@@ -149,6 +151,7 @@ def advance_cells(line, x):
         if line.right[g] <= x:
             reach = WINDOW * line.widths[WIDEST, g]
             half = 0.5 * line.widths[NARROWEST, g]
+            # Components that end before x are done with.
             first = line.first[g]
             end = line.starts[g + 1]
             while first < end and means[first] + reach <= x:
@@ -157,7 +160,7 @@ def advance_cells(line, x):
             line.terms[3 * g + 2, 1] = 0.0
             if first == end:
                 line.right[g] = np.inf
-            elif means[first] - reach > x:
+            elif means[first] - reach > x:  # a gap
                 line.right[g] = means[first] - reach
             else:
                 line.right[g] = x + 2 * half
@@ -312,6 +315,7 @@ def take_logs(means, deviations, weights, x, values):
         if values[i] > ACCURATE_SHARE * largest:
             values[i] = np.log(values[i])
             continue
+        # The higher of the two neighbours is a first bound on the highest term.
         peak = -np.inf
         for m in range(max(nearest - 1, 0), min(nearest + 1, count)):
             peak = max(peak, log_peaks[m] - 0.5 * ((means[m] - x[i]) / deviations[m]) ** 2)

@@ -176,6 +176,7 @@ def maximise_bumps(room, positive, count, guess):
     for j in range(positive, count):
         deepest = min(deepest, bumps[HEIGHT, j])
     top = bumps[HEIGHT, tallest]
+    # Samples deeper than the top of the target reach further, relative to it.
     below = np.sqrt(SAMPLE_REACH**2 + 2.0 * np.log(max(-deepest / top, 1.0)))
     best = guess
     best_value = 0.0
@@ -202,6 +203,7 @@ def maximise_bumps(room, positive, count, guess):
         if high - low > PIECE * step and size + BLOCKS <= len(stack):
             size = divide_line(near, above, low, high, step, size, stack)
             continue
+        # The stack may be too full to divide a long piece: its table is coarser then.
         step = max(step, (high - low) / PIECE)
         start = low - 2.0 * step
         cells = int(np.ceil((high - low) / step)) + 5
@@ -223,6 +225,7 @@ def narrow_interval(bumps, positive, top, floor):
     """Return an interval outside which the sum of the positive bumps, and so f, is below `floor`."""
     low = np.inf
     high = -np.inf
+    # The sum is below the floor where each bump is below its share of it.
     deviations = np.sqrt(2.0 * np.log(positive * top / floor))
     for j in range(positive):
         reach = -np.inf

@@ -159,6 +159,7 @@ def herd_coordinates(target, sweeps, first, points, room):
                 bumps[NARROWNESS, j] = constants[NARROWNESS, i, m]
                 bumps[WIDTH, j] = constants[WIDTH, i, m]
             # The bumps -w_s / c k(x_i, x_i^s), with w_s = k(x_rest, x_rest^s) and c their sum
+            # Distances are updated from those of the coordinate before, or computed afresh (-1).
             before = -1 if k == 0 or sweeps.careful else (k - 1) % d
             update_closeness(points, t, x, before, i, closeness)
             negative, total, squares = relative_weights(closeness, t, index, weight)
@@ -179,7 +180,7 @@ def herd_coordinates(target, sweeps, first, points, room):
                     residual[m, j] += move * precision[q, i, j]
             x[i] += move
             longest = max(longest, abs(move))
-            if i == d - 1 and longest < SETTLED_MOVE:
+            if i == d - 1 and longest < SETTLED_MOVE:  # further sweeps would repeat this one
                 break
         for i in range(d):
             points[i, t] = x[i]

@@ -17,8 +17,12 @@ from herdfilter.discrete.herding import herded_labels
 from herdfilter.mixture import GaussianMixture
 
 EQUAL_EIGENVALUES = 1e-9  # relative difference up to which eigenvalues, and weights, count as equal
-EQUAL_LENGTHS = 1e-6  # relative difference up to which lengths count as equal, and the first is taken
-FLAT_VARIANCE = 1e-8  # variance, in units of the kernel's, under which a component counts as degenerate
+EQUAL_LENGTHS = (
+    1e-6  # relative difference up to which lengths count as equal, and the first is taken
+)
+FLAT_VARIANCE = (
+    1e-8  # variance, in units of the kernel's, under which a component counts as degenerate
+)
 GROUP_DISTANCE = 6.0  # standard deviations: three on either side of an empty gap
 UNLIKE_RATIO = 5.0  # of widths: a kernel that suits one component is lost on the other
 GROUP_POINTS = 2  # points per group, on average, that repay a kernel of its own
@@ -57,6 +61,7 @@ class KernelFrame:
         cov = mixture.distinct_covariances
         if not mixture.shared:
             cov = cov[present]
+        # z = L^-1 (x - origin) has the unit kernel for L L' = K, and keeps it when turned.
         axes = np.linalg.cholesky(kernel)
         inverse = np.linalg.inv(axes)
         cov = inverse @ cov @ inverse.T
@@ -125,6 +130,7 @@ def principal_axes(covariance: Array, towards: Array) -> tuple[Array, Array]:
     (d,); one at right angles to that has a positive largest entry, of equally large entries the first.
     """
     values, vectors = np.linalg.eigh(covariance)
+    # The basis of a space of equal eigenvalues is arbitrary.
     distinct = np.diff(values) > EQUAL_EIGENVALUES * values[-1]
     if not distinct.all():
         for first, end in pairwise([0, *np.flatnonzero(distinct) + 1, len(values)]):
@@ -146,6 +152,7 @@ def principal_axes(covariance: Array, towards: Array) -> tuple[Array, Array]:
 def _along_coordinates(basis: Array) -> Array:
     """Return the basis (d, k) of the same space that follows the coordinate axes nearest to it, one after another."""
     projection = basis @ basis.T
+    # The longest projection of a coordinate axis comes first, and is taken out of the others (Gram and Schmidt).
     aligned = np.empty_like(basis)
     for k in range(basis.shape[1]):
         length = np.diagonal(projection)
@@ -266,7 +273,7 @@ def unlike_groups(mixture: GaussianMixture, n: int) -> Labels:
     log_size = np.log(np.maximum(size, np.sqrt(THIN_VARIANCE)))
     if np.ptp(log_size) < np.log(UNLIKE_RATIO):
         return labels
-    ordered = np.sort(log_size)
+    ordered = np.sort(log_size)  # ratios of sizes are differences of logarithms
     gap = int(np.diff(ordered).argmax())
     labels[log_size > 0.5 * (ordered[gap] + ordered[gap + 1])] = 1
     return labels
@@ -289,6 +296,7 @@ def _deviations(mixture: GaussianMixture, labels: Labels) -> Array:
     within = _within(mixture, labels)
     variance = np.maximum(np.diagonal(within), THIN_VARIANCE * np.diagonal(mixture.covariance))
     unit = np.sqrt(np.where(variance > 0, variance, 1.0))
+    # Correlated dimensions have axes longer than one unit: parallel sheets are then no groups.
     unit *= np.sqrt(max(np.linalg.eigvalsh(within / unit[:, None] / unit)[-1], 1.0))
     return unit
 

@@ -17,9 +17,13 @@ import numpy as np
 from herdfilter._checks import Array
 from herdfilter.samplers.compiled import NO_ARRAYS, QUICK, exp, njit
 
-PAD = 8  # loops run over whole vectors of the processor: arrays are filled up with bumps of no height
+PAD = (
+    8  # loops run over whole vectors of the processor: arrays are filled up with bumps of no height
+)
 CONVERGED_RISE = 1e-12  # relative rise promised by a step at which the climb ends
-NEGLIGIBLE_TERM = 1e-3  # of the largest: a component with less has no say in the first model of a climb
+NEGLIGIBLE_TERM = (
+    1e-3  # of the largest: a component with less has no say in the first model of a climb
+)
 MOST_HALVINGS = 29  # of a step; then any rise will do
 SUFFICIENT_RISE = 1e-4  # share of the rise promised that a step must reach (Armijo)
 
@@ -162,7 +166,8 @@ def climb(target, samples, count, scale, x, steps, room):
     step = room.vectors[1]
     trial = room.vectors[2]
     change = room.vectors[3]
-    longest = max(1.0, np.sqrt(d) / 2.0)
+    longest = max(1.0, np.sqrt(d) / 2.0)  # step, in kernel widths
+    # Samples beyond the count have no height yet.
     count = (count + PAD - 1) // PAD * PAD
     value = -np.inf
     curvature = 0.0
@@ -188,6 +193,7 @@ def climb(target, samples, count, scale, x, steps, room):
             step_count += 1
             if step_count == steps:
                 break
+            # The model's gradient is that of the objective over its curvature.
             if step_count == 0:
                 _start_model(target, h)
                 for i in range(d):
@@ -195,7 +201,7 @@ def climb(target, samples, count, scale, x, steps, room):
             else:
                 for i in range(d):
                     step[i] *= rate
-                    scaled = change[i] / curvature
+                    scaled = change[i] / curvature  # the gradient at the new point
                     change[i] = gradient[i] - scaled
                     gradient[i] = scaled
                 _update_model(h, step, change, trial)
@@ -215,7 +221,7 @@ def _start_model(target, h):
     d = len(h)
     term = target.bumps.term
     components = 0 if len(target.covariance) == 1 else len(target.covariance)
-    highest = 0.0
+    highest = 0.0  # stays 0 far away, where all terms underflow
     for m in range(components):
         highest = max(highest, term[m])
     for i in range(d):
