@@ -40,7 +40,7 @@ from herdfilter.filters.proposals.ranked import _share_weights
 from herdfilter.filters.resampling.base import _inverse
 from herdfilter.filters.state import NO_WEIGHT
 from herdfilter.models.compiled import SIGNATURE
-from herdfilter.samplers.compiled import CALLED, INSIDE, PLAIN, QUICK, exp, njit
+from herdfilter.samplers.compiled import CALLED, INSIDE, NO_ARRAYS, QUICK, exp, njit
 from herdfilter.samplers.line import RESOLUTION, SMALLEST_DEVIATION
 from herdfilter.samplers.quantile import weighted_quantiles
 
@@ -565,7 +565,7 @@ def carry(series, t, ancestors, ancestor_indices, noise, log_ratio, particles):
     return weigh(series, t, particles)
 
 
-@njit(**PLAIN)
+@njit(**NO_ARRAYS)
 def _successors(series, t, ancestors, ancestor_indices, noise, workspace, next_x):
     """Fill in the successors of the chosen ancestors.
 
@@ -600,7 +600,7 @@ def _successors(series, t, ancestors, ancestor_indices, noise, workspace, next_x
     wrap(next_x, series.circular)
 
 
-@njit(**PLAIN)
+@njit(**NO_ARRAYS)
 def advance(series, t, x, means):
     """Fill in the transition means of states on the way to step t."""
     series.f(
@@ -608,7 +608,7 @@ def advance(series, t, x, means):
     )
 
 
-@njit(**PLAIN)
+@njit(**NO_ARRAYS)
 def observe(series, t, x, values):
     """Fill in the mean observations, or log-likelihoods, of states at step t."""
     series.observe(

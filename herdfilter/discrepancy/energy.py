@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import scipy
 
 from herdfilter._checks import Array, check_count
+from herdfilter._jit import njit
 from herdfilter.mixture import GaussianMixture, as_mixture
 from herdfilter.points import Points, check_pair
 
@@ -15,13 +18,10 @@ PAIRS_AT_ONCE = 2**19
 # exp(-pi^2 / NODE_STEP). Beyond the ends the sum over nodes is geometric: below, 1 - phi is two terms of its series in s;
 # above, phi is negligible.
 NODE_STEP = 0.45
-LOWEST_NODE = -9.0
-HIGHEST_NODE = 24.0
+NODES = np.arange(-9.0, 24.0, NODE_STEP)
+NODE_SCALES = np.exp(NODES)
+NODE_WEIGHTS = np.exp(-0.5 * NODES)
 NEGLIGIBLE_PHI = 1e-12
-NODE_SPAN = (
-    4.0  # one set of nodes serves norms whose E|Z|^2 differ by up to a factor exp(NODE_SPAN)
-)
-NODES_AT_ONCE = 2**16  # numbers held at once: fits in the cache
 
 
 def energy_distance(points: Points, mixture: GaussianMixture | Points) -> float:
@@ -29,8 +29,8 @@ def energy_distance(points: Points, mixture: GaussianMixture | Points) -> float:
 
     .. math:: 2 \mathrm E|x - X| - \mathrm E|X - X'| - \mathrm E|x - x'|
 
-    The expectations over the mixture are exact in one dimension (folded normal), else exact up to quadrature error
-    (relative 1e-9): for Gaussian Z,
+    The expectations over the mixture are exact in one dimension (folded normal), otherwise up to quadrature error (relative
+    1e-9): for Gaussian Z,
     :math:`\mathrm E|Z| = \frac{1}{2 \sqrt \pi} \int_0^\infty (1 - \mathrm E\, e^{-s |Z|^2}) s^{-3/2} ds`. In state units;
     scale the state first if its dimensions differ in unit. Memory stays bounded: pairs are summed in blocks.
 
@@ -45,27 +45,15 @@ def energy_distance(points: Points, mixture: GaussianMixture | Points) -> float:
     0.1431
     """
     check_pair(points, mixture, samples=True)
+    within_points = pair_sum(np.sqrt, points, points)
     if isinstance(mixture, Points):
-        rows, cross = max(1, PAIRS_AT_ONCE // len(mixture)), 0.0
-        for start in range(0, len(points), rows):
-            part = slice(start, start + rows)
-            cross += float(
-                points.weights[part]
-                @ scipy.spatial.distance.cdist(points.x[part], mixture.x)
-                @ mixture.weights
-            )
-        return float(max(2 * cross - (_mean_distance(points) + _mean_distance(mixture)), 0.0))
-    x, means, cov = points.x, mixture.means, mixture.distinct_covariances
-    if mixture.shared:  # in the principal axes of the one covariance
-        values, axes = np.linalg.eigh(cov[0])
-        x, means = (x - mixture.mean) @ axes, (means - mixture.mean) @ axes
-        cov = np.diag(np.maximum(values, 0.0))[None]
+        cross = pair_sum(np.sqrt, points, mixture)
+        return float(max(2 * cross - (within_points + pair_sum(np.sqrt, mixture, mixture)), 0.0))
     cross = 0.0
-    for m in range(len(mixture)):
-        norms = expected_norms(x - means[m], cov if mixture.shared else cov[m : m + 1])
-        cross += mixture.weights[m] * float(points.weights @ norms)
-    own = _component_distance(mixture.weights, means, cov) + _mean_distance(points)
-    return float(max(2 * cross - own, 0.0))
+    for weight, mean, cov in zip(mixture.weights, mixture.means, mixture.covariances, strict=True):
+        cross += weight * float(points.weights @ expected_norms(points.x - mean, cov[None]))
+    within_mixture = _component_distance(mixture)
+    return float(max(2 * cross - (within_mixture + within_points), 0.0))
 
 
 def expected_energy_distance(mixture: GaussianMixture, n: int) -> float:
@@ -81,43 +69,31 @@ def expected_energy_distance(mixture: GaussianMixture, n: int) -> float:
     True
     """
     n = check_count("n", n)
-    cov = as_mixture("mixture", mixture).distinct_covariances
-    return _component_distance(mixture.weights, mixture.means, cov) / n
+    return _component_distance(as_mixture("mixture", mixture)) / n
 
 
-def _component_distance(weights: Array, means: Array, covariances: Array) -> float:
+def _component_distance(mixture: GaussianMixture) -> float:
     """Return ``E|X - X'|`` of two independent draws from a mixture."""
-    count, dim = means.shape
-    rows = max(1, PAIRS_AT_ONCE // (count * dim * dim))
+    weights = mixture.weights
+    means = mixture.means
+    cov = mixture.distinct_covariances
     total = 0.0
-    for start in range(0, count, rows):
-        first, second = np.triu_indices(min(rows, count - start), start, count)
-        first += start
-        cov = 2 * covariances if len(covariances) == 1 else covariances[first] + covariances[second]
-        twice = np.where(
-            first == second, 1.0, 2.0
-        )  # pairs of different components count in either order
-        norms = expected_norms(means[first] - means[second], cov)
-        total += float((twice * weights[first] * weights[second]) @ norms)
+    for m in range(len(mixture)):
+        pair = 2 * cov if mixture.shared else cov[m:] + cov[m]
+        norms = expected_norms(means[m:] - means[m], pair)
+        norms[1:] *= 2  # pairs of different components count in either order
+        total += weights[m] * float(weights[m:] @ norms)
     return total
 
 
-def _mean_distance(points: Points) -> float:
-    """Return the weighted sum of the distances of all ordered pairs of points."""
-    x, w = points.x, points.weights
-    rows = max(1, PAIRS_AT_ONCE // len(x))
+def pair_sum(function: Callable[[Array], Array], points: Points, others: Points) -> float:
+    """Return ``sum_st w_s v_t function(|x_s - y_t|^2)`` over two weighted sets of points, in blocks of bounded memory."""
+    rows = max(1, PAIRS_AT_ONCE // len(others))
     total = 0.0
-    for start in range(0, len(x), rows):
-        stop = start + rows
-        if stop < len(x):
-            total += 2 * float(
-                w[start:stop] @ scipy.spatial.distance.cdist(x[start:stop], x[stop:]) @ w[stop:]
-            )
-        total += float(
-            w[start:stop]
-            @ scipy.spatial.distance.cdist(x[start:stop], x[start:stop])
-            @ w[start:stop]
-        )
+    for start in range(0, len(points), rows):
+        part = slice(start, start + rows)
+        squared = scipy.spatial.distance.cdist(points.x[part], others.x, "sqeuclidean")
+        total += float(points.weights[part] @ function(squared) @ others.weights)
     return total
 
 
@@ -127,93 +103,59 @@ def expected_norms(means: Array, covariances: Array) -> Array:
     Means (n, d), covariances (n, d, d), or (1, d, d) if all have the same; the result is (n,).
     """
     if means.shape[1] == 1:
-        mean, sd = means[:, 0], np.sqrt(covariances[:, 0, 0])
-        z = np.clip(
-            np.divide(mean, sd, out=np.zeros(len(mean)), where=sd > 0), -40.0, 40.0
-        )  # beyond, nothing changes
-        spread: Array = (
-            np.sqrt(2 / np.pi) * sd * np.exp(-0.5 * z * z)
-        )  # the folded normal distribution
+        # The folded normal distribution
+        mean = means[:, 0]
+        sd = np.sqrt(covariances[:, 0, 0])
+        z = np.divide(mean, sd, out=np.zeros(len(mean)), where=sd > 0)
+        z = np.clip(z, -40.0, 40.0)  # beyond, nothing changes
+        spread: Array = np.sqrt(2 / np.pi) * sd * np.exp(-0.5 * z * z)
         return spread + np.where(sd > 0, mean * scipy.special.erf(z / np.sqrt(2)), np.abs(mean))
-    if (covariances * (1 - np.eye(means.shape[1]))).any():
-        values, vectors = np.linalg.eigh(covariances)
-        values = np.maximum(values, 0.0)
-        squared = (
-            means @ vectors[0] if len(vectors) == 1 else (means[:, None, :] @ vectors)[:, 0, :]
-        ) ** 2
-    else:
-        values, squared = np.diagonal(covariances, axis1=1, axis2=2), means**2
-    moment = squared.sum(1) + values.sum(1)
-    result = np.zeros(len(means))
-    if len(values) == 1:
-        some = np.flatnonzero(moment > 0)
-        if some.size:
-            log_moment = np.log(moment[some])
-            group = np.floor((log_moment - log_moment.min()) / NODE_SPAN)
-            for g in np.unique(group):
-                rows = some[group == g]
-                unit = moment[rows].max()  # the square of a moment may be no number
-                norms = _same_values(squared[rows] / unit, values[0] / unit, moment[rows] / unit)
-                result[rows] = norms * np.sqrt(unit)
-        return result
-    rows_at_once = max(1, NODES_AT_ONCE // means.shape[1])
-    for start in range(0, len(means), rows_at_once):
-        rows = np.arange(start, min(start + rows_at_once, len(means)))
-        rows = rows[moment[rows] > 0]
-        if rows.size:
-            result[rows] = _own_values(squared[rows], values[rows], moment[rows])
-    return result
+    values, vectors = np.linalg.eigh(covariances)
+    rotated = means @ vectors[0] if len(vectors) == 1 else (means[:, None, :] @ vectors)[:, 0, :]
+    norms = np.zeros(len(means))
+    _fill_norms(rotated, np.maximum(values, 0.0), norms)
+    return norms
 
 
-def _same_values(squared: Array, values: Array, moment: Array) -> Array:
-    """Return norms with one covariance: the exponents at all nodes are a matrix product."""
-    low, high = LOWEST_NODE - np.log(moment.max()), HIGHEST_NODE - np.log(moment.min())
-    u = low + NODE_STEP * np.arange(np.ceil((high - low) / NODE_STEP) + 1)
-    s = np.exp(u)
-    spread = 1 + 2 * np.multiply.outer(values, s)
-    log_root = 0.5 * np.log(spread).sum(0)
-    bound = -squared.sum(1).min() * s / spread.max(0) - log_root - 0.5 * (u + np.log(moment.min()))
-    last = int(np.argmax(bound < np.log(NEGLIGIBLE_PHI))) or len(u)  # the bound on phi falls with u
-    u, s, spread, log_root = u[:last], s[:last], spread[:, :last], log_root[:last]
-    slope = s / spread
-    weight = np.exp(-0.5 * u)
-    total = np.empty(len(squared))
-    rows = max(1, NODES_AT_ONCE // len(u))
-    for start in range(0, len(squared), rows):
-        part = slice(start, start + rows)
-        exponent = squared[part] @ slope
-        exponent += log_root
-        np.negative(exponent, out=exponent)
-        total[part] = weight.sum() - np.exp(exponent, out=exponent) @ weight
-    return _completed(total, u[0], u[-1], squared, values, moment)
-
-
-def _own_values(squared: Array, values: Array, moment: Array) -> Array:
-    """Return norms with a covariance each; every row has nodes of its own."""
-    values, squared = values / moment[:, None], squared / moment[:, None]
-    u = np.arange(LOWEST_NODE, HIGHEST_NODE, NODE_STEP)
-    total = np.zeros(len(squared))
-    # The product of d factors may overflow; its phi is then 0, as it should be.
-    with np.errstate(over="ignore"):
-        for node in u:
-            s = np.exp(node)
-            spread = 1 + 2 * s * values
-            phi = np.exp(-s * (squared / spread).sum(1)) / np.sqrt(spread.prod(1))
-            total += (1 - phi) * np.exp(-0.5 * node)
-            if phi.max() * np.exp(-0.5 * node) < NEGLIGIBLE_PHI:
+@njit(cache=True, nogil=True, error_model="numpy")
+def _fill_norms(means, values, norms):
+    """Fill in E|Z| for independent entries of Z with means (n, d) and variances (n, d), or (1, d) if all have the same."""
+    n, d = means.shape
+    first = np.exp(NODES[0] - NODE_STEP)
+    for i in range(n):
+        k = i if len(values) > 1 else 0
+        largest = 0.0
+        for a in range(d):
+            largest = max(largest, abs(means[i, a]), np.sqrt(values[k, a]))
+        if largest == 0.0:
+            continue
+        # E|Z|^2, and Var |Z|^2, in units that no square overflows
+        moment = 0.0
+        variance = 0.0
+        for a in range(d):
+            squared = (means[i, a] / largest) ** 2
+            value = values[k, a] / largest**2
+            moment += squared + value
+            variance += 2.0 * value * value + 4.0 * value * squared
+        unit = largest * np.sqrt(moment)
+        inverse = 1.0 / unit
+        total = 0.0
+        # The trapezoidal rule in u, with s = exp(u) / E|Z|^2
+        for j in range(len(NODES)):
+            # phi(s) = prod_a (1 + 2 s v_a)^(-1/2) exp(-s m_a^2 / (1 + 2 s v_a))
+            exponent = 0.0
+            product = 1.0
+            for a in range(d):
+                spread = 1.0 + 2.0 * NODE_SCALES[j] * (values[k, a] * inverse * inverse)
+                exponent -= NODE_SCALES[j] * (means[i, a] * inverse) ** 2 / spread
+                product *= spread
+            phi = np.exp(exponent) / np.sqrt(product)  # 0 where the product overflows
+            total += (1.0 - phi) * NODE_WEIGHTS[j]
+            if phi * NODE_WEIGHTS[j] < NEGLIGIBLE_PHI:
                 break
-    return _completed(total, u[0], node, squared, values, np.ones(len(squared))) * np.sqrt(moment)
-
-
-def _completed(
-    total: Array, first: float, last: float, squared: Array, values: Array, moment: Array
-) -> Array:
-    """Add the two tails beyond the nodes between `first` and `last` to their sum."""
-    fourth: Array = moment**2 + 2 * (values**2).sum(-1) + 4 * (values * squared).sum(-1)  # E|Z|^4
-
-    def below(power: float) -> float:
-        return float(np.exp(power * (first - NODE_STEP)) / -np.expm1(-power * NODE_STEP))
-
-    above: float = np.exp(-0.5 * (last + NODE_STEP)) / -np.expm1(-0.5 * NODE_STEP)
-    total = total + moment * below(0.5)
-    return (total - 0.5 * fourth * below(1.5) + above) * NODE_STEP / (2 * float(np.sqrt(np.pi)))
+        # The tails: sums over the nodes beyond of s^(1/2) - E|Z|^4 s^(3/2) / 2, and of s^(-1/2)
+        fourth = 1.0 + variance / (moment * moment)
+        below = first**0.5 / -np.expm1(-0.5 * NODE_STEP)
+        below -= 0.5 * fourth * first**1.5 / -np.expm1(-1.5 * NODE_STEP)
+        above = np.exp(-0.5 * (NODES[j] + NODE_STEP)) / -np.expm1(-0.5 * NODE_STEP)
+        norms[i] = unit * (total + below + above) * NODE_STEP / (2.0 * np.sqrt(np.pi))

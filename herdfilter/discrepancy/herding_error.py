@@ -8,11 +8,10 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import Array, short_repr
 from herdfilter._covariances import covariance_factor
 from herdfilter.bandwidths import BandwidthRule, check_bandwidth, kernel_covariance
+from herdfilter.discrepancy.energy import pair_sum
 from herdfilter.kernels import Gaussian, Kernel, base
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points, check_pair
-
-SQUARES_AT_ONCE = 2**22
 
 
 def herding_error(
@@ -27,9 +26,8 @@ def herding_error(
 
     .. math:: \mathrm E[k(X, X')] - 2 \sum_s w_s \mathrm E[k(x_s, X)] + \sum_{s, t} w_s w_t k(x_s, x_t)
 
-    (Wolf and Baum, "Continuous
-    Herded Gibbs Sampling"; closed forms with the square root of the determinant that the paper omits). It has the
-    unit of the square root of a density, and no unit for a kernel of unit peak.
+    (Wolf and Baum, "Continuous Herded Gibbs Sampling"; the closed forms have the square root of the determinant that the
+    paper omits). It has the unit of the square root of a density, and no unit for a kernel of unit peak.
 
     Parameters
     ----------
@@ -58,8 +56,7 @@ def herding_error(
     kernel = Gaussian() if kernel is None else base.as_kernel("kernel", kernel)
     pair = base.expected_kernel_pair(mixture, covariance, kernel)
     cross = float(points.weights @ base.expected_kernel(mixture, points.x, covariance, kernel))
-    own = _kernel_pairs(points, covariance, kernel)
-    squared = pair - 2 * cross + own
+    squared = pair - 2 * cross + _kernel_pairs(points, covariance, kernel)
     return float(np.sqrt(constant * max(squared, 0.0)))
 
 
@@ -77,11 +74,13 @@ def normalised_l2(points: Points, mixture: GaussianMixture, sigma_k: float | Arr
     check_pair(points, mixture)
     kernel = _kernel(sigma_k, mixture)
     inner = float(points.weights @ np.exp(mixture.convolve(kernel).log_density(points.x)))
+    # |q|^2: two kernels of covariance K at x_s and x_t overlap as one of 2 K.
     q_norm = np.exp(base.log_normaliser(2 * kernel)) * _kernel_pairs(points, 2 * kernel, Gaussian())
     return float(2 * (1 - inner / np.sqrt(base.density_product(mixture) * q_norm)))
 
 
 def _kernel(sigma_k: float | ArrayLike, mixture: GaussianMixture) -> Array:
+    """Return the kernel covariance (d, d); a rule has no place here, since the error depends on the kernel."""
     try:
         width = check_bandwidth(sigma_k)
         if not isinstance(width, str | BandwidthRule):
@@ -92,12 +91,7 @@ def _kernel(sigma_k: float | ArrayLike, mixture: GaussianMixture) -> Array:
 
 
 def _kernel_pairs(points: Points, covariance: Array, kernel: Kernel) -> float:
-    """Return ``sum_st w_s w_t k(x_s, x_t)`` with the unit-peak kernel, in blocks of bounded memory."""
-    x, w = np.linalg.solve(covariance_factor(covariance), points.x.T).T, points.weights
-    rows = max(1, SQUARES_AT_ONCE // (len(x) * x.shape[1]))
-    total = 0.0
-    for start in range(0, len(x), rows):
-        part = slice(start, start + rows)
-        squared = ((x[part, None, :] - x[None, :, :]) ** 2).sum(-1)
-        total += float(w[part] @ kernel.value(squared) @ w)
-    return total
+    """Return ``sum_st w_s w_t k(x_s, x_t)`` with the unit-peak kernel."""
+    z = np.linalg.solve(covariance_factor(covariance), points.x.T).T
+    whitened = Points.unchecked(z, points.weights)
+    return pair_sum(kernel.value, whitened, whitened)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import (
@@ -26,10 +27,11 @@ from herdfilter._jit import njit
 from herdfilter.kernels import Gaussian, Kernel, as_kernel, expected_kernel
 from herdfilter.mixture import GaussianMixture, as_mixture
 
-JITTER = 1e-10  # added to the diagonal of the Gram matrix, whose diagonal is 1, for signed weights
+RIDGE = 1e-10  # added to the diagonal of the Gram matrix, whose diagonal is 1, for signed weights
 DEPENDENT_DISTANCE = (
     1e-11  # squared, relative, from the span of the free points: a nearer point is not added
 )
+NEGLIGIBLE_GAIN = 1e-14  # of an entering point
 
 # Options of functions that only compiled code calls
 SOLVER: dict[str, Any] = {
@@ -94,11 +96,11 @@ def optimal_weights(
     z = expected_kernel(mixture, x, covariance, kernel)
     if constraint == "simplex":
         return simplex_weights(gram, z)
-    gram[np.diag_indices(n)] += JITTER
-    best, unit = np.linalg.solve(gram, np.stack([z, np.ones(n)], axis=1)).T
-    return np.asarray(
-        best if constraint == "none" else best + unit * ((1.0 - best.sum()) / unit.sum())
-    )
+    gram[np.diag_indices(n)] += RIDGE
+    weights, unit = np.linalg.solve(gram, np.stack([z, np.ones(n)], axis=1)).T
+    if constraint == "sum":  # Lagrange: K w = z + lambda 1
+        weights = weights + unit * ((1.0 - weights.sum()) / unit.sum())
+    return np.asarray(weights)
 
 
 def simplex_weights(gram: ArrayLike, z: ArrayLike) -> Array:
@@ -120,13 +122,9 @@ def simplex_weights(gram: ArrayLike, z: ArrayLike) -> Array:
     asymmetry = np.abs(gram - gram.T).max()
     if not asymmetry <= ROUNDING * np.abs(gram).max():
         raise ValueError(f"gram: expected a symmetric matrix, got an asymmetry of {asymmetry:g}")
-    weights = np.zeros(n)
     # A kernel that falls from 0, such as -r, is raised: a constant changes nothing if weights sum to 1.
     shift = 1.0 - gram.min() if gram[0, 0] <= 0.0 else 0.0
-    shifted = np.ascontiguousarray(gram + shift)
-    correct_weights(
-        shifted, np.ascontiguousarray(z), weights, n, np.empty(n, np.int64), 0, np.empty((n, n))
-    )
+    weights = correct_weights(np.ascontiguousarray(gram + shift), np.ascontiguousarray(z))
     if not 0 < (total := float(weights.sum())) < np.inf:
         raise ValueError(
             f"z: expected numbers about as large as those of gram, got {np.abs(z).max():g}"
@@ -146,24 +144,23 @@ def kernel_matrix(x: ArrayLike, covariance: ArrayLike, kernel: Kernel | None = N
     """
     x = as_particles("x", x)
     covariance = as_definite("covariance", covariance, x.shape[1])
-    z = np.linalg.solve(np.linalg.cholesky(covariance), x.T)
-    squared = np.zeros((len(x), len(x)))
-    for axis in z:
-        squared += (axis[:, None] - axis) ** 2
+    z = np.linalg.solve(np.linalg.cholesky(covariance), x.T).T
+    squared = scipy.spatial.distance.cdist(z, z, "sqeuclidean")
     return (Gaussian() if kernel is None else as_kernel("kernel", kernel)).value(squared)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def correct_weights(gram, z, w, count, free, size, factor):
-    """Optimise the first `count` weights, starting from the given ones; return the number of free points.
-
-    `free[:size]` lists the free points in the order of the rows of `factor`. Start with ``size = 0`` and add points one at
-    a time, or all at once: the point that gains most enters first.
-    """
-    work = np.empty((2, count))
-    blocked = np.zeros(count, np.bool_)
+def correct_weights(gram, z):
+    """Return the weights of the least error; free points are added one at a time, first the one that gains most."""
+    n = len(z)
+    w = np.zeros(n)
+    free = np.empty(n, np.int64)
+    factor = np.empty((n, n))
+    work = np.empty((2, n))
+    blocked = np.zeros(n, np.bool_)
+    size = 0
     entering = -1
-    for _ in range(20 * count):
+    for _ in range(20 * n):
         multiplier = 0.0
         if size > 0:
             size, multiplier = _minimise(z, w, free, size, factor, work)
@@ -171,12 +168,12 @@ def correct_weights(gram, z, w, count, free, size, factor):
             if w[entering] > 0.0:
                 blocked[:] = False
             else:
-                blocked[entering] = (
-                    True  # it gains less than rounding: the next try waits until another enters
-                )
+                # It gains less than rounding: the next try waits until another enters.
+                blocked[entering] = True
+        # Half the slope of the error, below the multiplier of the constraint, is what a point gains.
         entering = -1
-        most = 0.0
-        for i in range(count):
+        largest_gain = 0.0
+        for i in range(n):
             if w[i] > 0.0 or blocked[i]:
                 continue
             if size == 0:
@@ -185,14 +182,15 @@ def correct_weights(gram, z, w, count, free, size, factor):
                 gain = z[i] - multiplier
                 for k in range(size):
                     gain -= gram[i, free[k]] * w[free[k]]
-            if entering < 0 or gain > most:
-                entering, most = i, gain
-        if entering < 0 or (size > 0 and most <= 1e-14):
+            if entering < 0 or gain > largest_gain:
+                entering = i
+                largest_gain = gain
+        if entering < 0 or (size > 0 and largest_gain <= NEGLIGIBLE_GAIN):
             break
         size = _add(gram, free, size, factor, entering)
         if size == 1:
             w[free[0]] = 1.0
-    return size
+    return w
 
 
 @njit(inline="always", **SOLVER)
@@ -214,19 +212,23 @@ def _add(gram, free, size, factor, point):
 
 
 @njit(inline="always", **SOLVER)
-def _remove(free, size, factor, place):
-    """Remove the free point at `place` from the factor by plane rotations; return the number left."""
-    for i in range(place, size - 1):
+def _remove(free, size, factor, position):
+    """Remove the free point at `position` from the factor by plane rotations; return the number of those that stay."""
+    for i in range(position, size - 1):
         free[i] = free[i + 1]
         for k in range(i + 2):
             factor[i, k] = factor[i + 1, k]
-    for k in range(place, size - 1):
-        a, b = factor[k, k], factor[k, k + 1]
+    # The rows that moved up have one entry beyond the diagonal, which a rotation of two columns takes away.
+    for k in range(position, size - 1):
+        a = factor[k, k]
+        b = factor[k, k + 1]
         r = np.sqrt(a * a + b * b)
-        c, s = a / r, b / r
+        c = a / r
+        s = b / r
         factor[k, k] = r
         for i in range(k + 1, size - 1):
-            a, b = factor[i, k], factor[i, k + 1]
+            a = factor[i, k]
+            b = factor[i, k + 1]
             factor[i, k] = c * a + s * b
             factor[i, k + 1] = c * b - s * a
     return size - 1
@@ -235,10 +237,12 @@ def _remove(free, size, factor, place):
 @njit(inline="always", **SOLVER)
 def _minimise(z, w, free, size, factor, work):
     """Minimise over the free points, dropping those of weight zero; return their number, and z_i - (K w)_i on them."""
-    goal, ones = work[0], work[1]
+    goal = work[0]
+    ones = work[1]
     while True:
         for i in range(size):
-            goal[i], ones[i] = z[free[i]], 1.0
+            goal[i] = z[free[i]]
+            ones[i] = 1.0
         _solve(factor, size, goal)
         _solve(factor, size, ones)
         total = 0.0
@@ -247,13 +251,15 @@ def _minimise(z, w, free, size, factor, work):
             total += goal[i]
             unit += ones[i]
         shift = (1.0 - total) / unit
+        # Go towards the goal as far as no weight becomes negative.
         rate = 1.0
         leaving = -1
         for i in range(size):
             goal[i] += shift * ones[i]
-            now = w[free[i]]
-            if goal[i] <= 0.0 and now <= rate * (now - goal[i]):
-                rate, leaving = now / (now - goal[i]) if now > goal[i] else 0.0, i
+            weight = w[free[i]]
+            if goal[i] <= 0.0 and weight <= rate * (weight - goal[i]):
+                rate = weight / (weight - goal[i]) if weight > goal[i] else 0.0
+                leaving = i
         for i in range(size):
             w[free[i]] += rate * (goal[i] - w[free[i]])
         if leaving < 0:
@@ -264,7 +270,7 @@ def _minimise(z, w, free, size, factor, work):
 
 @njit(**SOLVER)
 def _solve(factor, size, vector):
-    """Solve (F F') y = vector in place."""
+    """Solve F F' y = vector in place."""
     for i in range(size):
         for k in range(i):
             vector[i] -= factor[i, k] * vector[k]

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+import scipy
 
 from herdfilter._checks import Array, as_positive, check_count, check_flags
 from herdfilter._covariances import plain_and_regular, regularised
 from herdfilter.fitting.base import Fit, unwrap_particles
 from herdfilter.mixture import GaussianMixture
-from herdfilter.samplers.compiled import CALLED, FAST, ONCE, VECTORISE, njit
+from herdfilter.samplers.compiled import CALLED, FAST, VECTORISE, njit
 
-CANDIDATES = 64  # number of particles at which a component may start
-# A trial of more components is given up if this many more rises like the last one would not suffice.
-PATIENCE = 10
+SEED_CANDIDATES = 64  # number of particles at which a component may start
+FEWEST_RISES = 10  # a trial of more components is given up if so many more rises like the last one would not suffice
 
 
 @dataclass(frozen=True)
@@ -117,121 +118,109 @@ class EMFit(Fit):
             if regular is covariance
             else inverse @ (regular - covariance) @ inverse.T
         )
-        component_weights, means, covariances = self._best(z, w, widening)
-        covariances = factor @ covariances @ factor.T
+        fitted = self._best(z, w, widening)
+        covariances = factor @ fitted.covariances @ factor.T
         covariances = 0.5 * (covariances + np.swapaxes(covariances, 1, 2))
         covariances = np.array(
             [regularised(matrix) for matrix in covariances[: 1 if self.shared else None]]
         )
-        return GaussianMixture.unchecked(component_weights, mean + means @ factor.T, covariances)
+        means = mean + fitted.means @ factor.T
+        return GaussianMixture.unchecked(fitted.weights, means, covariances)
 
-    def _best(self, z: Array, w: Array, widening: Array) -> tuple[Array, Array, Array]:
-        """Return weights, means and covariances for the given or the best number of components, in whitened coordinates."""
+    def _best(self, z: Array, w: Array, widening: Array) -> Components:
+        """Return the components for the given or the best number of them, in whitened coordinates."""
         d = len(z)
         fewest = d + 1.0 if self.least is None else self.least
-        automatic = isinstance(self.n_components, str)
-        largest = self.max_components if automatic else int(self.n_components)
+        limits = Limits(self.floor, fewest, self.shared, self.tolerance, self.max_iterations)
         # Candidates evenly spaced in weight along the sorted particles.
-        quantiles = (np.arange(CANDIDATES) + 0.5) / CANDIDATES
-        candidates = np.unique(np.searchsorted(np.cumsum(w), quantiles))
-        limits = (self.floor, fewest, self.shared, self.tolerance, self.max_iterations)
-        # Most posteriors need at most two components; further seeds are computed when a third is tried.
-        seeds = spread_seeds(z, w, candidates, min(2, largest) if automatic else largest)
-        first = seeds[:1] if automatic else seeds
-        best: tuple[Array, Array, Array, Array] = maximise_mixture(
-            z,
-            w,
-            first,
-            widening,
-            *limits,
-            -np.inf,
-        )
-        if not automatic:
-            return best[:3]
+        quantiles = (np.arange(SEED_CANDIDATES) + 0.5) / SEED_CANDIDATES
+        candidates = z.T[np.unique(np.searchsorted(np.cumsum(w), quantiles))]
+        if not isinstance(self.n_components, str):
+            seeds = spread_seeds(z, w, candidates, self.n_components)
+            best: Components = maximise_mixture(z, w, seeds, widening, limits, -np.inf)[0]
+            return best
         observations = 1.0 / (w @ w)
 
         def penalty(components: int) -> float:
             """Return the penalty of the criterion, in units of the mean log-likelihood."""
-            parameters = (
-                components * (1 + d) - 1 + (1 if self.shared else components) * d * (d + 1) / 2
-            )
+            matrices = 1 if self.shared else components
+            parameters = components * (1 + d) - 1 + matrices * d * (d + 1) / 2
             return float(0.5 * parameters * np.log(observations) / observations)
 
-        score = best[3][-1] - penalty(1)
-        for count in range(2, largest + 1):
+        # Most posteriors need at most two components; further seeds are computed when a third is tried.
+        seeds = spread_seeds(z, w, candidates, min(2, self.max_components))
+        score = -np.inf
+        for count in range(1, self.max_components + 1):
             if count == 3:
-                seeds = spread_seeds(z, w, candidates, largest)
+                seeds = spread_seeds(z, w, candidates, self.max_components)
             if count > len(seeds):
                 break
-            result = maximise_mixture(
-                z,
-                w,
-                seeds[:count],
-                widening,
-                *limits,
-                score + penalty(count),
-            )
-            rival = result[3][-1] - penalty(len(result[0]))
-            if not rival > score:
+            target = score + penalty(count)
+            rival, likelihood = maximise_mixture(z, w, seeds[:count], widening, limits, target)
+            rival_score = likelihood - penalty(len(rival.weights))
+            if count > 1 and not rival_score > score:
                 break
-            best = result
-            score = rival
-        return best[:3]
+            best = rival
+            score = rival_score
+        return best
 
 
-@njit(**CALLED, fastmath=VECTORISE)
-def spread_seeds(z, w, candidates, count):
+class Limits(NamedTuple):
+    """Least variance, effective number of points of a component, one covariance for all, and when the iteration ends."""
+
+    floor: float
+    fewest: float
+    shared: bool
+    tolerance: float
+    max_iterations: int
+
+
+class Components(NamedTuple):
+    """Weights (K,), means (K, d), covariances (K, d, d), and their Cholesky factors with the diagonals inverted."""
+
+    weights: Array
+    means: Array
+    covariances: Array
+    factors: Array
+
+
+def spread_seeds(z: Array, w: Array, candidates: Array, count: int) -> Array:
     """Choose up to `count` candidates, each the one that most lowers the weighted squared distance to the nearest seed.
 
-    The points are the columns of z (d, n), so that the inner loops run over contiguous memory. This is the greedy form of
-    the initialisation of k-means++ (Arthur and Vassilvitskii 2007), without its random draws.
+    The points are the columns of z (d, n). This is the greedy form of the initialisation of k-means++ (Arthur and
+    Vassilvitskii 2007), without its random draws.
     """
-    d, n = z.shape
-    distances = np.empty((len(candidates), n))
-    for c in range(len(candidates)):
-        for i in range(n):
-            squared = 0.0
-            for a in range(d):
-                squared += (z[a, i] - z[a, candidates[c]]) ** 2
-            distances[c, i] = squared
-    nearest = np.full(n, np.inf)  # squared distance of each point to its nearest seed
-    seeds = np.empty((count, d))
+    distances = scipy.spatial.distance.cdist(candidates, z.T, "sqeuclidean")
+    nearest = np.full(len(w), np.inf)  # squared distance of each point to its nearest seed
+    seed_indices: list[int] = []
     lowest = np.inf
-    for k in range(count):
-        best = -1
-        for c in range(len(candidates)):
-            total = 0.0
-            for i in range(n):
-                total += w[i] * min(nearest[i], distances[c, i])
-            # A gain within rounding does not count, so that ties do not depend on the order of sums.
-            if total < lowest * (1.0 - 1e-9):
-                best = c
-                lowest = total
-        if best < 0:  # every candidate coincides with a seed
-            return seeds[:k]
-        for a in range(d):
-            seeds[k, a] = z[a, candidates[best]]
-        for i in range(n):
-            nearest[i] = min(nearest[i], distances[best, i])
-    return seeds
+    for _ in range(count):
+        totals = np.minimum(nearest, distances) @ w
+        # A gain within rounding does not count, so that ties do not depend on the order of sums.
+        if not totals.min() < lowest * (1.0 - 1e-9):  # every candidate coincides with a seed
+            break
+        seed_indices.append(int(np.argmax(totals * (1.0 - 1e-9) <= totals.min())))
+        lowest = totals[seed_indices[-1]]
+        nearest = np.minimum(nearest, distances[seed_indices[-1]])
+    return candidates[seed_indices]
 
 
 @njit(**CALLED, fastmath=VECTORISE)
-def maximise_mixture(
-    z, w, seeds, widening, floor, min_effective, shared, tolerance, max_iterations, target
-):
-    """Return weights, means, covariances and the log-likelihoods after each iteration since a component was last dropped.
+def maximise_mixture(z, w, seeds, widening, limits, target):
+    """Return the components of greatest likelihood, and that.
 
-    `widening` (d, d) is added to every covariance before its eigenvalues are raised to at least `floor`. A component with
-    fewer than `min_effective` effective points is dropped. The iteration is given up if even `PATIENCE` more rises like the
-    last would not reach the log-likelihood `target`.
+    The points are the columns of z (d, n), so that the inner loops run over contiguous memory. `widening` (d, d) is added to
+    every covariance before its eigenvalues are raised to at least the floor. A component with too few effective points is
+    dropped. The iteration is given up if even `FEWEST_RISES` more rises like the last would not reach the log-likelihood
+    `target`.
     """
     d, n = z.shape
     count = len(seeds)
-    weights = np.empty(count)
-    means = np.empty((count, d))
-    covariances = np.empty((count, d, d))
-    factors = np.empty((count, d, d))
+    matrices = np.empty((count, d, d))
+    components = Components(
+        np.empty(count), np.empty((count, d)), matrices, np.empty((count, d, d))
+    )
+    weights, means, covariances, factors = components
     # w_i r_ik: weight of point i times the probability that it belongs to component k.
     shares = np.zeros((count, n))
     # At first a point belongs to its nearest seed.
@@ -246,26 +235,15 @@ def maximise_mixture(
                 nearest = k
                 best = squared
         shares[nearest, i] = w[i]
-    history = np.empty(max_iterations)
+    likelihood = -np.inf
     iteration = -1
-    while iteration < max_iterations:
+    while iteration < limits.max_iterations:
         # At first all components share one covariance, so that no group is too small to have one.
-        shared_now = shared or iteration < 0
-        _update_components(
-            z,
-            count,
-            shares,
-            widening,
-            floor,
-            shared_now,
-            weights,
-            means,
-            covariances,
-            factors,
-        )
+        shared = limits.shared or iteration < 0
+        _update_components(z, count, shares, widening, limits.floor, shared, components)
         # Drop the component with the fewest effective points if there are too few, not counting a difference by rounding.
         weakest = -1
-        fewest = min_effective * (1.0 - 1e-9)
+        fewest = limits.fewest * (1.0 - 1e-9)
         for k in range(count if iteration >= 0 and count > 1 else 0):
             total = 0.0
             squares = 0.0
@@ -284,25 +262,27 @@ def maximise_mixture(
                     means[k, a] = means[k + 1, a]
                     for b in range(a + 1):
                         factors[k, a, b] = factors[k + 1, a, b]
-        likelihood = _share_out(z, w, count, weights, means, factors, shares)
+        previous = likelihood
+        likelihood = _share_out(z, w, count, components, shares)
         if iteration < 0 or weakest >= 0:
             # The likelihood may have fallen, and is counted from here on.
             iteration = 0
             continue
-        history[iteration] = likelihood
         iteration += 1
         if iteration > 1:
-            rise = history[iteration - 1] - history[iteration - 2]
-            if rise < tolerance or likelihood + PATIENCE * rise < target:
+            rise = likelihood - previous
+            if rise < limits.tolerance or likelihood + FEWEST_RISES * rise < target:
                 break
-    return weights[:count], means[:count], covariances[:count], history[:iteration]
+    return (
+        Components(weights[:count], means[:count], covariances[:count], factors[:count]),
+        likelihood,
+    )
 
 
-@njit(**ONCE)
-def _update_components(
-    z, count, shares, widening, floor, shared, weights, means, covariances, factors
-):
+@njit(**FAST, inline="always")
+def _update_components(z, count, shares, widening, floor, shared, components):
     """M-step: set the weights, means and covariances of greatest likelihood, with eigenvalues of at least `floor`."""
+    weights, means, covariances, factors = components
     d, n = z.shape
     matrices = 1 if shared else count
     for k in range(matrices):
@@ -354,9 +334,10 @@ def _update_components(
                 factors[k, a, b] = factors[0, a, b]
 
 
-@njit(**ONCE)
-def _share_out(z, w, count, weights, means, factors, shares):
+@njit(**FAST, inline="always")
+def _share_out(z, w, count, components, shares):
     """E-step: fill `shares` and return the mean log-likelihood of the points."""
+    weights, means, _, factors = components
     d, n = z.shape
     y = np.empty((d, n))
     total_weight = 0.0  # 1, unless a component has just been dropped

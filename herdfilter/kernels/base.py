@@ -22,20 +22,19 @@ def as_kernel(name: str, kernel: Kernel) -> Kernel:
     ...     hf.kernels.as_kernel("kernel", "gaussian")
     ... except TypeError as error:
     ...     print(error)
-    kernel: expected a kernel with value, slope and scales, got 'gaussian' without value, slope, scales
+    kernel: expected a kernel with value, slope and scales, got 'gaussian'
     """
     if isinstance(kernel, type):
         raise TypeError(f"{name}: expected an instance, got the class {kernel.__name__}")
-    missing = [m for m in ("value", "slope", "scales") if not callable(getattr(kernel, m, None))]
-    if missing:
+    if not isinstance(kernel, Kernel):
         raise TypeError(
-            f"{name}: expected a kernel with value, slope and scales, got {short_repr(kernel)} without {', '.join(missing)}"
+            f"{name}: expected a kernel with value, slope and scales, got {short_repr(kernel)}"
         )
     return kernel
 
 
 def log_normaliser(covariance: Array) -> float:
-    """Return the log of ``1 / sqrt((2 pi)^d |K|)``, which turns the unit-peak Gaussian kernel into the Gaussian density.
+    """Return the log of ``1 / sqrt((2 pi)^d |K|)``, the factor from the unit-peak Gaussian kernel to the Gaussian density.
 
     Examples
     --------
@@ -74,28 +73,28 @@ class KernelMean:
         rates, scale_weights = kernel.scales()
         values, vectors = np.linalg.eigh(covariances)
         spread = 1 + rates[:, None] * np.maximum(values, 0.0)[:, None, :]  # (M or 1, J, d)
-        self._weights, self._means, self._vectors = weights, means, vectors
+        self._weights = weights
+        self._means = means
+        self._vectors = vectors
         self._rates = rates[:, None] / spread
         self._log_heights = -0.5 * np.log(spread).sum(-1)
         self._scale_weights = scale_weights
 
     def __call__(self, x: Array) -> Array:
         """Return the value at points, (n, d) -> (n,)."""
-        return self._evaluate(x, gradient=False)[0]
+        return self.with_gradient(x)[0]
 
     def with_gradient(self, x: Array) -> tuple[Array, Array]:
         """Return value and gradient at points, (n, d) -> (n,) and (n, d)."""
-        return self._evaluate(x, gradient=True)
-
-    def _evaluate(self, x: Array, gradient: bool) -> tuple[Array, Array]:
-        value, slope = np.zeros(len(x)), np.zeros_like(x if gradient else x[:0])
+        value = np.zeros(len(x))
+        slope = np.zeros(x.shape)
         rows = max(1, EXPECTATIONS_AT_ONCE // len(self._scale_weights))
-        cancelling = (
-            self._scale_weights.min() < 0
-        )  # large weights of both signs whose sum is 0: see below
+        # Large weights of both signs sum to 0 in the energy kernel: see below.
+        cancelling = self._scale_weights.min() < 0
         for m, (weight, mean) in enumerate(zip(self._weights, self._means, strict=True)):
             k = m if len(self._rates) > 1 else 0
-            rates, vectors = self._rates[k], self._vectors[k]
+            rates = self._rates[k]
+            vectors = self._vectors[k]
             for start in range(0, len(x), rows):
                 part = slice(start, start + rows)
                 y = (x[part] - mean) @ vectors
@@ -105,8 +104,7 @@ class KernelMean:
                     value[part] += weight * np.expm1(exponents) @ self._scale_weights
                 else:
                     value[part] += terms.sum(axis=1)
-                if gradient:
-                    slope[part] -= ((terms @ rates) * y) @ vectors.T
+                slope[part] -= ((terms @ rates) * y) @ vectors.T
         return value, slope
 
 
@@ -137,6 +135,7 @@ def expected_kernel(
     kernel = Gaussian() if kernel is None else as_kernel("kernel", kernel)
     x = as_points("x", x, as_mixture("mixture", mixture).dim)
     if kernel == Gaussian():
+        # The convolution with a Gaussian density, whose constant is taken out again
         log_values: Array = mixture.convolve(covariance).log_density(x) - log_normaliser(covariance)
         return np.exp(log_values)
     inverse, frame = in_kernel_frame(mixture, covariance)
@@ -159,6 +158,7 @@ def expected_kernel_pair(
     if kernel == Gaussian():
         return float(np.exp(-log_normaliser(covariance)) * density_product(mixture, covariance))
     _, frame = in_kernel_frame(mixture, covariance)
+    # X - X' of components i and j has mean m_i - m_j and covariance S_i + S_j.
     total = 0.0
     for weight, mean, cov in zip(frame.weights, frame.means, frame.covariances, strict=True):
         pair = KernelMean(kernel, frame.weights, frame.means, frame.distinct_covariances + cov)

@@ -6,7 +6,6 @@ Kernels with a Gamma distribution of widths are computed by quadrature.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -14,10 +13,8 @@ import scipy
 
 from herdfilter._checks import Array, as_positive
 
-ORDERS = (
-    1e-3,
-    1e6,
-)  # least and largest order of a kernel: beyond them quadrature over its widths takes too many nodes
+SMALLEST_ORDER = 1e-3  # below, quadrature over the widths takes too many nodes
+LARGEST_ORDER = 30.0  # beyond, the kernel is Gaussian for all purposes
 
 
 @runtime_checkable
@@ -64,14 +61,6 @@ def exponential_nodes(low: float, high: float, power: float = 1.0) -> Array:
     falls as ``power^(-1/2)``, and the step with it.
     """
     return np.exp(np.arange(low, high, 0.5 / np.sqrt(max(1.0, power))))
-
-
-@lru_cache(maxsize=16)
-def gamma_nodes(shape: float, cut: float) -> tuple[Array, Array]:
-    """Return nodes and normalised weights of a Gamma(shape) distribution, without a share of about `cut` near zero."""
-    v = exponential_nodes(np.log(cut) / shape, np.log(60.0 + 5 * shape), shape)
-    weights = np.exp(shape * np.log(v) - v)
-    return v, weights / weights.sum()
 
 
 @dataclass(frozen=True)
@@ -123,27 +112,21 @@ class Matern(Kernel):
     nu: float = 1.5
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "nu", as_positive("nu", self.nu, *ORDERS))
-        if self.nu > 30:
-            raise ValueError(
-                f"nu: expected at most 30, beyond which the kernel is Gaussian, got {self.nu}"
-            )
+        nu = as_positive("nu", self.nu, SMALLEST_ORDER, LARGEST_ORDER)
+        object.__setattr__(self, "nu", nu)
 
     def value(self, squared: Array) -> Array:
         z: Array = np.sqrt(2 * self.nu * squared)
+        # Half-integer orders have elementary forms (Rasmussen and Williams 2006, eq. 4.17).
         if self.nu == 0.5:
             return np.exp(-z)
         if self.nu == 1.5:
             return (1 + z) * np.exp(-z)
         if self.nu == 2.5:
             return (1 + z + z * z / 3) * np.exp(-z)
-        z = np.maximum(z, 1e-8)
-        return (
-            2 ** (1 - self.nu)
-            / scipy.special.gamma(self.nu)
-            * z**self.nu
-            * scipy.special.kv(self.nu, z)
-        )
+        z = np.maximum(z, 1e-8)  # K_nu is infinite at 0
+        constant = 2 ** (1 - self.nu) / scipy.special.gamma(self.nu)
+        return constant * z**self.nu * scipy.special.kv(self.nu, z)
 
     def slope(self, squared: Array) -> Array:
         """Return the derivative with respect to the squared distance: a kernel of order nu - 1."""
@@ -158,8 +141,12 @@ class Matern(Kernel):
         return -self.nu * constant * z ** (self.nu - 1) * scipy.special.kv(self.nu - 1, z)
 
     def scales(self) -> tuple[Array, Array]:
-        v, weights = gamma_nodes(self.nu, 1e-6)
-        return self.nu / v, weights
+        # A Gamma(nu) distribution without a share of about 1e-6 near zero
+        low = np.log(1e-6) / self.nu
+        v = exponential_nodes(low, np.log(60.0 + 5 * self.nu), self.nu)
+        weights = np.exp(self.nu * np.log(v) - v)
+        # exp(-z^2 / (4 v)) = exp(-s r^2 / 2) with z^2 = 2 nu r^2
+        return self.nu / v, weights / weights.sum()
 
 
 def Laplace() -> Matern:  # noqa: N802  a kernel by name, as the others
@@ -201,6 +188,7 @@ class Energy(Kernel):
     def scales(self) -> tuple[Array, Array]:
         """Return rates and weights of the Gaussian mixture; a negative weight at rate 0 makes them sum to 0."""
         s = exponential_nodes(np.log(1e-16), np.log(1e12))
+        # ds = s du turns s^(-3/2) into s^(-1/2); the step in u is 1/2.
         weights = 0.5 / np.sqrt(2 * np.pi * s)
         return np.append(0.0, s), np.append(-weights.sum(), weights)
 
@@ -247,5 +235,6 @@ class LocalizedCumulative(Kernel):
         nodes, weights = scipy.special.roots_legendre(80)
         half = 0.5 * np.log(1e6)
         s = self.largest * np.exp(half * (nodes - 1))
+        # s ds = s^2 d(log s)
         weights = weights * (s / self.largest) ** 2
         return 1 / (2 * s * s), weights / weights.sum()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -49,12 +49,10 @@ def as_sampler(name: str, sampler: Any) -> Sampler:
 class MixtureSampler(Sampler):
     """Base class of the samplers here: a subclass has `draw`, and `sample` checks what a user asks for."""
 
-    draws: ClassVar[bool] = True
-    """True if `sample` is `draw` and checks; a subclass may override `sample` alone, which then counts."""
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        cls.draws = "draw" in vars(cls) or (cls.draws and "sample" not in vars(cls))
+    @property
+    def draws(self) -> bool:
+        """True if `sample` is `draw` and checks; a subclass may override `sample`, which then counts."""
+        return type(self).sample is MixtureSampler.sample
 
     def sample(
         self, mixture: GaussianMixture, n: int, rng: np.random.Generator | int | None = None
@@ -63,9 +61,8 @@ class MixtureSampler(Sampler):
         check_dim("mixture", self, as_mixture("mixture", mixture).dim, "")
         generator = rng if rng is None else as_generator(rng)
         x, weights = self.draw(mixture, check_count("n", n), generator)
-        return Points.unchecked(
-            as_array("x", x, (None, None)), weights
-        )  # of huge mixtures they may be infinite
+        # Points of huge mixtures may be infinite.
+        return Points.unchecked(as_array("x", x, (None, None)), weights)
 
     def draw(
         self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None
@@ -94,7 +91,7 @@ def draw_points(
 
 
 def check_dim(name: str, sampler: Any, dim: int, user: str) -> None:
-    """Raise ValueError, naming argument and user, if a sampler or the one inside it serves fewer dimensions than `dim`."""
+    """Raise ValueError if a sampler, or one inside it, serves fewer dimensions than `dim`; `user` precedes its name."""
     largest = getattr(sampler, "largest_dim", None)
     if largest is not None and dim > largest:
         raise ValueError(

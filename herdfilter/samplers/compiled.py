@@ -9,17 +9,17 @@ import numpy as np
 from herdfilter._jit import njit as njit
 
 # Sums may be reordered and products fused, so that loops vectorise; infinities and NaN keep their meaning. The same input
-# gives the same bits, if a loop that computes writes to one array only: else it asks at run time if arrays might meet.
+# gives the same bits if a loop that computes writes to one array only: otherwise it asks at run time if arrays might meet.
 VECTORISE = {"reassoc", "contract"}
 
-# Options of loops that Python calls; of functions that only compiled code calls, which compile faster without wrappers and
-# are kept with their callers; and of those that it calls in one place, made part of their caller before it is compiled.
+# Loops that Python calls
 CALLED: dict[str, Any] = {
     "cache": True,
     "nogil": True,
     "error_model": "numpy",
     "no_cfunc_wrapper": True,
 }
+# Functions that only compiled code calls: they compile faster without wrappers and are cached with their callers.
 INSIDE: dict[str, Any] = {
     "nogil": True,
     "error_model": "numpy",
@@ -27,10 +27,9 @@ INSIDE: dict[str, Any] = {
     "no_cfunc_wrapper": True,
 }
 FAST: dict[str, Any] = INSIDE | {"fastmath": VECTORISE}
-ONCE: dict[str, Any] = FAST | {"inline": "always"}
-# Of loops and of functions inside that make no array: the references to those that they are given are not counted.
+# Functions that allocate no array: numba then need not count the references to their arguments.
 IN_PLACE: dict[str, Any] = CALLED | {"_nrt": False}
-PLAIN: dict[str, Any] = INSIDE | {"_nrt": False}
+NO_ARRAYS: dict[str, Any] = INSIDE | {"_nrt": False}
 QUICK: dict[str, Any] = FAST | {"_nrt": False}
 
 
@@ -42,7 +41,9 @@ def exp(x):
     """
     x = max(x, -700.0)
     k = np.floor(x * 1.4426950408889634 + 0.5)
+    # log 2 in two parts, of which the first times k is exact (Cody and Waite 1980)
     r = x - k * 0.6931471803691238 - k * 1.9082149292705877e-10
+    # Estrin's scheme: short chains of products that the processor can overlap
     r2 = r * r
     r4 = r2 * r2
     top = (r * (1.0 / 39916800.0) + 1.0 / 3628800.0) * r2 + (r * (1.0 / 362880.0) + 1.0 / 40320.0)

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import (
     Array,
     as_array,
-    as_numbers,
     as_positive,
     check_count,
     check_flags,
@@ -33,16 +32,14 @@ EXTRA_HALVINGS = (
 # higher than the nearest grid point; if the density ends beside that point, by EDGE_DOUBT.
 PEAK_DOUBT = 3 * GRID_STEP**2 / 8
 EDGE_DOUBT = 0.5
-TIED_VALUES = (
-    1e-9  # relative to the largest expected kernel: values that differ by less count as equal
-)
+TIED_VALUES = 1e-9  # share of the largest expected kernel by which values count as equal
 
 
 @dataclass(frozen=True)
 class ConditionalHerdedGibbs:
     r"""Continuous herded Gibbs sampling of a joint density from its one-dimensional conditionals alone.
 
-    Coordinate i of the next point maximises, over x_i within its bounds and with the others held,
+    Coordinate i of the next point maximises, over x_i within its bounds and with the others fixed,
 
     .. math:: \frac{t + 1}{t} \mathrm E[k(x_i, X_i) \mid x_{-i}] - \frac{1}{c} \sum_s w_s k(x_i, x_i^s) , \qquad
         w_s = k(x_{-i}, x_{-i}^s) , \quad c = \sum_s w_s
@@ -114,7 +111,7 @@ class ConditionalHerdedGibbs:
             The first point, in state units.
         bounds : array_like, shape (d, 2)
             Lowest and highest value of every coordinate, finite, around the mass of the conditionals. Points stay within the
-            bounds and at places of positive density.
+            bounds and where the density is positive.
 
         Raises
         ------
@@ -154,8 +151,10 @@ class ConditionalHerdedGibbs:
             )
         sigma = np.broadcast_to(sigma, (d,))
         lines = [
-            ConditionalLine(i, conditionals[i], box[i], sigma[i], self.normalised, self.tolerance)
-            for i in range(d)
+            ConditionalLine(
+                i, density, *map(float, box[i]), sigma[i], self.normalised, self.tolerance
+            )
+            for i, density in enumerate(conditionals)
         ]
         for line in lines:
             line.shares(x)
@@ -165,6 +164,7 @@ class ConditionalHerdedGibbs:
         for t in range(1, n):
             for _ in range(self.sweeps):
                 for i, line in enumerate(lines):
+                    # w_s / c, relative to the nearest sample, so that far ones do not underflow all at once
                     squared = (((points[:t] - x) / sigma) ** 2)[:, np.arange(d) != i].sum(axis=1)
                     weights = np.exp(0.5 * (squared.min() - squared))
                     weights /= weights.sum()
@@ -201,40 +201,40 @@ class ConditionalError(ValueError):
         self, message: str, coordinate: int, x: Array, integral: float | None = None
     ) -> None:
         super().__init__(message)
-        self.coordinate, self.x, self.integral = coordinate, x, integral
+        self.coordinate = coordinate
+        self.x = x
+        self.integral = integral
 
     def __reduce__(self) -> tuple[type, tuple[str, int, Array, float | None]]:
         return type(self), (str(self), self.coordinate, self.x, self.integral)
 
 
+@dataclass
 class ConditionalLine:
     """One coordinate: its conditional density on a grid, smoothed by the kernel, and the maximum of the objective.
 
     The quadrature grid is the search grid with every cell halved `level` times.
     """
 
-    def __init__(
-        self,
-        index: int,
-        conditional: Conditional,
-        bounds: Array,
-        sigma: float,
-        normalised: bool,
-        tolerance: float,
-    ) -> None:
-        low, high = map(float, bounds)
-        cells = max(np.ceil((high - low) / (GRID_STEP * sigma)), 16.0)
+    index: int
+    conditional: Conditional
+    low: float
+    high: float
+    sigma: float
+    normalised: bool
+    tolerance: float
+
+    def __post_init__(self) -> None:
+        length = self.high - self.low
+        cells = max(np.ceil(length / (GRID_STEP * self.sigma)), 16.0)
         if cells > MAX_CELLS:
             raise ValueError(
-                f"bounds: expected [{low:g}, {high:g}] of coordinate {index} to hold at most {MAX_CELLS:,} grid cells of a "
-                f"quarter of its bandwidth {sigma:g}, got {cells:,.0f}; narrow the bounds or widen the bandwidth"
+                f"bounds: expected [{self.low:g}, {self.high:g}] of coordinate {self.index} to hold at most {MAX_CELLS:,} grid "
+                f"cells of a quarter of its bandwidth {self.sigma:g}, got {cells:,.0f}; narrow the bounds or widen the bandwidth"
             )
-        self.index, self.conditional, self.sigma = index, conditional, sigma
-        self.low, self.high = low, high
-        self.normalised, self.tolerance = normalised, tolerance
         self.cells = 2 * int(np.ceil(cells / 2))
-        self.step = (high - low) / self.cells
-        self.spare = False  # whether the grid was finer than needed at the last visit
+        self.step = length / self.cells
+        self.reach = int(min(np.ceil(KERNEL_REACH * self.sigma / self.step), self.cells))
         self._use_level(0)
 
     def _use_level(self, level: int) -> None:
@@ -242,10 +242,9 @@ class ConditionalLine:
         cells = self.cells << level
         self.nodes = read_only(np.linspace(self.low, self.high, cells + 1))
         self.spacing = (self.high - self.low) / cells
-        self.fine, self.coarse = (
-            _gregory(cells + 1, self.spacing),
-            _gregory(cells // 2 + 1, 2 * self.spacing),
-        )
+        self.fine = _gregory(cells + 1, self.spacing)
+        self.coarse = _gregory(cells // 2 + 1, 2 * self.spacing)
+        # The kernel's Fourier transform, padded so that the cyclic convolution does not wrap around
         reach = int(min(np.ceil(KERNEL_REACH * self.sigma / self.spacing), cells))
         self.length = 1 << (cells + reach).bit_length()
         kernel = np.zeros(self.length)
@@ -257,60 +256,44 @@ class ConditionalLine:
         """Return the probabilities of the quadrature nodes under the conditional density at x.
 
         The grid is refined until the integral has settled. If it need not be 1, a grid much finer than the kernel also
-        suffices: it places any mass, even a narrow or ragged one, to within a small fraction of the kernel.
+        suffices: it locates any mass, even a narrow or ragged one, to within a small fraction of the kernel.
         """
-        if self.spare:
-            self.spare = False
-            self._use_level(self.level - 1)
-        believed = 0
+        halvings = 0
         while True:
             density = self._density(x)
-            total, rough = float(self.fine @ density), float(self.coarse @ density[::2])
-            doubt = abs(total - rough)
-            settled = doubt <= self.tolerance * total
-            placed = not self.normalised and self.spacing <= self.tolerance * self.sigma
+            total = float(self.fine @ density)
+            rough = float(self.coarse @ density[::2])
+            settled = abs(total - rough) <= self.tolerance * total
+            located = not self.normalised and self.spacing <= self.tolerance * self.sigma
             right = total > 0 and (not self.normalised or abs(total - 1.0) <= self.tolerance)
-            if right and (settled or placed):
-                if (
-                    self.level > 0
-                ):  # try a grid twice as coarse next, if it suffices with some margin
-                    rougher = _gregory(len(density) // 4 + 1, 4 * self.spacing) @ density[::4]
-                    self.spare = bool(abs(rough - rougher) <= 0.5 * self.tolerance * total)
+            if right and (settled or located):
                 return self.fine * density / total  # the end corrections keep the weights positive
-            believed += settled and total > 0
-            if believed > EXTRA_HALVINGS or placed or self.cells << (self.level + 1) > MAX_CELLS:
+            halvings += settled and total > 0
+            cells = self.cells << (self.level + 1)
+            if halvings > EXTRA_HALVINGS or located or cells > MAX_CELLS:
                 break
             self._use_level(self.level + 1)
-        where = f"over the bounds [{self.low:g}, {self.high:g}]"
+        expected = "an integral of 1" if self.normalised else "a positive integral"
+        message = (
+            f"expected {expected} over the bounds [{self.low:g}, {self.high:g}], got {total:g}"
+        )
         if not settled:
-            message = (
-                f"expected an integral {where} that {len(self.nodes):,} grid points give to {self.tolerance:g}, "
-                f"got {total:g}, and {rough:g} from half of them"
-            )
+            message += f" from {len(self.nodes):,} grid points, and {rough:g} from half of them"
         elif self.normalised:
-            message = f"expected an integral of 1 {where}, got {total:g}; widen the bounds, or pass normalised=False"
-        else:
-            message = f"expected a positive integral {where}, got {total:g} from {len(self.nodes):,} grid points"
+            message += "; widen the bounds, or pass normalised=False"
         raise self._error(x, message, total)
 
     def _density(self, x: Array) -> Array:
-        given = self.conditional(self.nodes, x.copy())
+        """Return the conditional density at the quadrature nodes."""
+        values = self.conditional(self.nodes, x.copy())
         try:
-            density = as_numbers("density", given, self.nodes.shape)
-        except ValueError:
-            raise self._error(
-                x, f"expected {len(self.nodes)} numbers, got {short_repr(given)}"
-            ) from None
-        if density.shape != self.nodes.shape:
-            raise self._error(
-                x, f"expected shape {self.nodes.shape}, as `values`, got {density.shape}"
-            )
-        for name, bad in (("finite", ~np.isfinite(density)), ("non-negative", density < 0)):
-            if bad.any():
-                k = int(bad.argmax())
-                raise self._error(
-                    x, f"expected {name} numbers, got {density[k]:g} at {self.nodes[k]:g}"
-                )
+            density = as_array("density", values, self.nodes.shape)
+        except ValueError as error:
+            raise self._error(x, str(error).removeprefix("density: ")) from None
+        k = int(density.argmin())
+        if density[k] < 0:
+            message = f"expected non-negative numbers, got {density[k]:g} at {self.nodes[k]:g}"
+            raise self._error(x, message)
         return density
 
     def _error(self, x: Array, message: str, integral: float | None = None) -> ConditionalError:
@@ -328,56 +311,53 @@ class ConditionalLine:
         shares = self.shares(x)
         smoothed = np.fft.irfft(np.fft.rfft(shares, self.length) * self.transform, self.length)
         objective = factor * smoothed[: len(shares) : 1 << self.level]
-        reach = int(min(np.ceil(KERNEL_REACH * self.sigma / self.step), self.cells))
-        cell = np.rint((samples - self.low) / self.step).astype(np.intp)[:, None] + np.arange(
-            -reach, reach + 1
-        )
+        # Each sample's kernel, added to the search points in its reach
+        nearest = np.rint((samples - self.low) / self.step).astype(np.intp)
+        cell = nearest[:, None] + np.arange(-self.reach, self.reach + 1)
         u = (self.low + cell * self.step - samples[:, None]) / self.sigma
-        inside, heights = (
-            (cell >= 0) & (cell <= self.cells),
-            weights[:, None] * np.exp(-0.5 * u * u),
-        )
+        heights = weights[:, None] * np.exp(-0.5 * u * u)
+        inside = (cell >= 0) & (cell <= self.cells)
         objective -= np.bincount(cell[inside], heights[inside], self.cells + 1)
-        # First and last node of positive density within one cell of each search point; last < first if there is none.
-        index, position = np.arange(len(shares)), np.arange(self.cells + 1)
-        left, right = (
-            np.maximum(position - 1, 0) << self.level,
-            np.minimum(position + 1, self.cells) << self.level,
-        )
-        lowest = np.minimum.accumulate(np.where(shares > 0, index, len(index))[::-1])[::-1][left]
-        highest = np.maximum.accumulate(np.where(shares > 0, index, -1))[right]
-        whole = (lowest == left) & (highest == right)
-        objective[highest < lowest] = -np.inf
+        # The quadrature nodes within one cell of each search point, and how many of them have a positive density
+        position = np.arange(self.cells + 1)
+        begin = np.maximum(position - 1, 0) << self.level
+        end = (np.minimum(position + 1, self.cells) << self.level) + 1
+        below = np.append(0, np.cumsum(shares > 0))
+        positive = below[end] - below[begin]
+        objective[positive == 0] = -np.inf
         padded = np.concatenate(([-np.inf], objective, [-np.inf]))
+        # Peaks that may be the highest, by how much the objective can rise between grid points
         peaks = np.flatnonzero((objective > padded[:-2]) & (objective >= padded[2:]))
-        doubt = np.where(whole, PEAK_DOUBT, EDGE_DOUBT)
-        reached = (objective - np.where(whole, 0.0, EDGE_DOUBT)).max()
+        edge = positive < end - begin
+        doubt = np.where(edge, EDGE_DOUBT, PEAK_DOUBT)
+        bar = (objective - np.where(edge, EDGE_DOUBT, 0.0)).max()
+        leading = peaks[objective[peaks] + doubt[peaks] >= bar]
         tie = TIED_VALUES * factor * float(smoothed.max())
-        found = [(-np.inf, 0.0, float(x[self.index]))]  # values, lengths of their stretches, places
-        higher: list[int] = []
-        leading = peaks[objective[peaks] + doubt[peaks] >= reached]
+        maxima = [
+            (-np.inf, 0.0, float(x[self.index]))
+        ]  # value, length of the flat stretch, position
+        visited: list[int] = []
         while len(leading):
             k = int(leading[objective[leading].argmax()])
-            start, end = _stretch(padded, k, float(objective[k]) - tie)
-            leading = leading[(leading < start) | (leading > end)]
-            if any(start <= other <= end for other in higher):
+            start, stop = _stretch(padded, k, float(objective[k]) - tie)
+            leading = leading[(leading < start) | (leading > stop)]
+            if any(start <= peak <= stop for peak in visited):
                 continue
-            higher.append(k)
-            if (end - start) * self.step >= self.sigma:
-                middle = self.low + 0.5 * (start + end) * self.step
-                found.append((float(objective[k]), (end - start) * self.step, middle))
+            visited.append(k)
+            length = (stop - start) * self.step
+            if length >= self.sigma:
+                middle = self.low + 0.5 * (start + stop) * self.step
+                maxima.append((float(objective[k]), length, middle))
             else:
-                low, high, guess = (
-                    self.nodes[lowest[k]],
-                    self.nodes[highest[k]],
-                    self.nodes[k << self.level],
-                )
-                place, value = self._ascend(shares, factor, weights, samples, low, high, guess)
-                found.append((value, 0.0, place))
-        highest_value = max(value for value, _, _ in found)
-        equal = [(length, place) for value, length, place in found if value >= highest_value - tie]
+                support = begin[k] + np.flatnonzero(shares[begin[k] : end[k]] > 0)
+                bracket = self.nodes[support[[0, -1]]]
+                guess = self.nodes[k << self.level]
+                top, value = self._ascend(shares, factor, weights, samples, bracket, guess)
+                maxima.append((value, 0.0, top))
+        highest = max(value for value, _, _ in maxima)
+        equal = [(length, top) for value, length, top in maxima if value >= highest - tie]
         longest = max(length for length, _ in equal)
-        return max(place for length, place in equal if length >= longest - TIED_VALUES * self.sigma)
+        return max(top for length, top in equal if length >= longest - TIED_VALUES * self.sigma)
 
     def _ascend(
         self,
@@ -385,11 +365,11 @@ class ConditionalLine:
         factor: float,
         weights: Array,
         samples: Array,
-        low: float,
-        high: float,
+        bracket: Array,
         guess: float,
     ) -> tuple[float, float]:
-        """Return the maximum in [low, high] and its value, by Newton's method with bisection outside the bracket."""
+        """Return the maximum in a bracket and its value, by Newton's method, bisecting if a step leaves the bracket."""
+        low, high = bracket
         margin = KERNEL_REACH * self.sigma
         near = slice(*np.searchsorted(self.nodes, (low - margin, high + margin)))
         near_samples = np.abs(samples - guess) < margin + (high - low)
@@ -407,29 +387,37 @@ class ConditionalLine:
                 return edge, value
         at = min(max(guess, low), high)
         for _ in range(60):
-            value, slope, curvature = slopes(at)
-            low, high = (at, high) if slope > 0 else (low, at)
-            moved = at - self.sigma * slope / curvature if curvature < 0 else low - 1.0
-            if not low <= moved <= high:
-                moved = 0.5 * (low + high)
-            change, at = moved - at, moved
+            _, slope, curvature = slopes(at)
+            if slope > 0:
+                low = at
+            else:
+                high = at
+            next_at = at - self.sigma * slope / curvature if curvature < 0 else low - 1.0
+            if not low <= next_at <= high:
+                next_at = 0.5 * (low + high)
+            change = next_at - at
+            at = next_at
             if abs(change) < 1e-7 * self.sigma:
                 break
         return at, slopes(at)[0]
 
 
 def _stretch(padded: Array, k: int, level: float) -> tuple[float, float]:
-    """Return the ends of the stretch around place k where an objective, padded at both ends, is above a level."""
+    """Return the ends of the stretch around index k where an objective, padded at both ends, is above a level."""
     below = np.flatnonzero(padded < level)
     i = int(np.searchsorted(below, k + 1))
-    a, b = below[i - 1], below[i]
+    a = below[i - 1]
+    b = below[i]
+    # Interpolated between neighbours
     start = a - (padded[a + 1] - level) / (padded[a + 1] - padded[a])
-    return float(start), float(b - 2 + (padded[b - 1] - level) / (padded[b - 1] - padded[b]))
+    stop = b - 2 + (padded[b - 1] - level) / (padded[b - 1] - padded[b])
+    return float(start), float(stop)
 
 
 def _gregory(nodes: int, spacing: float) -> Array:
     """Return trapezoidal weights with end corrections (Gregory): fourth order, spectral for vanishing ends."""
     weights = np.full(nodes, spacing)
     ends = spacing * np.array([3 / 8, 7 / 6, 23 / 24])
-    weights[:3], weights[-3:] = ends, ends[::-1]
+    weights[:3] = ends
+    weights[-3:] = ends[::-1]
     return weights

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -14,14 +14,7 @@ from herdfilter.discrete.herding import herded_labels
 from herdfilter.mixture import GaussianMixture, as_mixture
 from herdfilter.points import Points
 from herdfilter.samplers.base import MixtureSampler, equal_weights
-from herdfilter.samplers.gibbs.recursion import (
-    gibbs_workspace,
-    herd_coordinates,
-    is_wide,
-    mode,
-    origins,
-    target_of,
-)
+from herdfilter.samplers.gibbs import recursion
 from herdfilter.samplers.herding.frame import KernelFrame, grouped, heaviest
 from herdfilter.samplers.herding.greedy import place_again
 
@@ -69,19 +62,21 @@ class ContinuousHerdedGibbs(MixtureSampler):
     effective_count: bool | None = None
     component_herding: bool | None = None
     sweeps: int | None = None
-    _options: tuple[bool, bool, int] = field(
-        init=False, repr=False, compare=False, default=(True, True, 2)
-    )
 
     def __post_init__(self) -> None:
         one_of("target", self.target, ("smoothed", "paper"))
         object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth))
+        effective_count, component_herding, _ = self._options
+        check_flags(effective_count=effective_count, component_herding=component_herding)
+
+    @property
+    def _options(self) -> tuple[bool, bool, int]:
+        """Effective count, component herding and number of sweeps, with the defaults filled in."""
         repaired = self.target == "smoothed"
         count = repaired if self.effective_count is None else self.effective_count
         herded = repaired if self.component_herding is None else self.component_herding
-        check_flags(effective_count=count, component_herding=herded)
         sweeps = (2 if herded else 1) if self.sweeps is None else check_count("sweeps", self.sweeps)
-        object.__setattr__(self, "_options", (count, herded, sweeps))
+        return count, herded, sweeps
 
     def sample(
         self,
@@ -120,20 +115,25 @@ class ContinuousHerdedGibbs(MixtureSampler):
 
     def _herd(self, frame: KernelFrame, n: int, start: ArrayLike | None) -> Array:
         """Return points (n, d) in the coordinates of the frame."""
-        effective_count, component_herding, sweeps = self._options
+        effective_count, component_herding, count = self._options
         d = len(frame.origin)
-        density = target_of(frame, 1.0, 0.0)
-        target = density if self.target == "smoothed" else target_of(frame, 0.0, 1.0)
-        room = gibbs_workspace(target, n)
+        weights = np.exp(frame.log_weights)
+        # The kernel's variance is added before conditioning, or after it as published.
+        density = recursion.target_of(frame, 1.0, 0.0)
+        smoothed = self.target == "smoothed"
+        target = density if smoothed else recursion.target_of(frame, 0.0, 1.0)
+        room = recursion.gibbs_workspace(target, n)
         z = np.empty((d, n))
         if start is not None:
             z[:, 0] = frame.forward(as_array("start", start, (d,))[None, :])[0]
         else:
-            z[:, 0] = mode(density, heaviest(np.exp(frame.log_weights)), room)
-        origin = np.arange(-1, n - 1)
+            # Whatever is conditioned on, the first point is a maximum of the smoothed density.
+            z[:, 0] = recursion.mode(density, heaviest(weights), room)
+        # Sweeps start from the point before, or from the latest point of the same component.
+        origins = np.arange(-1, n - 1)
         if component_herding:
-            origin = origins(herded_labels(np.exp(frame.log_weights), n))
-        herd_coordinates(
-            target, origin, 1, sweeps, effective_count, is_wide(target, z[:, 0]), z, room
-        )
+            origins = recursion.origins_of(herded_labels(weights, n))
+        careful = recursion.is_wide(target, z[:, 0])
+        sweeps = recursion.Sweeps(origins, count, effective_count, careful)
+        recursion.herd_coordinates(target, sweeps, 1, z, room)
         return z.T

@@ -13,7 +13,6 @@ from herdfilter.bandwidths import Bandwidth, check_bandwidth, kernel_covariance
 from herdfilter.discrepancy import optimal_weights
 from herdfilter.kernels import Gaussian, Kernel, KernelMean, as_kernel
 from herdfilter.mixture import GaussianMixture
-from herdfilter.points import Points
 from herdfilter.samplers.base import MixtureSampler, Sampler, as_sampler, draw_points
 from herdfilter.samplers.herding.frame import KernelFrame, move_groups
 
@@ -21,7 +20,7 @@ DISTANCES_AT_ONCE = 2**21  # numbers in memory
 
 
 class _Improved(MixtureSampler):
-    """Base class of samplers that better the points of another one, as a kernel judges them."""
+    """Base class of samplers that improve another sampler's points, in the metric of a kernel."""
 
     sampler: Sampler
     bandwidth: Bandwidth
@@ -31,15 +30,6 @@ class _Improved(MixtureSampler):
         as_sampler("sampler", self.sampler)
         object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth))
         as_kernel("kernel", self.kernel)
-
-    def draw(
-        self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None
-    ) -> tuple[Array, Array]:
-        """Draw points with the sampler, which may use `rng`, and improve them."""
-        return self._improve(mixture, draw_points(self.sampler, mixture, n, rng))
-
-    def _improve(self, mixture: GaussianMixture, points: Points) -> tuple[Array, Array]:
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -80,18 +70,22 @@ class Polished(_Improved):
         super().__post_init__()
         object.__setattr__(self, "iterations", check_count("iterations", self.iterations))
 
-    def _improve(self, mixture: GaussianMixture, points: Points) -> tuple[Array, Array]:
-        if self.bandwidth == "auto":  # group by group
+    def draw(
+        self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None
+    ) -> tuple[Array, Array]:
+        """Draw points with the sampler, which may use `rng`, and move them."""
+        points = draw_points(self.sampler, mixture, n, rng)
+        if self.bandwidth == "auto":
             x = move_groups(mixture, points.x, points.weights, self._polish)
         else:
             x = self._polish(mixture, points.x, points.weights)
         return x, points.weights.copy()
 
     def _polish(self, mixture: GaussianMixture, x: Array, weights: Array) -> Array:
-        frame = KernelFrame.of(
-            mixture, kernel_covariance(self.bandwidth, mixture, len(x)), turn=False
-        )
+        kernel = kernel_covariance(self.bandwidth, mixture, len(x))
+        frame = KernelFrame.of(mixture, kernel, turn=False)
         mean = KernelMean(self.kernel, np.exp(frame.log_weights), frame.means, frame.covariances)
+        # Points of a group may weigh nothing.
         share = weights / max(weights.sum(), UNDERFLOW)
         return frame.back(descend(frame.forward(x), share, self.kernel, mean, self.iterations))
 
@@ -128,7 +122,11 @@ class Reweighted(_Improved):
         super().__post_init__()
         one_of("constraint", self.constraint, ("simplex", "sum"))
 
-    def _improve(self, mixture: GaussianMixture, points: Points) -> tuple[Array, Array]:
+    def draw(
+        self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None
+    ) -> tuple[Array, Array]:
+        """Draw points with the sampler, which may use `rng`, and weight them anew."""
+        points = draw_points(self.sampler, mixture, n, rng)
         covariance = kernel_covariance(self.bandwidth, mixture, len(points))
         weights = optimal_weights(points.x, mixture, covariance, self.constraint, self.kernel)
         return points.x, weights / weights.sum()
@@ -154,11 +152,11 @@ def descend(
 
     def objective(flat: Array) -> tuple[float, Array]:
         y = flat.reshape(n, d)
-        value, gradient = herding_loss(
-            np.concatenate([y, -y, origin]) if symmetric else y, weights, kernel, mean
-        )
+        points = np.concatenate([y, -y, origin]) if symmetric else y
+        value, gradient = herding_loss(points, weights, kernel, mean)
         if symmetric:
             gradient = gradient[:n] - gradient[n : 2 * n]
+        # Times n, so that the tolerances of the gradient fit any number of points.
         return value * len(weights), gradient.ravel() * len(weights)
 
     minimum = minimize(
@@ -173,6 +171,7 @@ def herding_loss(x: Array, weights: Array, kernel: Kernel, mean: KernelMean) -> 
     target, slope = mean.with_gradient(x)
     value = -2 * float(weights @ target)
     gradient = -2 * weights[:, None] * slope
+    # The gradient of sum_st w_s w_t v(|x_s - x_t|^2) by x_s is 4 w_s sum_t w_t v' (x_s - x_t).
     rows = max(1, DISTANCES_AT_ONCE // len(x))
     for start in range(0, len(x), rows):
         part = slice(start, start + rows)

@@ -14,11 +14,12 @@ from herdfilter.bandwidths import Bandwidth, check_bandwidth, kernel_covariance
 from herdfilter.discrepancy import simplex_weights
 from herdfilter.kernels import Gaussian, Kernel, KernelMean, as_kernel
 from herdfilter.mixture import GaussianMixture
-from herdfilter.samplers.base import MixtureSampler
+from herdfilter.samplers.base import MixtureSampler, equal_weights
 from herdfilter.samplers.herding.frame import KernelFrame, grouped
 from herdfilter.samplers.herding.greedy import (
     CLIMB_STEPS,
     TIED_HEIGHTS,
+    Schedule,
     candidates,
     climbing_room,
     herd_greedily,
@@ -28,7 +29,7 @@ from herdfilter.samplers.herding.greedy import (
 
 WEIGHTINGS = ("equal", "line-search", "fully-corrective")
 Climb = Callable[[Array, Array, Array], tuple[Array, float]]
-"""(start, points, coefficients) -> place and height of a local maximum of the objective."""
+"""(start, points, coefficients) -> position and height of a local maximum of the objective."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,7 @@ class KernelHerding(MixtureSampler):
         object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth))
         one_of("weights", self.weights, WEIGHTINGS)
         as_kernel("kernel", self.kernel)
+        # Under -r the best position for a point beside weighted ones may be at infinity.
         if self.weights != "equal" and not self.kernel.value(np.zeros(1))[0] > 0:
             raise ValueError(
                 f"kernel: expected one with a positive peak for weights {self.weights!r}, got {self.kernel!r}"
@@ -84,19 +86,19 @@ class KernelHerding(MixtureSampler):
         if self.bandwidth == "auto":
             x, weights = grouped(mixture, n, self._herd, weighted=self.weights != "equal")
         else:
-            frame = KernelFrame.of(
-                mixture, kernel_covariance(self.bandwidth, mixture, n), turn=True
-            )
+            kernel = kernel_covariance(self.bandwidth, mixture, n)
+            frame = KernelFrame.of(mixture, kernel, turn=True)
             z, weights = self._herd(frame, n)
             x = frame.back(z)
-        return x, np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
+        return x, equal_weights(n) if weights is None else weights / weights.sum()
 
     def _herd(self, frame: KernelFrame, n: int) -> tuple[Array, Array | None]:
         """Return points (n, d) in the coordinates of the frame, and their weights (n,), None if all are equal."""
         if self.kernel != Gaussian() or self.weights != "equal":
             z, weights = herd_weighted(frame, self.kernel, n, self.weights)
             return z, None if self.weights == "equal" else weights
-        if self.bandwidth == "auto":  # each point is placed again: a short first climb will do
+        if self.bandwidth == "auto":
+            # Each point is placed again, so that a short first climb will do.
             return place_again(frame, herd_greedily(frame, n, steps=len(frame.origin) + 4)), None
         return herd_greedily(frame, n), None
 
@@ -110,10 +112,9 @@ def herd_weighted(
     from the expected kernel mu falls fastest. The coefficients c of t points are ``1 / (t + 1)`` with equal weights, the
     weights so far with the others. Memory O(n^2 + n C).
     """
-    if not (
-        frame.covariances.any() or np.ptp(frame.means, axis=0).any()
-    ):  # all mass is in one place
-        return np.repeat(frame.means[:1], n, axis=0), np.full(n, 1 / n)
+    # All mass may be in one point, where no climb is needed.
+    if not (frame.covariances.any() or np.ptp(frame.means, axis=0).any()):
+        return np.repeat(frame.means[:1], n, axis=0), equal_weights(n)
     start = np.ascontiguousarray(candidates(frame, n).T)
     if kernel == Gaussian():
         expected, climb_from = _gaussian_climb(frame, start, n)
@@ -121,19 +122,19 @@ def herd_weighted(
         expected, climb_from = _scipy_climb(frame, start, kernel)
     x = np.empty((n, start.shape[1]))
     w = np.zeros(n)
-    near = np.empty((len(start), n))  # the kernels of candidates and points
-    z = np.empty(n)
+    near = np.empty((len(start), n))  # kernels between candidates and points
+    z = np.empty(n)  # mu at the points
     gram = np.empty((n, n))
     for t in range(n):
         c = np.full(t, 1 / (t + 1)) if weighting == "equal" else w[:t]
         gain = expected - near[:, :t] @ c
-        x[t], height = climb_from(
-            start[(gain >= gain.max() - TIED_HEIGHTS * expected.max()).argmax()], x[:t], c
-        )
-        near[:, t] = kernel.value(scipy.spatial.distance.cdist(start, x[t : t + 1], "sqeuclidean"))[
-            :, 0
-        ]
-        gram[t, : t + 1] = gram[: t + 1, t] = kernel.value(((x[: t + 1] - x[t]) ** 2).sum(axis=1))
+        # The first of the candidates where the gain is highest to within rounding
+        leading = (gain >= gain.max() - TIED_HEIGHTS * expected.max()).argmax()
+        x[t], height = climb_from(start[leading], x[:t], c)
+        squared = scipy.spatial.distance.cdist(start, x[t : t + 1], "sqeuclidean")
+        near[:, t] = kernel.value(squared)[:, 0]
+        gram[t, : t + 1] = kernel.value(((x[: t + 1] - x[t]) ** 2).sum(axis=1))
+        gram[: t + 1, t] = gram[t, : t + 1]
         z[t] = height + gram[t, :t] @ c
         if weighting == "line-search":
             rho = _line_search(z[: t + 1], gram[: t + 1, : t + 1], w[:t])
@@ -141,7 +142,7 @@ def herd_weighted(
             w[t] = rho
         elif weighting == "fully-corrective":
             w[: t + 1] = simplex_weights(gram[: t + 1, : t + 1], z[: t + 1])
-    return x, np.full(n, 1 / n) if weighting == "equal" else w / w.sum()
+    return x, equal_weights(n) if weighting == "equal" else w / w.sum()
 
 
 def _gaussian_climb(frame: KernelFrame, start: Array, n: int) -> tuple[Array, Climb]:
@@ -155,13 +156,12 @@ def _gaussian_climb(frame: KernelFrame, start: Array, n: int) -> tuple[Array, Cl
 
     def climb_from(at: Array, points: Array, c: Array) -> tuple[Array, float]:
         t = len(points)
-        # The loop divides by t + 1.
-        samples.weight[0, :t] = (t + 1) * c
-        samples.point[:, :t] = points.T
-        height = place_points(
-            target, samples, at[:, None].copy(), table, t, t + 1, 0, CLIMB_STEPS, room
-        )
-        return samples.point[:, t].copy(), height
+        # The loop divides the sum by t + 1.
+        samples.height[0, :t] = (t + 1) * c
+        samples.centre[:, :t] = points.T
+        schedule = Schedule(t, t + 1, 0, CLIMB_STEPS)
+        height = place_points(target, samples, at[:, None].copy(), table, schedule, room)
+        return samples.centre[:, t].copy(), height
 
     return np.exp(smoothed.log_density(start) + 0.5 * d * np.log(2 * np.pi)), climb_from
 
@@ -196,4 +196,5 @@ def _line_search(z: Array, gram: Array, w: Array) -> float:
     squared = float(w @ gram[:-1, :-1] @ w)  # <g, g>
     length = gram[-1, -1] - 2 * cross + squared
     gain = z[-1] - cross - z[:-1] @ w + squared
+    # Of length 0 is the step to a point that the others already represent.
     return float(np.clip(gain / length, 0.0, 1.0)) if length > 0 else 1.0

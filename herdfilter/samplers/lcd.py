@@ -49,9 +49,8 @@ class LCDSampling(MixtureSampler):
     def __post_init__(self) -> None:
         object.__setattr__(self, "largest", as_positive("largest", self.largest))
         object.__setattr__(self, "iterations", check_count("iterations", self.iterations))
-        object.__setattr__(
-            self, "_mapped", MappedSampling(_Standard(self.largest, self.iterations))
-        )
+        standard = MappedSampling(_Standard(self.largest, self.iterations))
+        object.__setattr__(self, "_mapped", standard)
 
     def draw(
         self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None
@@ -62,6 +61,8 @@ class LCDSampling(MixtureSampler):
 
 @dataclass(frozen=True)
 class _Standard(MixtureSampler):
+    """Points for N(0, I), whatever mixture is given."""
+
     largest: float
     iterations: int
 
@@ -76,14 +77,17 @@ class _Standard(MixtureSampler):
         kernel = LocalizedCumulative(self.largest)
         mean = KernelMean(kernel, np.ones(1), np.zeros((1, d)), np.eye(d)[None])
         weights = equal_weights(n)
-        best, least = np.zeros((n, d)), np.inf
+        best = np.zeros((n, d))
+        best_error = np.inf
         for start in range(max(1, POINTS_OF_ALL_STARTS // n)):
             sobol = qmc.Sobol(d, scramble=True, rng=np.random.default_rng(start))
             z = scipy.special.ndtri(sobol.random(2 ** int(np.ceil(np.log2(n // 2))))[: n // 2])
+            # One half of the points, on one side of the origin; the other is its mirror image.
             half = np.where(z[:, :1] < 0, -z, z)
             half = descend(half, weights, kernel, mean, self.iterations, symmetric=True)
             x = np.concatenate([half, -half, np.zeros((n % 2, d))])
             error, _ = herding_loss(x, weights, kernel, mean)
-            if error < least:
-                best, least = x, error
+            if error < best_error:
+                best = x
+                best_error = error
         return best, weights

@@ -58,20 +58,18 @@ class MappedSampling(MixtureSampler):
             z, w = self._standard(n, d, rng)
             return mixture.means[0] + z @ mixture.factors[0].T, w.copy()
         shares = largest_remainders(mixture.weights, n)
+        order = np.arange(len(mixture))
+        if ((shares > 0) & (shares <= d)).any():
+            order = along_main_axis(mixture)
         x = []
         weights = []
         dealt = 0
-        for m in (
-            along_main_axis(mixture)
-            if ((shares > 0) & (shares <= d)).any()
-            else range(len(mixture))
-        ):
+        for m in order[shares[order] > 0]:
             share = int(shares[m])
-            if share == 0:
-                continue
             if share > d:
                 z, w = self._standard(share, d, rng)
             else:
+                # Too few to span the space: the next ones of the set of n.
                 all_z, all_w = self._standard(n, d, rng)
                 z = all_z[dealt : dealt + share]
                 w = all_w[dealt : dealt + share]
@@ -86,18 +84,18 @@ class MappedSampling(MixtureSampler):
         if key not in self._cache:
             normal = GaussianMixture.unchecked(np.ones(1), np.zeros((1, dim)), np.eye(dim))
             points = draw_points(self.sampler, normal, n, rng)
+            z = points.x
+            w = points.weights
             if self.match_moments:
-                self._cache[key] = (
-                    standardise(points.x, points.weights),
-                    points.weights / points.weights.sum(),
-                )
-            else:
-                self._cache[key] = points.x, points.weights
+                z = standardise(z, w)
+                w = w / w.sum()
+            self._cache[key] = (z, w)
         return self._cache[key]
 
 
 def along_main_axis(mixture: GaussianMixture) -> np.ndarray:
     """Return the order of the components by their means along the mixture's main axis, independent of rounding."""
     values, axes = principal_axes(mixture.covariance, np.zeros(mixture.dim))
-    places = (mixture.means - mixture.mean) @ axes[:, -1]
-    return np.argsort(np.round(places / np.sqrt(max(values[-1], UNDERFLOW)), 9), kind="stable")
+    positions = (mixture.means - mixture.mean) @ axes[:, -1]
+    deviation = np.sqrt(max(values[-1], UNDERFLOW))
+    return np.argsort(np.round(positions / deviation, 9), kind="stable")

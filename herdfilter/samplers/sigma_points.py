@@ -67,6 +67,7 @@ class SigmaPoints(MixtureSampler):
             raise ValueError(
                 f"kappa: expected a number above {-d} in {d} dimensions, got {self.kappa}"
             )
+        # +- sqrt(d + kappa) e_i, and the mean first for the unscented set
         z = np.sqrt(spread) * np.concatenate([np.eye(d), -np.eye(d)])
         w = np.full(2 * d, 0.5 / spread)
         if self.kind == "unscented":

@@ -54,17 +54,11 @@ class SobolSampling(MixtureSampler):
     def draw(
         self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None
     ) -> tuple[Array, Array]:
-        """Draw points; `rng` is used if scrambling. ValueError if the mixture has more than 21200 dimensions."""
+        """Draw points; `rng` is used if scrambling. SciPy has no sequence of more than 21201 dimensions."""
         from scipy.stats import qmc  # it takes longer to import than the rest of the package
 
         dim = mixture.dim + 1
-        if dim > qmc.Sobol.MAXDIM:
-            raise ValueError(
-                f"mixture: expected at most {qmc.Sobol.MAXDIM - 1} dimensions, got {dim - 1}"
-            )
-        power = (
-            n - 1
-        ).bit_length()  # whole powers of two are drawn: their number is then right for the sequence
+        power = (n - 1).bit_length()  # the sequence is balanced over whole powers of two
         if self.scramble:
             engine = qmc.Sobol(dim, bits=SCRAMBLED_BITS, seed=as_generator(rng))
             cell = 2.0**-SCRAMBLED_BITS
@@ -72,6 +66,7 @@ class SobolSampling(MixtureSampler):
             engine = qmc.Sobol(dim, scramble=False)
             cell = 2.0**-power
         u = engine.random_base2(power)[:n] + 0.5 * cell
+        # The first coordinate picks the component, by the inverse of the cumulative weights.
         order = along_main_axis(mixture)
         order = order[mixture.weights[order] > 0]
         cumulative = np.cumsum(mixture.weights[order])

@@ -8,13 +8,13 @@ from scipy.stats import multivariate_normal
 
 from herdfilter._covariances import plain_and_regular, regularised
 from herdfilter.fitting import EMFit
-from herdfilter.fitting.em import CANDIDATES, PATIENCE
+from herdfilter.fitting.em import SEED_CANDIDATES, FEWEST_RISES
 
 
 def spread_seeds(z, w, count):
     """Of candidates evenly spaced in weight, each that lowers the distances of all points to the nearest one most."""
     candidates = np.unique(
-        np.searchsorted(np.cumsum(w), (np.arange(CANDIDATES) + 0.5) / CANDIDATES)
+        np.searchsorted(np.cumsum(w), (np.arange(SEED_CANDIDATES) + 0.5) / SEED_CANDIDATES)
     )
     distances = ((z[candidates, None] - z) ** 2).sum(axis=2)
     nearest, chosen = np.full(len(z), np.inf), []
@@ -64,7 +64,7 @@ def rounds(z, w, seeds, widening, options, wanted=-np.inf):
         first = False
         if len(history) > 1:
             rise = history[-1] - history[-2]
-            if rise < options.tolerance or history[-1] + PATIENCE * rise < wanted:
+            if rise < options.tolerance or history[-1] + FEWEST_RISES * rise < wanted:
                 break
     return weights, means, covariances, history
 

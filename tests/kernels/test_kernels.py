@@ -123,7 +123,7 @@ class NoExpectation:
 def test_a_kernel_without_an_expectation_is_named():
     with pytest.raises(
         TypeError,
-        match=r"kernel: expected a kernel with value, slope and scales, got .* without scales",
+        match=r"kernel: expected a kernel with value, slope and scales, got .*NoExpectation",
     ):
         herding_error(Points([[0.0]]), LINE, 1.0, NoExpectation())
     with pytest.raises(TypeError, match="kernel: expected an instance, got the class Matern"):
@@ -133,7 +133,7 @@ def test_a_kernel_without_an_expectation_is_named():
 test_bad_shapes_are_named = refuses(
     lambda kind, value: kind(value),
     (kernels.Matern, 0.0, "nu: expected a positive finite number"),
-    (kernels.Matern, 80.0, r"nu: expected at most 30, .* got 80"),
+    (kernels.Matern, 80.0, "nu: expected a number from 0.001 to 30, got 80"),
     (kernels.LocalizedCumulative, 0.0, "largest: expected a positive finite number"),
 )
 

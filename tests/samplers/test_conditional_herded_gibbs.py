@@ -155,7 +155,7 @@ def sample(second=normal, n=5, start=(0, 0), bounds=BOX, **options):
 
 @cases(
     "density message",
-    (lambda v, x: normal(v[:-1], x), r"expected shape \(129,\), as `values`, got \(128,\)"),
+    (lambda v, x: normal(v[:-1], x), r"expected shape \(129,\), got \(128,\)"),
     (lambda v, x: normal(v, x) - 0.1, "expected non-negative numbers, got -0.1 at -8"),
     (
         lambda v, x: 2 * normal(v, x),

@@ -14,13 +14,13 @@ from herdfilter.angles import wrap
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
 from herdfilter.filters.kalman.rules import Linearisation
 from herdfilter.filters.observation import Observation
-from herdfilter.samplers.compiled import IN_PLACE, PLAIN
+from herdfilter.samplers.compiled import IN_PLACE, NO_ARRAYS
 
 RELATIVE_TOLERANCE = 1e-8  # negative eigenvalues down to this share of the variances are rounding, and are raised to zero
 SINGULAR_SHARE = 1e-14  # a conditional variance below this share of the variance is rounding: the matrix is singular
 
 
-@njit(**PLAIN)
+@njit(**NO_ARRAYS)
 def rotate(noise, slopes, gains, factor):
     """Rotate the columns of [noise slopes; gains factor] until the slopes (k, m) are zero, in place.
 
@@ -122,7 +122,7 @@ def factorise(matrix, factor):
     return True
 
 
-@njit(**PLAIN)
+@njit(**NO_ARRAYS)
 def factorise_noise(matrix, variances, root):
     """Write the Cholesky factor of a covariance that may be singular; return False if it is indefinite.
 

@@ -3,71 +3,65 @@
 ``f(x) = sum_j height_j exp(-narrowness_j (x - centre_j)^2 / 2)``, no bump narrower than a kernel of width 1: positive bumps,
 those of the target, then negative ones, the kernels at the samples.
 
-f is at most the sum of its positive bumps. If that exceeds a value already found, f is tabulated at places a third of a
-kernel apart. Newton's method starts from every local maximum of the table that may be the highest: near-ties are common.
+f is at most the sum of its positive bumps. Where that exceeds the highest value so far, f is tabulated on a grid a third of
+a kernel wide. Newton's method starts from every local maximum of the table that may be the highest: near-ties are common.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from herdfilter._checks import Array
-from herdfilter.samplers.compiled import PLAIN, QUICK, exp, njit
+from herdfilter.samplers.compiled import NO_ARRAYS, QUICK, exp, njit
 
 BUMP_REACH = 8.5  # widths; beyond, a positive bump is under 2.1e-16 of its height and left out
-TABLE_STEP = 1.0 / 3.0  # of a table, in widths of the narrowest bump
-
-# Rows of an array of bumps; the last three are worked in
-HEIGHT, CENTRE, NARROWNESS, WIDTH, POWER, RATIO, SHRINK = range(7)
-# Rows of a table: values on a grid, and of its leading maxima the places and what f is at most there
-VALUE, PLACE, BOUND = range(3)
-PIECE = 59  # steps of a table; with two more on either side and the last place a multiple of 4
-BLOCKS = 64  # into which a longer line is divided at once
-CLOSE_VALUES = 1e-9  # share of the tallest bump by which values hardly differ
 SAMPLE_REACH = 7.0  # kernel widths; beyond, a sample is under 2.3e-11 of its height and left out
+TABLE_STEP = 1.0 / 3.0  # of a table, in widths of the narrowest bump
+CLOSE_VALUES = 1e-9  # share of the tallest bump by which values hardly differ
+PIECE = 59  # steps of a table; with two more on either side and the last cell a multiple of 4
+BLOCKS = 64  # into which a longer line is divided at once
+
+# Rows of an array of bumps; the last three are workspace of `tabulate`
+HEIGHT, CENTRE, NARROWNESS, WIDTH, POWER, RATIO, SHRINK = range(7)
+# Rows of a table: values on a grid, and the positions and upper bounds of the leading maxima
+VALUE, POSITION, BOUND = range(3)
 # Columns of a stack of pieces of the line: where they begin and end, and what f is at most there
 LOW, HIGH, LIMIT = range(3)
 
 
-def empty_bumps(count: int) -> Array:
-    """Return an array for `count` bumps."""
-    return np.zeros((7, count + 8))
-
-
-@njit(**PLAIN)
+@njit(**NO_ARRAYS)
 def gather(bumps, positive, count, below, low, high, near):
-    """Copy the bumps in reach of [low, high], filled up to whole vectors.
+    """Copy the bumps in reach of [low, high], filled up to whole vectors of the processor.
 
     Return how many are positive, how many there are, and the step of a table that resolves the narrowest of them.
     """
     margin = max(1.0, 0.1 * (high - low))
-    found, width = 0, 1e300
+    size = 0
+    narrowest = 1e300
     for j in range(count):
-        near[HEIGHT, found] = bumps[HEIGHT, j]
-        near[CENTRE, found] = bumps[CENTRE, j]
-        near[NARROWNESS, found] = bumps[NARROWNESS, j]
-        near[WIDTH, found] = bumps[WIDTH, j]
+        # Written in any case: the next bump in reach overwrites one out of reach.
+        near[HEIGHT, size] = bumps[HEIGHT, j]
+        near[CENTRE, size] = bumps[CENTRE, j]
+        near[NARROWNESS, size] = bumps[NARROWNESS, j]
+        near[WIDTH, size] = bumps[WIDTH, j]
         reach = (BUMP_REACH * bumps[WIDTH, j] if j < positive else below) + margin
         if low - reach < bumps[CENTRE, j] < high + reach:
-            width = min(width, bumps[WIDTH, j])
-            found += 1
+            narrowest = min(narrowest, bumps[WIDTH, j])
+            size += 1
         if j == positive - 1:
-            above = found
-    while found % 4 != 0:
-        near[HEIGHT, found] = 0.0
-        near[CENTRE, found] = low
-        near[NARROWNESS, found] = 0.0
-        found += 1
-    return above, found, TABLE_STEP * width
+            above = size
+    while size % 4 != 0:
+        near[HEIGHT, size] = 0.0
+        near[CENTRE, size] = low
+        near[NARROWNESS, size] = 0.0
+        size += 1
+    return above, size, TABLE_STEP * narrowest
 
 
 @njit(**QUICK)
 def tabulate(near, count, start, step, cells, table):
-    """Fill in f at `cells` places, or up to three more, from `start` on.
+    """Fill in f at `cells` points, or up to three more, from `start` on.
 
-    A Gaussian on a uniform grid takes two multiplications a place: the ratio of neighbours shrinks by a constant factor.
+    A Gaussian on a uniform grid takes two multiplications a point: the ratio of neighbours shrinks by a constant factor.
     """
     for j in range(count):
         u = start - near[CENTRE, j]
@@ -75,30 +69,61 @@ def tabulate(near, count, start, step, cells, table):
         near[POWER, j] = near[HEIGHT, j] * exp(-0.5 * near[NARROWNESS, j] * u * u)
         near[RATIO, j] = exp(min(-q * (u + 0.5 * step), 700.0))
         near[SHRINK, j] = exp(-q * step)
+    # Four points a pass, so that each bump is loaded once for all of them.
     for k in range(0, cells, 4):
-        t0 = t1 = t2 = t3 = 0.0
+        f0 = f1 = f2 = f3 = 0.0
         for j in range(count):
-            p, r, q = near[POWER, j], near[RATIO, j], near[SHRINK, j]
-            t0 += p
-            p, r = p * r, r * q
-            t1 += p
-            p, r = p * r, r * q
-            t2 += p
-            p, r = p * r, r * q
-            t3 += p
-            near[POWER, j], near[RATIO, j] = p * r, r * q
-        table[VALUE, k], table[VALUE, k + 1], table[VALUE, k + 2], table[VALUE, k + 3] = (
-            t0,
-            t1,
-            t2,
-            t3,
-        )
+            p0 = near[POWER, j]
+            r0 = near[RATIO, j]
+            q = near[SHRINK, j]
+            p1 = p0 * r0
+            r1 = r0 * q
+            p2 = p1 * r1
+            r2 = r1 * q
+            p3 = p2 * r2
+            r3 = r2 * q
+            f0 += p0
+            f1 += p1
+            f2 += p2
+            f3 += p3
+            near[POWER, j] = p3 * r3
+            near[RATIO, j] = r3 * q
+        table[VALUE, k] = f0
+        table[VALUE, k + 1] = f1
+        table[VALUE, k + 2] = f2
+        table[VALUE, k + 3] = f3
 
 
-@njit(**PLAIN)
+@njit(**NO_ARRAYS)
+def find_peaks(table, start, step, cells, floor):
+    """Note the local maxima of a table that may exceed `floor`; return their number, and which is the most promising."""
+    peaks = 0
+    first = 0
+    for k in range(2, cells - 2):
+        f = table[VALUE, k]
+        before = table[VALUE, k - 1]
+        after = table[VALUE, k + 1]
+        if f > before and f >= after:
+            # The parabola through three points, and how far it may be off by the second differences beside it
+            bend = before - 2.0 * f + after
+            tilt = 0.5 * (after - before)
+            doubt = abs(table[VALUE, k - 2] - 2.0 * before + f)
+            doubt += abs(f - 2.0 * after + table[VALUE, k + 2])
+            bound = f - 0.5 * tilt * tilt / bend - 0.1 * bend + 0.05 * doubt + 1e-7
+            if bound > floor:
+                table[POSITION, peaks] = start + step * (k - tilt / bend)
+                table[BOUND, peaks] = bound
+                if bound > table[BOUND, first]:
+                    first = peaks
+                peaks += 1
+    return peaks, first
+
+
+@njit(**NO_ARRAYS)
 def refine(near, count, x, step):
     """Return the local maximum around x and its value, by Newton's method, bisecting if a step leaves the bracket."""
-    low, high = x - 1.5 * step, x + 1.5 * step
+    low = x - 1.5 * step
+    high = x + 1.5 * step
     value = 0.0
     for _ in range(60):
         value, slope, curvature = bump_slopes(near, count, x)
@@ -106,12 +131,12 @@ def refine(near, count, x, step):
             low = x
         else:
             high = x
-        moved = x - slope / curvature if curvature < 0.0 else low - 1.0
-        if not low <= moved <= high:
-            moved = 0.5 * (low + high)
-        change = moved - x
-        x = moved
-        # Newton's method converges quadratically: the step just taken leaves an error near its square
+        next_x = x - slope / curvature if curvature < 0.0 else low - 1.0
+        if not low <= next_x <= high:
+            next_x = 0.5 * (low + high)
+        change = next_x - x
+        x = next_x
+        # Newton's method converges quadratically: the step just taken leaves an error near its square.
         if abs(change) < 1e-7 * step:
             value += 0.5 * slope * change
             break
@@ -132,73 +157,80 @@ def bump_slopes(bumps, count, x):
     return value, slope, curvature
 
 
-class Search(NamedTuple):
-    """Working memory of `maximise_bumps`: bumps in reach of a piece of the line, its table, and a stack of pieces."""
-
-    near: Array
-    table: Array
-    stack: Array
-
-
-def empty_search(count: int) -> Search:
-    """Return working memory of `maximise_bumps` for `count` bumps."""
-    return Search(empty_bumps(count), np.zeros((3, PIECE + 5 + BLOCKS)), np.zeros((16 * BLOCKS, 3)))
-
-
-@njit(**PLAIN)
-def maximise_bumps(bumps, positive, count, guess, near, table, stack):
+@njit(**NO_ARRAYS)
+def maximise_bumps(room, positive, count, guess):
     """Return the position of the maximum of `count` bumps, the first `positive` of them of positive height.
 
-    A good `guess` spares work; near, table and stack are those of `Search`.
+    A good `guess` spares work: pieces of the line on which f cannot exceed its value are left out. ``room`` is a
+    `GibbsWorkspace`.
     """
-    tallest, deepest = 0, 0.0
+    bumps = room.bumps
+    near = room.near
+    table = room.table
+    stack = room.stack
+    tallest = 0
     for j in range(positive):
         if bumps[HEIGHT, j] > bumps[HEIGHT, tallest]:
             tallest = j
+    deepest = 0.0
     for j in range(positive, count):
         deepest = min(deepest, bumps[HEIGHT, j])
     top = bumps[HEIGHT, tallest]
+    # Samples deeper than the top of the target reach further, relative to it.
     below = np.sqrt(SAMPLE_REACH**2 + 2.0 * np.log(max(-deepest / top, 1.0)))
-    best, best_value = guess, 0.0
+    best = guess
+    best_value = 0.0
     for k in range(2):
         x = guess if k == 0 else bumps[CENTRE, tallest]
-        value = (
-            bump_slopes(bumps, count, x)[0] - CLOSE_VALUES * top
-        )  # a refined place wins against one close by
+        # Lowered, so that a refined maximum close by wins against it.
+        value = bump_slopes(bumps, count, x)[0] - CLOSE_VALUES * top
         if value > best_value:
-            best, best_value = x, value
-    stack[0, LOW], stack[0, HIGH] = narrow_interval(
-        bumps, positive, top, max(best_value, CLOSE_VALUES * top)
-    )
+            best = x
+            best_value = value
+    tie = 0.5 * CLOSE_VALUES * top
+    low, high = narrow_interval(bumps, positive, top, max(best_value, CLOSE_VALUES * top))
+    stack[0, LOW] = low
+    stack[0, HIGH] = high
     stack[0, LIMIT] = np.inf
     size = 1
     while size > 0:
         size -= 1
-        low, high = stack[size, LOW], stack[size, HIGH]
-        if stack[size, LIMIT] > best_value:
-            above, found, step = gather(bumps, positive, count, below, low, high, near)
-            if high - low > PIECE * step and size + BLOCKS <= len(stack):
-                size = divide_line(near, above, low, high, step, size, stack)
-            else:
-                step = max(step, (high - low) / PIECE)
-                tie = 0.5 * CLOSE_VALUES * top
-                best, best_value = search_table(
-                    near, found, low, high, step, best, best_value, tie, table
-                )
+        low = stack[size, LOW]
+        high = stack[size, HIGH]
+        if stack[size, LIMIT] <= best_value:
+            continue
+        above, near_count, step = gather(bumps, positive, count, below, low, high, near)
+        if high - low > PIECE * step and size + BLOCKS <= len(stack):
+            size = divide_line(near, above, low, high, step, size, stack)
+            continue
+        # The stack may be too full to divide a long piece: its table is coarser then.
+        step = max(step, (high - low) / PIECE)
+        start = low - 2.0 * step
+        cells = int(np.ceil((high - low) / step)) + 5
+        tabulate(near, near_count, start, step, cells, table)
+        peaks, first = find_peaks(table, start, step, cells, best_value)
+        for k in range(peaks):
+            # The most promising one comes first, in exchange with number 0; of a tie the last is taken.
+            p = first if k == 0 else (0 if k == first else k)
+            if table[BOUND, p] > best_value:
+                x, value = refine(near, near_count, table[POSITION, p], step)
+                if value > best_value + tie or (value > best_value - tie and x > best):
+                    best = x
+                    best_value = value
     return best
 
 
 @njit(**QUICK)
 def narrow_interval(bumps, positive, top, floor):
     """Return an interval outside which the sum of the positive bumps, and so f, is below `floor`."""
-    low, high = np.inf, -np.inf
+    low = np.inf
+    high = -np.inf
+    # The sum is below the floor where each bump is below its share of it.
     deviations = np.sqrt(2.0 * np.log(positive * top / floor))
     for j in range(positive):
-        reach = (
-            deviations * bumps[WIDTH, j] + TABLE_STEP
-            if positive * bumps[HEIGHT, j] > floor
-            else -np.inf
-        )
+        reach = -np.inf
+        if positive * bumps[HEIGHT, j] > floor:
+            reach = deviations * bumps[WIDTH, j] + TABLE_STEP
         low = min(low, bumps[CENTRE, j] - reach)
         high = max(high, bumps[CENTRE, j] + reach)
     return low, high
@@ -206,56 +238,19 @@ def narrow_interval(bumps, positive, top, floor):
 
 @njit(**QUICK)
 def divide_line(near, positive, low, high, step, size, stack):
-    """Put the blocks of a line on the stack, the one of the highest limit on top; return the size of the stack.
+    """Put the blocks of a line on the stack; return its size.
 
     In a block, f is at most the sum of the positive bumps' largest values.
     """
     blocks = int(min(np.ceil((high - low) / (PIECE * step)), float(BLOCKS)))
-    width = (high - low) / blocks
-    best = 0
+    half = 0.5 * (high - low) / blocks
     for k in range(blocks):
-        middle = low + (k + 0.5) * width
+        middle = low + (2 * k + 1) * half
         limit = 0.0
         for j in range(positive):
-            u = max(abs(near[CENTRE, j] - middle) - 0.5 * width, 0.0)
+            u = max(abs(near[CENTRE, j] - middle) - half, 0.0)
             limit += near[HEIGHT, j] * exp(-0.5 * near[NARROWNESS, j] * u * u)
-        stack[size + k, LOW], stack[size + k, HIGH] = middle - 0.5 * width, middle + 0.5 * width
+        stack[size + k, LOW] = middle - half
+        stack[size + k, HIGH] = middle + half
         stack[size + k, LIMIT] = limit
-        if limit > stack[size + best, LIMIT]:
-            best = k
-    for c in range(3):
-        last = stack[size + blocks - 1, c]
-        stack[size + blocks - 1, c] = stack[size + best, c]
-        stack[size + best, c] = last
     return size + blocks
-
-
-@njit(**PLAIN)
-def search_table(near, count, low, high, step, best, best_value, tie, table):
-    """Tabulate f in [low, high] and refine the leading local maxima, the most promising first; of a tie, take the last."""
-    cells = int(np.ceil((high - low) / step)) + 5
-    start = low - 2.0 * step
-    tabulate(near, count, start, step, cells, table)
-    peaks, first = 0, 0
-    for k in range(2, cells - 2):
-        f, before, after = table[VALUE, k], table[VALUE, k - 1], table[VALUE, k + 1]
-        if f > before and f >= after:
-            bend, tilt = before - 2.0 * f + after, 0.5 * (after - before)
-            doubt = abs(table[VALUE, k - 2] - 2.0 * before + f) + abs(
-                f - 2.0 * after + table[VALUE, k + 2]
-            )
-            # the parabola through three places, and how far it may be off
-            bound = f - 0.5 * tilt * tilt / bend - 0.1 * bend + 0.05 * doubt + 1e-7
-            if bound > best_value:
-                table[PLACE, peaks] = start + step * (k - tilt / bend)
-                table[BOUND, peaks] = bound
-                if bound > table[BOUND, first]:
-                    first = peaks
-                peaks += 1
-    for k in range(peaks):
-        p = first if k == 0 else (0 if k == first else k)
-        if table[BOUND, p] > best_value:
-            x, value = refine(near, count, table[PLACE, p], step)
-            if value > best_value + tie or (value > best_value - tie and x > best):
-                best, best_value = x, value
-    return best, best_value

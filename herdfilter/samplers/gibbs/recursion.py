@@ -8,35 +8,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdfilter._checks import Array
-from herdfilter.samplers.compiled import IN_PLACE, PLAIN, QUICK, exp, njit
+from herdfilter.samplers.compiled import IN_PLACE, QUICK, exp, njit
 from herdfilter.samplers.gibbs.maximum import (
+    BLOCKS,
     CENTRE,
     HEIGHT,
     NARROWNESS,
+    PIECE,
     WIDTH,
-    Search,
-    empty_bumps,
-    empty_search,
     maximise_bumps,
 )
 from herdfilter.samplers.herding.frame import KernelFrame
 
 LONG = 1e7  # squared distances above which their differences lose digits that matter
-
-# Rows of what is known beforehand of the conditional bump of every coordinate and component; two more are those of bumps
-LOG_WEIGHT, INVERSE, FACTOR = 0, 1, 4
-NEGLIGIBLE_LOG_BUMP = (
-    27.6  # log of 1e12: bumps so far below the highest are left out of an objective
-)
+NEGLIGIBLE_LOG_BUMP = 27.6  # log of 1e12: bumps so far below the highest are left out
 SETTLED_MOVE = 1e-12  # kernel widths: a sweep that moves no coordinate further is the last
+MODE_SWEEPS = 200  # at most, to a maximum of the density
+
+# Rows of `ConditionalTarget.bumps`; two more, NARROWNESS and WIDTH, are those of bumps
+LOG_WEIGHT, INVERSE, FACTOR = 0, 1, 4
 
 
 class ConditionalTarget(NamedTuple):
     """The density that is conditioned on: M components in d dimensions.
 
-    The rows of ``bumps`` (5, d, M) are the log weight where the other coordinates are at their means, the factor from weight
-    to height, one over the squared width, the width, and one over the diagonal entry of the precision. ``means`` has shape
-    (M, d), ``precision`` (M, d, d), or (1, d, d) where it is shared.
+    The rows of ``bumps`` (5, d, M) describe the conditional bump of every coordinate and component: the log weight where the
+    other coordinates are at their means, one over the diagonal entry of the precision, one over the squared width, the
+    width, and the factor from weight to height. ``means`` has shape (M, d), ``precision`` (M, d, d), or (1, d, d) where it
+    is shared.
     """
 
     bumps: Array
@@ -44,17 +43,36 @@ class ConditionalTarget(NamedTuple):
     precision: Array
 
 
+class Sweeps(NamedTuple):
+    """How the points are reached.
+
+    The sweeps of point t start from column ``origins[t]`` of the points, or, counted from -1 downwards, from the mean of a
+    component. There are `count` sweeps a point. `effective_count` replaces the number of points by that of the slice;
+    `careful` computes all squared distances afresh.
+    """
+
+    origins: NDArray[np.int64]
+    count: int
+    effective_count: bool
+    careful: bool
+
+
 class GibbsWorkspace(NamedTuple):
-    """Working memory of the recursion."""
+    """Workspace of the recursion.
+
+    Of `maximise_bumps` are the bumps, those in reach of a piece of the line, its table, and a stack of pieces.
+    """
 
     x: Array
     residual: Array
     score: Array
     closeness: Array
-    kept: NDArray[np.int64]
+    index: NDArray[np.int64]
     weight: Array
     bumps: Array
-    search: Search
+    near: Array
+    table: Array
+    stack: Array
 
 
 def target_of(frame: KernelFrame, before: float, after: float) -> ConditionalTarget:
@@ -64,25 +82,31 @@ def target_of(frame: KernelFrame, before: float, after: float) -> ConditionalTar
     width = np.sqrt(inverse + after)
     bumps = np.empty((5, *frame.means.T.shape))
     bumps[LOG_WEIGHT] = (frame.log_weights[:, None] + 0.5 * (log_det[:, None] + np.log(inverse))).T
-    for row, values in (
-        (FACTOR, 1.0 / width),
-        (NARROWNESS, width**-2.0),
-        (WIDTH, width),
-        (INVERSE, inverse),
-    ):
-        bumps[row] = values.T
+    bumps[INVERSE] = inverse.T
+    bumps[NARROWNESS] = (width**-2.0).T
+    bumps[WIDTH] = width.T
+    bumps[FACTOR] = (1.0 / width).T
     return ConditionalTarget(
         bumps, np.ascontiguousarray(frame.means), np.ascontiguousarray(precision)
     )
 
 
 def gibbs_workspace(target: ConditionalTarget, n: int) -> GibbsWorkspace:
-    """Allocate the working memory of the recursion of n points."""
+    """Allocate the workspace of the recursion of n points."""
     components, d = target.means.shape
-    most = components + n
-    vectors = np.zeros(d), np.zeros((components, d)), np.zeros(components), np.zeros(n)
-    kept, weight = np.zeros(most + 1, np.int64), np.zeros(most + 1)
-    return GibbsWorkspace(*vectors, kept, weight, empty_bumps(most), empty_search(most))
+    count = components + n
+    return GibbsWorkspace(
+        x=np.zeros(d),
+        residual=np.zeros((components, d)),
+        score=np.zeros(components),
+        closeness=np.zeros(n),
+        index=np.zeros(count + 1, np.int64),
+        weight=np.zeros(count + 1),
+        bumps=np.zeros((4, count)),
+        near=np.zeros((7, count + 8)),
+        table=np.zeros((3, PIECE + 5 + BLOCKS)),
+        stack=np.zeros((16 * BLOCKS, 3)),
+    )
 
 
 def is_wide(target: ConditionalTarget, first: Array) -> bool:
@@ -92,64 +116,79 @@ def is_wide(target: ConditionalTarget, first: Array) -> bool:
     return bool(extent**2 @ sharpest > LONG)
 
 
-def origins(labels: NDArray[np.int64]) -> NDArray[np.int64]:
+def origins_of(labels: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the start of every point's sweeps: the latest point of its component, or at first the component's mean."""
-    origin = -1 - labels
+    origins = -1 - labels
     for label in np.unique(labels):
         of_label = np.flatnonzero(labels == label)
-        origin[of_label[1:]] = of_label[:-1]
-    return origin
+        origins[of_label[1:]] = of_label[:-1]
+    return origins
 
 
 def mode(density: ConditionalTarget, component: int, room: GibbsWorkspace) -> Array:
     """Return the maximum of a mixture density, (d,), reached from the mean of a component, coordinate by coordinate."""
     x = np.empty((len(room.x), 1))
-    herd_coordinates(density, np.array([-1 - component]), 0, 200, False, False, x, room)
+    sweeps = Sweeps(np.array([-1 - component]), MODE_SWEEPS, False, False)
+    herd_coordinates(density, sweeps, 0, x, room)
     return x[:, 0]
 
 
 @njit(**IN_PLACE)
-def herd_coordinates(target, origin, first, sweeps, effective_count, careful, points, room):
-    """Fill in the columns of points (d, n) from `first` on, given those before.
-
-    The sweeps of point t start where column ``origin[t]`` of `points` says, or, counted from -1 downwards, the mean of a
-    component. `effective_count` replaces the count t by the slice's; `careful` computes all squared distances afresh.
-    """
+def herd_coordinates(target, sweeps, first, points, room):
+    """Fill in the columns of points (d, n) from `first` on, given those before."""
     constants, means, precision = target
-    x, residual, score, closeness, kept, weight, bumps, search = room
-    near, table, stack = search
+    x, residual, score, closeness, index, weight, bumps = room[:7]
+    components = len(means)
     d, n = points.shape
     for t in range(first, n):
-        k = origin[t]
+        origin = sweeps.origins[t]
         for i in range(d):
-            x[i] = points[i, k] if k >= 0 else means[-1 - k, i]
-        measure(means, precision, x, residual)
-        for k in range(sweeps * d):
+            x[i] = points[i, origin] if origin >= 0 else means[-1 - origin, i]
+        compute_residuals(means, precision, x, residual)
+        for k in range(sweeps.count * d):
             i = k % d
             if i == 0:
                 longest = 0.0
-            judge(constants, means, precision, residual, x, i, score)
-            positive, total, _ = weigh(score, len(means), kept, weight)
-            add_components(constants, residual, x, i, positive, 1.0 / total, kept, weight, bumps)
-            approach(points, t, x, -1 if k == 0 or careful else (k - 1) % d, i, closeness)
-            found, total, squares = weigh(closeness, t, kept, weight)
-            add_samples(points, i, positive, found, -1.0 / total, kept, weight, bumps)
-            size = total * total / squares if effective_count else float(t)
+            # The bumps of E[k(x_i, X_i) | x_rest], from the components in the conditional
+            score_components(target, residual, x, i, score)
+            positive, total, _ = relative_weights(score, components, index, weight)
+            for j in range(positive):
+                m = index[j]
+                bumps[HEIGHT, j] = 1.0 / total * weight[j] * constants[FACTOR, i, m]
+                bumps[CENTRE, j] = x[i] - residual[m, i] * constants[INVERSE, i, m]
+                bumps[NARROWNESS, j] = constants[NARROWNESS, i, m]
+                bumps[WIDTH, j] = constants[WIDTH, i, m]
+            # The bumps -w_s / c k(x_i, x_i^s), with w_s = k(x_rest, x_rest^s) and c their sum
+            # Distances are updated from those of the coordinate before, or computed afresh (-1).
+            before = -1 if k == 0 or sweeps.careful else (k - 1) % d
+            update_closeness(points, t, x, before, i, closeness)
+            negative, total, squares = relative_weights(closeness, t, index, weight)
+            for j in range(negative):
+                bumps[HEIGHT, positive + j] = -1.0 / total * weight[j]
+                bumps[CENTRE, positive + j] = points[i, index[j]]
+                bumps[NARROWNESS, positive + j] = 1.0
+                bumps[WIDTH, positive + j] = 1.0
+            # (t + 1) / t, or as many as the slice holds (Kish 1965)
+            size = total * total / squares if sweeps.effective_count else float(t)
             for j in range(positive if t > 0 else 0):
                 bumps[HEIGHT, j] *= (size + 1.0) / size
-            e = maximise_bumps(bumps, positive, positive + found, x[i], near, table, stack) - x[i]
-            update_residuals(precision, i, e, residual)
-            x[i] += e
-            longest = max(longest, abs(e))
-            if i == d - 1 and longest < SETTLED_MOVE:
+            move = maximise_bumps(room, positive, positive + negative, x[i]) - x[i]
+            # r += e L[:, i]
+            for m in range(components):
+                q = m if len(precision) > 1 else 0
+                for j in range(d):
+                    residual[m, j] += move * precision[q, i, j]
+            x[i] += move
+            longest = max(longest, abs(move))
+            if i == d - 1 and longest < SETTLED_MOVE:  # further sweeps would repeat this one
                 break
         for i in range(d):
             points[i, t] = x[i]
 
 
 @njit(**QUICK)
-def measure(means, precision, x, residual):
-    """Fill in the residuals L (x - m) of all components, L their precision."""
+def compute_residuals(means, precision, x, residual):
+    """Fill in the residuals r = L (x - m) of all components, L their precision."""
     components, d = means.shape
     for m in range(components):
         k = m if len(precision) > 1 else 0
@@ -160,22 +199,13 @@ def measure(means, precision, x, residual):
             residual[m, i] = r
 
 
-@njit(**PLAIN)
-def update_residuals(precision, i, e, residual):
-    """Update the residuals after coordinate i has moved by e."""
-    components, d = residual.shape
-    for m in range(components):
-        k = m if len(precision) > 1 else 0
-        for j in range(d):
-            residual[m, j] += e * precision[k, i, j]
-
-
 @njit(**QUICK)
-def judge(constants, means, precision, residual, x, i, score):
+def score_components(target, residual, x, i, score):
     """Fill in the log weights of the components in the conditional of coordinate i.
 
     They hold the quadratic form (x - m)' L (x - m) where x_i is at its conditional mean, in a form free of cancellation.
     """
+    constants, means, precision = target
     components, d = residual.shape
     for m in range(components):
         k = m if len(precision) > 1 else 0
@@ -188,52 +218,32 @@ def judge(constants, means, precision, residual, x, i, score):
 
 
 @njit(**QUICK)
-def weigh(log_weight, count, kept, weight):
-    """Fill in the weights, relative to the highest, that are not negligible; return their number, sum and sum of squares."""
+def relative_weights(log_weight, count, index, weight):
+    """Fill in indices and weights, relative to the highest, of those not negligible; return number, sum, sum of squares."""
     peak = -np.inf
     for k in range(count):
         peak = max(peak, log_weight[k])
-    found = 0
+    size = 0
     for k in range(count):
-        kept[found] = k
-        weight[found] = log_weight[k] - peak
-        found += log_weight[k] >= peak - NEGLIGIBLE_LOG_BUMP
-    for k in range(found):
+        # Written in any case: the next one that counts overwrites it.
+        index[size] = k
+        weight[size] = log_weight[k] - peak
+        size += log_weight[k] >= peak - NEGLIGIBLE_LOG_BUMP
+    for k in range(size):
         weight[k] = exp(weight[k])
-    # apart from the loop that stores: the order of a sum must not depend on where the arrays lie
+    # Apart from the loop that stores: the order of a sum must not depend on where the arrays lie.
     total = squares = 0.0
-    for k in range(found):
+    for k in range(size):
         total += weight[k]
         squares += weight[k] * weight[k]
-    return found, total, squares
-
-
-@njit(**PLAIN)
-def add_components(constants, residual, x, i, count, scale, kept, weight, bumps):
-    """Fill in the bumps of E[k(x_i, X_i) | x_rest]."""
-    for k in range(count):
-        m = kept[k]
-        bumps[HEIGHT, k] = scale * weight[k] * constants[FACTOR, i, m]
-        bumps[CENTRE, k] = x[i] - residual[m, i] * constants[INVERSE, i, m]
-        bumps[NARROWNESS, k] = constants[NARROWNESS, i, m]
-        bumps[WIDTH, k] = constants[WIDTH, i, m]
-
-
-@njit(**PLAIN)
-def add_samples(points, i, first, count, scale, kept, weight, bumps):
-    """Fill in the bumps -w_s / c k(x_i, x_i^s), w_s = k(x_rest, x_rest^s) and c their sum."""
-    for k in range(count):
-        bumps[HEIGHT, first + k] = scale * weight[k]
-        bumps[CENTRE, first + k] = points[i, kept[k]]
-        bumps[NARROWNESS, first + k] = 1.0
-        bumps[WIDTH, first + k] = 1.0
+    return size, total, squares
 
 
 @njit(**QUICK)
-def approach(points, t, x, before, i, closeness):
+def update_closeness(points, t, x, before, i, closeness):
     """Fill in minus half the squared distances of the first t points to x over the coordinates other than i.
 
-    They are known over those other than `before`, or unknown if that is -1.
+    At the call they are those over the coordinates other than `before`, or anything if that is -1.
     """
     if before < 0:
         for s in range(t):

@@ -17,7 +17,9 @@ from herdfilter.discrete.herding import herded_labels
 from herdfilter.mixture import GaussianMixture
 
 EQUAL_EIGENVALUES = 1e-9  # relative difference up to which eigenvalues, and weights, count as equal
-EQUAL_LENGTHS = 1e-6  # relative difference under which the first of two axes is taken
+EQUAL_LENGTHS = (
+    1e-6  # relative difference up to which lengths count as equal, and the first is taken
+)
 FLAT_VARIANCE = (
     1e-8  # variance, in units of the kernel's, under which a component counts as degenerate
 )
@@ -27,9 +29,9 @@ GROUP_POINTS = 2  # points per group, on average, that repay a kernel of its own
 THIN_VARIANCE = 1e-24  # in units of the mixture's: a thinner dimension counts as that wide
 Labels = NDArray[np.int64]
 Herd = Callable[["KernelFrame", int], tuple[Array, Array | None]]
-"""(frame, n) -> points (n, d) in the frame, and their weights (n,), None if all are equal."""
+"""(frame, n) -> points (n, d) in the frame, and their weights (n,), or None for equal ones."""
 Descent = Callable[[GaussianMixture, Array, Array], Array]
-"""(mixture, points (n, d), weights (n,)) -> the points moved."""
+"""(mixture, points (n, d), weights (n,)) -> better points (n, d)."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -53,14 +55,13 @@ class KernelFrame:
         With `turn` the axes are the principal axes of the average component covariance, relative to the kernel: a covariance
         that all components share becomes diagonal.
         """
-        weights = mixture.weights
-        means = mixture.means
+        present = mixture.weights > 0
+        weights = mixture.weights[present]
+        means = mixture.means[present]
         cov = mixture.distinct_covariances
-        present = weights > 0
-        if not present.all():
-            weights = weights[present]
-            means = means[present]
-            cov = cov if len(cov) == 1 else cov[present]
+        if not mixture.shared:
+            cov = cov[present]
+        # z = L^-1 (x - origin) has the unit kernel for L L' = K, and keeps it when turned.
         axes = np.linalg.cholesky(kernel)
         inverse = np.linalg.inv(axes)
         cov = inverse @ cov @ inverse.T
@@ -78,7 +79,7 @@ class KernelFrame:
         )
 
     def part(self, members: NDArray[np.bool_], width: float) -> KernelFrame:
-        """Return the frame of some of the components that share a covariance, with a kernel `width` times as wide."""
+        """Return the frame of some of the components, which share a covariance, with a kernel `width` times as wide."""
         log_weights = self.log_weights[members]
         means = self.means[members]
         weights = np.exp(log_weights)
@@ -108,6 +109,7 @@ class KernelFrame:
         d = len(self.origin)
         widened = self.covariances + smoothing * np.eye(d)
         if smoothing < FLAT_VARIANCE:
+            # The inverse of a variance that only rounding leaves would be arbitrary.
             values, vectors = np.linalg.eigh(widened)
             flat = values[:, 0] < FLAT_VARIANCE
             raised = vectors[flat] * np.maximum(values[flat], FLAT_VARIANCE)[:, None]
@@ -124,10 +126,11 @@ def heaviest(weights: Array) -> int:
 def principal_axes(covariance: Array, towards: Array) -> tuple[Array, Array]:
     """Return eigenvalues and eigenvectors in a form that rounding does not decide.
 
-    Vectors of eigenvalues equal to within rounding are laid along the coordinates. Vectors point `towards` a place, seen
-    from the origin; if it lies across one, its largest entry is positive, of equally large entries the first.
+    Vectors of eigenvalues equal to within rounding are laid along the coordinates. Vectors point to the side of `towards`
+    (d,); one at right angles to that has a positive largest entry, of equally large entries the first.
     """
     values, vectors = np.linalg.eigh(covariance)
+    # The basis of a space of equal eigenvalues is arbitrary.
     distinct = np.diff(values) > EQUAL_EIGENVALUES * values[-1]
     if not distinct.all():
         for first, end in pairwise([0, *np.flatnonzero(distinct) + 1, len(values)]):
@@ -147,8 +150,9 @@ def principal_axes(covariance: Array, towards: Array) -> tuple[Array, Array]:
 
 
 def _along_coordinates(basis: Array) -> Array:
-    """Return the basis (d, k) of the same space that follows the coordinate axes nearest to it, one after the other."""
+    """Return the basis (d, k) of the same space that follows the coordinate axes nearest to it, one after another."""
     projection = basis @ basis.T
+    # The longest projection of a coordinate axis comes first, and is taken out of the others (Gram and Schmidt).
     aligned = np.empty_like(basis)
     for k in range(basis.shape[1]):
         length = np.diagonal(projection)
@@ -161,15 +165,15 @@ def _along_coordinates(basis: Array) -> Array:
 def grouped(
     mixture: GaussianMixture, n: int, herd: Herd, *, weighted: bool = False
 ) -> tuple[Array, Array | None]:
-    """Herd the groups of a mixture apart, n points in all; return points (n, d) and weights (n,), None if all are equal.
+    """Herd each group of components by itself, n points in all; return points (n, d) and weights (n,), None for equal ones.
 
     The groups take turns by herding on their weights, so that the first points, too, are shared out in proportion. All
-    points weigh the same; if `weighted`, those of a group together as much as the group. Points of equal weight from
-    components of one covariance share a frame: the kernels are of one shape, and as wide as the group's number of points
-    asks. Else a group has a frame, and may have groups, of its own.
+    points weigh the same; if `weighted`, those of a group together as much as the group. If points have equal weights and
+    components share a covariance, groups share a frame: their kernels have one shape, and a width for their numbers of
+    points. Otherwise a group gets a frame of its own, and may be divided again.
     """
     labels = far_groups(mixture, n)
-    if not (mixture.shared or labels.any()):
+    if not labels.any():
         labels = unlike_groups(mixture, n)
     if not labels.any():
         shape, dim = regularised_and_rank(mixture.covariance)
@@ -186,15 +190,14 @@ def grouped(
     pooled = mixture.shared and not weighted
     if pooled:
         shape, dim = regularised_and_rank(_within(mixture, labels))
-        whole = KernelFrame.of(mixture, shape, turn=True)
-        whole_labels = labels[mixture.weights > 0]
-    for group in np.flatnonzero(
-        (counts > 0) & (counts + sizes > 2)
-    ):  # one point of one component is its mean
+        shared_frame = KernelFrame.of(mixture, shape, turn=True)
+        frame_labels = labels[mixture.weights > 0]
+    # One point of a group of one component stays at its mean.
+    for group in np.flatnonzero((counts > 0) & (counts + sizes > 2)):
         count = int(counts[group])
         rows = group_of_point == group
         if pooled:
-            frame = whole.part(whole_labels == group, kernel_width(count, dim))
+            frame = shared_frame.part(frame_labels == group, kernel_width(count, dim))
             z, within = herd(frame, count)
             x[rows] = frame.back(z)
         else:
@@ -206,7 +209,7 @@ def grouped(
 
 
 def move_groups(mixture: GaussianMixture, x: Array, weights: Array, descend: Descent) -> Array:
-    """Move points (n, d) of these weights group by group, each within the group that it is nearest to."""
+    """Improve weighted points (n, d) group by group, each within the group that it is nearest to."""
     labels = far_groups(mixture, len(x))
     if not labels.any():
         return descend(mixture, x, weights)
@@ -215,81 +218,62 @@ def move_groups(mixture: GaussianMixture, x: Array, weights: Array, descend: Des
         (x - mixture.mean) / unit, (mixture.means - mixture.mean) / unit
     )
     nearest = labels[distances.argmin(axis=1)]
-    moved = x.copy()
+    improved = x.copy()
     for group in np.unique(nearest):
         rows = nearest == group
-        moved[rows] = move_groups(_part(mixture, labels == group), x[rows], weights[rows], descend)
-    return moved
+        part = _part(mixture, labels == group)
+        improved[rows] = move_groups(part, x[rows], weights[rows], descend)
+    return improved
 
 
 def far_groups(mixture: GaussianMixture, n: int) -> Labels:
-    """Return for each component the number of its group, from 0; (M,). This is the finest division into groups far apart.
+    """Return the number of each component's group, from 0; (M,). This is the finest division into groups far apart.
 
-    That is six standard deviations, by the average covariance within groups and along its longest axis, each dimension in
+    Far means six standard deviations, by the average covariance within groups and along its longest axis, each dimension in
     units of its own deviation. There are at least two points for each group, not counting those too light for a point.
     """
     one_group = np.zeros(len(mixture.weights), dtype=np.int64)
     most_groups = min(n // GROUP_POINTS, len(one_group))
     if most_groups < 2:
         return one_group
+    # A path through all means with short steps proves that there is no gap, without all distances.
     path = mixture.means[mixture.means[:, 0].argsort()]
-    steps = (path[1:] - path[:-1]) ** 2  # on the way from one end to the other
+    steps = (path[1:] - path[:-1]) ** 2
     if (steps <= mixture.average_covariance.diagonal() * GROUP_DISTANCE**2 / steps.shape[1]).all():
         return one_group
+    # Groups change the covariance within them, and that the distances: repeat until the division settles.
     labels: Labels = np.arange(len(one_group))
     while labels.any():
         unit = _deviations(mixture, labels)
         if (steps @ unit**-2.0).max() <= GROUP_DISTANCE**2:
             return one_group
         distances = scipy.spatial.distance.pdist((mixture.means - mixture.mean) / unit)
-        tree = scipy.cluster.hierarchy.linkage(distances, "single")
+        hierarchy = scipy.cluster.hierarchy  # slow to import, which happens here
+        tree = hierarchy.linkage(distances, "single")
         if tree[-1, 2] <= GROUP_DISTANCE:
             return one_group
-        joined = _tree_labels(tree, GROUP_DISTANCE)
-        if np.minimum(n * np.bincount(joined, mixture.weights), 1.0).sum() > n / GROUP_POINTS:
-            joined = _tree_labels(tree, max(GROUP_DISTANCE, tree[-most_groups, 2]))
-        if joined.max() >= labels.max():
+        merged = hierarchy.fcluster(tree, GROUP_DISTANCE, "distance") - 1
+        if np.minimum(n * np.bincount(merged, mixture.weights), 1.0).sum() > n / GROUP_POINTS:
+            height = max(GROUP_DISTANCE, tree[-most_groups, 2])
+            merged = hierarchy.fcluster(tree, height, "distance") - 1
+        if merged.max() >= labels.max():
             return labels
-        labels = joined
+        labels = merged.astype(np.int64)
     return labels
 
 
-def _tree_labels(tree: Array, height: float) -> Labels:
-    """Return the labels, from 0, of what a single-linkage tree joins below a height, as `fcluster` does."""
-    size = len(tree) + 1
-    branches = tree[:, :2].astype(np.int64).tolist()
-    lowest = size + int(tree[:, 2].searchsorted(height, "right"))
-    labels = [0] * (2 * size - 1)
-    nodes = [2 * size - 2]
-    count = 0
-    while nodes:
-        node = nodes.pop()
-        if node >= lowest:
-            left, right = branches[node - size]
-            nodes += (
-                [left, right] if left < size <= right else [right, left]
-            )  # single components come last
-        else:
-            labels[node] = count
-            count += 1
-    for node in range(lowest - 1, size - 1, -1):
-        for branch in branches[node - size]:
-            labels[branch] = labels[node]
-    return np.array(labels[:size])
-
-
 def unlike_groups(mixture: GaussianMixture, n: int) -> Labels:
-    """Divide components, some over five times as wide as others, where their sizes leave the widest gap; (M,)."""
+    """Divide components in two where their sizes have the widest gap, if some are over five times as wide as others; (M,)."""
     labels = np.zeros(len(mixture), dtype=np.int64)
     if mixture.shared or n < 2 * GROUP_POINTS:
         return labels
     variances = np.diagonal(mixture.distinct_covariances, axis1=1, axis2=2)
-    whole = np.diagonal(mixture.covariance)
-    size = np.sqrt((variances / np.where(whole > 0, whole, 1.0)).max(axis=1))
+    total = np.diagonal(mixture.covariance)
+    size = np.sqrt((variances / np.where(total > 0, total, 1.0)).max(axis=1))
     log_size = np.log(np.maximum(size, np.sqrt(THIN_VARIANCE)))
     if np.ptp(log_size) < np.log(UNLIKE_RATIO):
         return labels
-    ordered = np.sort(log_size)
+    ordered = np.sort(log_size)  # ratios of sizes are differences of logarithms
     gap = int(np.diff(ordered).argmax())
     labels[log_size > 0.5 * (ordered[gap] + ordered[gap + 1])] = 1
     return labels
@@ -301,10 +285,8 @@ def _within(mixture: GaussianMixture, labels: Labels) -> Array:
     offsets = mixture.means - mixture.mean
     if len(weights) == len(offsets):  # each component is a group
         return mixture.average_covariance
-    entries = labels[:, None] * offsets.shape[1] + np.arange(offsets.shape[1])
-    centres = np.bincount(entries.ravel(), (mixture.weights[:, None] * offsets).ravel()).reshape(
-        offsets[: len(weights)].shape
-    )
+    centres = np.zeros((len(weights), mixture.dim))
+    np.add.at(centres, labels, mixture.weights[:, None] * offsets)
     around = offsets - (centres / np.where(weights > 0, weights, 1.0)[:, None])[labels]
     return mixture.average_covariance + (mixture.weights[:, None] * around).T @ around
 
@@ -314,6 +296,7 @@ def _deviations(mixture: GaussianMixture, labels: Labels) -> Array:
     within = _within(mixture, labels)
     variance = np.maximum(np.diagonal(within), THIN_VARIANCE * np.diagonal(mixture.covariance))
     unit = np.sqrt(np.where(variance > 0, variance, 1.0))
+    # Correlated dimensions have axes longer than one unit: parallel sheets are then no groups.
     unit *= np.sqrt(max(np.linalg.eigvalsh(within / unit[:, None] / unit)[-1], 1.0))
     return unit
 
@@ -321,7 +304,7 @@ def _deviations(mixture: GaussianMixture, labels: Labels) -> Array:
 def _part(mixture: GaussianMixture, members: NDArray[np.bool_]) -> GaussianMixture:
     """Return a mixture of some of the components."""
     weights = mixture.weights[members]
-    covariances = (
-        mixture.distinct_covariances if mixture.shared else mixture.distinct_covariances[members]
-    )
-    return GaussianMixture.unchecked(weights / weights.sum(), mixture.means[members], covariances)
+    cov = mixture.distinct_covariances
+    if not mixture.shared:
+        cov = cov[members]
+    return GaussianMixture.unchecked(weights / weights.sum(), mixture.means[members], cov)

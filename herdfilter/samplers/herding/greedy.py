@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import scipy
 
-from herdfilter._checks import Array, read_only
+from herdfilter._checks import Array
 from herdfilter._covariances import covariance_factor
 from herdfilter.mixture import largest_remainders
 from herdfilter.samplers.compiled import IN_PLACE, QUICK, exp, njit
 from herdfilter.samplers.herding.frame import KernelFrame
-from herdfilter.samplers.herding.objective import (
-    PAD,
-    ClimbWorkspace,
-    Samples,
-    SmoothedTarget,
-    climb,
-)
+from herdfilter.samplers.herding.objective import PAD, Bumps, ClimbWorkspace, SmoothedTarget, climb
 
 TIED_HEIGHTS = 1e-9  # share of the expected kernel by which heights count as equal
 CLIMB_STEPS = 30  # of a climb, at most; few take ten
-PLACING_STEPS = 2  # of a climb: the next pass finds what it leaves to rise
+PLACING_STEPS = 2  # of a climb: the next pass rises the rest
 LEAST_MOVES = 120  # in all: for few points greedy choice costs most, and moves cost least
 COINCIDENCE = 1e-6  # kernel widths between points that coincide
 NUDGE = 0.1  # kernel widths by which they are parted
@@ -32,12 +26,21 @@ WIDE_VARIANCE = (
 )
 
 
+class Schedule(NamedTuple):
+    """Samples from the `first` to the n-th are placed, then all n moved in turn, by climbs of at most so many `steps`."""
+
+    first: int
+    n: int
+    moves: int
+    steps: int
+
+
 def climbing_room(
     frame: KernelFrame, n: int, widths: tuple[float, ...]
-) -> tuple[SmoothedTarget, Samples, ClimbWorkspace]:
-    """Return the mixture of a turned frame, smoothed by kernels that count by their widths, and room for n points.
+) -> tuple[SmoothedTarget, Bumps, ClimbWorkspace]:
+    """Return the mixture of a turned frame, smoothed by kernels that count by their widths, and workspace for n points.
 
-    The points have no weight yet; there is room for climbs, too.
+    The points have no weight yet; there is workspace for climbs, too.
     """
     components, d = frame.means.shape
     padded = -(-components // PAD) * PAD
@@ -63,97 +66,105 @@ def climbing_room(
                 precision[k, :components] = inverse
             else:
                 precision[k, :, :, :components] = np.moveaxis(inverse, 0, -1)
-    height = np.zeros((W, padded))
+    # The normalising constants of the smoothed components over that of the kernel
     log_heights = frame.log_weights + 0.5 * log_dets + d * np.log(width)[:, None]
+    height = np.zeros((W, padded))
     np.multiply(width[:, None], np.exp(log_heights), out=height[:, :components])
     centre = np.zeros((d, padded))
     centre[:, :components] = frame.means.T
-    target = SmoothedTarget(shared, by_component, height, centre, precision, narrowness, covariance)
+    bumps = Bumps(height, centre, narrowness, np.empty(padded))
+    target = SmoothedTarget(shared, by_component, bumps, precision, covariance)
     size = -(-n // PAD) * PAD
-    samples = Samples(np.zeros((W, size)), np.zeros((d, size)), width[:, None] ** -2.0 * np.ones(d))
-    workspace = ClimbWorkspace(
-        np.empty((d, d)),
-        np.empty((7, d)),
-        np.empty(padded),
-        np.empty((2 * d, padded)),
-        np.empty(size),
-    )
-    return target, samples, workspace
+    narrowness = width[:, None] ** -2.0 * np.ones(d)
+    samples = Bumps(np.zeros((W, size)), np.zeros((d, size)), narrowness, np.empty(size))
+    room = ClimbWorkspace(np.empty((d, d)), np.empty((6, d)), np.empty((2 * d, padded)))
+    return target, samples, room
 
 
 @njit(**IN_PLACE)
-def place_points(target, samples, candidate, tables, first, n, moves, steps, room):
-    """Fill in the samples from the `first` to the n-th, then move all n in turn, `moves` times in all.
+def place_points(target, samples, candidate, tables, schedule, room):
+    """Fill in samples, then move them, as the schedule tells; return the height that the last climb reached.
 
-    A new sample climbs from the candidate at which the objective is highest; one that moves climbs from its place, and has
-    no weight meanwhile. Climbs take at most so many steps. The objective is kept up to date at all candidates (d, C),
-    O(C d) per point, in `tables` (3, C): the expected kernel, the sum of the kernels, and their difference. Returns the
-    height that the last climb reached.
+    A new sample climbs from the candidate at which the objective is highest; one that moves climbs from where it is, and has
+    no weight meanwhile. The objective is kept up to date at all candidates (d, C), O(C d) per point, in `tables` (3, C):
+    the expected kernel, the sum of the kernels, and their difference.
     """
     d, size = candidate.shape
-    expected, kernels, value = tables[0], tables[1], tables[2]
-    x, height = room.vectors[5], 0.0
-    start = -size if first < n else 0  # below zero a candidate is looked at
-    for step in range(start, n - first + moves):
-        s, count, most = first + step, 0, 0
+    n = schedule.n
+    expected = tables[0]
+    kernels = tables[1]
+    value = tables[2]
+    x = room.vectors[5]
+    height = 0.0
+    # Steps below zero evaluate the expected kernel at a candidate.
+    start = -size if schedule.first < n else 0
+    for step in range(start, n - schedule.first + schedule.moves):
+        s = schedule.first + step
+        count = 0
+        steps = schedule.steps
         if step < 0:
+            steps = 0
             for i in range(d):
                 x[i] = candidate[i, step]
         elif s < n:
-            count, most, best, bar = s, steps, 0, -np.inf
+            count = s
+            best = 0
+            bar = -np.inf
             for c in range(size):
                 value[c] = expected[c] - kernels[c] / (s + 1)
             for c in range(size):  # the first where the objective is highest to within rounding
                 if value[c] > bar:
-                    best, bar = c, value[c] + TIED_HEIGHTS * expected[c]
+                    best = c
+                    bar = value[c] + TIED_HEIGHTS * expected[c]
             for i in range(d):
                 x[i] = candidate[i, best]
         else:
-            s, count, most = (s - n) % n, n, steps
+            s = (s - n) % n
+            count = n
             for i in range(d):
-                x[i] = samples.point[i, s]
-            for w in range(len(samples.weight)):
-                samples.weight[w, s] = 0.0
-        height = climb(
-            target, samples, count, 1.0 / (count if count == n else count + 1), x, most, room
-        )
+                x[i] = samples.centre[i, s]
+            for w in range(len(samples.height)):
+                samples.height[w, s] = 0.0
+        scale = 1.0 / (count if count == n else count + 1)
+        height = climb(target, samples, count, scale, x, steps, room)
         if step < 0:
             expected[step] = height
             continue
         for i in range(d):
-            samples.point[i, s] = x[i]
+            samples.centre[i, s] = x[i]
         # The widths count in proportion, as in the target.
-        for w in range(len(samples.weight)):
-            samples.weight[w, s] = samples.narrowness[w, 0] ** -0.5
+        for w in range(len(samples.height)):
+            samples.height[w, s] = samples.narrowness[w, 0] ** -0.5
         if count == s:
             _add_kernel(kernels, candidate, x, samples.narrowness, value)
     return height
 
 
 @njit(**QUICK, forceinline=True)
-def _add_kernel(sums, candidate, x, narrowness, scratch):
-    """Add exp(-sum_i narrowness[0, i] (c - x)_i^2 / 2) to the sum of every candidate c."""
-    count, place, half = len(sums), x[0], -0.5 * narrowness[0, 0]
-    for c in range(count):
-        u = candidate[0, c] - place
-        scratch[c] = half * u * u
+def _add_kernel(sums, candidate, x, narrowness, terms):
+    """Add exp(-sum_i narrowness[0, i] (c - x)_i^2 / 2) to the sum of every candidate c; `terms` (C,) is workspace."""
+    coordinate = x[0]
+    half = -0.5 * narrowness[0, 0]
+    for c in range(len(sums)):
+        u = candidate[0, c] - coordinate
+        terms[c] = half * u * u
     for i in range(1, len(x)):
-        place, half = x[i], -0.5 * narrowness[0, i]
-        for c in range(count):
-            u = candidate[i, c] - place
-            scratch[c] += half * u * u
-    for c in range(count):
-        sums[c] += exp(scratch[c])
+        coordinate = x[i]
+        half = -0.5 * narrowness[0, i]
+        for c in range(len(sums)):
+            u = candidate[i, c] - coordinate
+            terms[c] += half * u * u
+    for c in range(len(sums)):
+        sums[c] += exp(terms[c])
 
 
 def herd_greedily(frame: KernelFrame, n: int, steps: int = CLIMB_STEPS) -> Array:
     """Herd n points of equal weight in a frame that is turned, each by one climb from the best candidate; (n, d)."""
     target, samples, room = climbing_room(frame, n, (1.0,))
     candidate = candidates(frame, n)
-    place_points(
-        target, samples, candidate, np.zeros((3, candidate.shape[1])), 0, n, 0, steps, room
-    )
-    return np.ascontiguousarray(samples.point[:, :n].T)
+    tables = np.zeros((3, candidate.shape[1]))
+    place_points(target, samples, candidate, tables, Schedule(0, n, 0, steps), room)
+    return np.ascontiguousarray(samples.centre[:, :n].T)
 
 
 def place_again(frame: KernelFrame, z: Array) -> Array:
@@ -172,21 +183,12 @@ def place_again(frame: KernelFrame, z: Array) -> Array:
     n = len(z)
     narrow = min(max(n / 40, 0.5), 1.0)
     target, samples, room = climbing_room(frame, n, (narrow, narrow + 1.0))
-    samples.point[:, :n] = _part_coincident(frame, z).T
-    samples.weight[:, :n] = np.array([[narrow], [narrow + 1.0]])
+    samples.centre[:, :n] = _part_coincident(frame, z).T
+    samples.height[:, :n] = np.array([[narrow], [narrow + 1.0]])
     no_candidates = np.empty((z.shape[1], 0))
-    place_points(
-        target,
-        samples,
-        no_candidates,
-        np.empty((3, 0)),
-        n,
-        n,
-        max(n, LEAST_MOVES),
-        PLACING_STEPS,
-        room,
-    )
-    return np.ascontiguousarray(samples.point[:, :n].T)
+    schedule = Schedule(n, n, max(n, LEAST_MOVES), PLACING_STEPS)
+    place_points(target, samples, no_candidates, np.empty((3, 0)), schedule, room)
+    return np.ascontiguousarray(samples.centre[:, :n].T)
 
 
 def _part_coincident(frame: KernelFrame, z: Array) -> Array:
@@ -217,7 +219,7 @@ def candidates(frame: KernelFrame, n: int) -> Array:
     kernels = np.sqrt(np.prod(1.0 + total))  # volume of the mixture in kernels
     draws = int(min(max(kernels, 200, 4 * n), max(1000 if d < 8 else 400, 4 * n)))
     labels = np.repeat(np.arange(len(weights)), largest_remainders(weights, draws))
-    standard = _standard_normals(draws, d)
+    standard = np.random.default_rng(0).standard_normal((draws, d))
     if len(frame.covariances) == 1:  # and diagonal
         noise = standard * np.sqrt(frame.covariances[0].diagonal() + 1.0)
     else:
@@ -227,9 +229,3 @@ def candidates(frame: KernelFrame, n: int) -> Array:
         for m, (start, end) in enumerate(pairwise(ends)):
             noise[start:end] = standard[start:end] @ factor[m].T
     return np.ascontiguousarray(np.concatenate([frame.means, frame.means[labels] + noise]).T)
-
-
-@lru_cache(maxsize=8)
-def _standard_normals(n: int, dim: int) -> Array:
-    """Return draws from N(0, I), (n, dim), always the same; a filter asks for them at every step."""
-    return read_only(np.random.default_rng(0).standard_normal((n, dim)))

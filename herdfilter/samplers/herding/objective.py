@@ -4,8 +4,8 @@ At x it is a sum over one or more kernel widths w of
 
     sum_m height[w, m] exp(-(x - c_m)' P[w, m] (x - c_m) / 2)  -  scale sum_s weight[w, s] exp(-|x - x_s|^2 / (2 w^2)),
 
-the expected kernel of the mixture less the kernels at the points so far. Points stand in columns, so that the innermost
-loops run over points or components, which the compiler vectorises.
+the expected kernel of the mixture less the kernels at the points so far. Points are columns, so that the innermost loops
+run over points or components, which the compiler vectorises.
 """
 
 from __future__ import annotations
@@ -15,86 +15,95 @@ from typing import NamedTuple
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.samplers.compiled import PLAIN, QUICK, exp, njit
+from herdfilter.samplers.compiled import NO_ARRAYS, QUICK, exp, njit
 
 PAD = (
     8  # loops run over whole vectors of the processor: arrays are filled up with bumps of no height
 )
 CONVERGED_RISE = 1e-12  # relative rise promised by a step at which the climb ends
-VOICELESS_SHARE = 1e-3  # share of a component without a say in the shape of a climb
+NEGLIGIBLE_TERM = (
+    1e-3  # of the largest: a component with less has no say in the first model of a climb
+)
+MOST_HALVINGS = 29  # of a step; then any rise will do
+SUFFICIENT_RISE = 1e-4  # share of the rise promised that a step must reach (Armijo)
+
+
+class Bumps(NamedTuple):
+    """Bumps of W widths: heights (W, n), centres (d, n), inverse variances (W, d), and workspace for their terms (n,)."""
+
+    height: Array
+    centre: Array
+    narrowness: Array
+    term: Array
 
 
 class SmoothedTarget(NamedTuple):
     """The mixture smoothed by kernels of W widths, and the covariances with which a climb begins.
 
-    If all components share one diagonal covariance, `narrowness` (W, d) is its inverse. Else precisions are
+    If all components share one diagonal covariance, the bumps' `narrowness` is its inverse. Otherwise precisions are
     (W, M, d, d), or (W, d, d, M), whichever leaves longer vectors to the innermost loop. The covariances (M, d, d) or
     (1, d, d) are those smoothed by the last kernel.
     """
 
     shared: bool
     by_component: bool
-    height: Array
-    centre: Array
+    bumps: Bumps
     precision: Array
-    narrowness: Array
     covariance: Array
 
 
-class Samples(NamedTuple):
-    """The points so far: weights (W, n), columns (d, n), and the kernels' inverse variances (W, d)."""
-
-    weight: Array
-    point: Array
-    narrowness: Array
-
-
 class ClimbWorkspace(NamedTuple):
-    """Working memory of a climb."""
+    """Workspace of a climb."""
 
     hessian: Array
     vectors: Array
-    share: Array
     pull: Array
-    kernel: Array
 
 
 # All functions become part of their caller: a call that hands over so many arrays costs as much as the sums. And compiled
 # apart, and then again with its caller, a function would round differently in the process that compiles it and in those that
 # find it in the cache.
 @njit(**QUICK, forceinline=True)
-def _add_kernels(w, height, centre, narrowness, count, scale, x, gradient, share):
+def _add_kernels(w, bumps, count, scale, x, gradient):
     """Add up scale height[w, k] exp(-sum_i narrowness[w, i] (x - centre[:, k])_i^2 / 2) and its gradient; keep the terms."""
-    d = len(x)
-    place, half = x[0], -0.5 * narrowness[w, 0]
+    term = bumps.term
+    coordinate = x[0]
+    half = -0.5 * bumps.narrowness[w, 0]
     for k in range(count):
-        u = place - centre[0, k]
-        share[k] = half * u * u
-    for i in range(1, d):
-        place, half = x[i], -0.5 * narrowness[w, i]
+        u = coordinate - bumps.centre[0, k]
+        term[k] = half * u * u
+    for i in range(1, len(x)):
+        coordinate = x[i]
+        half = -0.5 * bumps.narrowness[w, i]
         for k in range(count):
-            u = place - centre[i, k]
-            share[k] += half * u * u
+            u = coordinate - bumps.centre[i, k]
+            term[k] += half * u * u
     value = 0.0
     for k in range(count):
-        share[k] = scale * height[w, k] * exp(share[k])
-        value += share[k]
-    for i in range(d):
-        place, pull = x[i], 0.0
+        term[k] = scale * bumps.height[w, k] * exp(term[k])
+        value += term[k]
+    for i in range(len(x)):
+        coordinate = x[i]
+        pull = 0.0
         for k in range(count):
-            pull += share[k] * (centre[i, k] - place)
-        gradient[i] += narrowness[w, i] * pull
+            pull += term[k] * (bumps.centre[i, k] - coordinate)
+        gradient[i] += bumps.narrowness[w, i] * pull
     return value
 
 
 @njit(**QUICK, forceinline=True)
 def _add_components(w, target, x, gradient, room):
     """Add up the components of the target at width w, each with its own precision, and the gradient; keep the terms."""
-    share, pull, offset, precision = room.share, room.pull, room.vectors[4], target.precision
-    d, components = len(x), len(share)
+    term = target.bumps.term
+    pull = room.pull
+    offset = room.vectors[4]
+    precision = target.precision
+    d = len(x)
+    components = len(term)
+    # The lower half of `pull` holds the offsets c_m - x, the upper half becomes P_m (c_m - x).
     for i in range(d):
         for m in range(components):
-            pull[d + i, m] = target.centre[i, m] - x[i]
+            pull[d + i, m] = target.bumps.centre[i, m] - x[i]
     if target.by_component:
         for m in range(components):
             for i in range(d):
@@ -112,132 +121,125 @@ def _add_components(w, target, x, gradient, room):
                 for m in range(components):
                     pull[i, m] += precision[w, i, j, m] * pull[d + j, m]
     for m in range(components):
-        share[m] = 0.0
+        term[m] = 0.0
     for i in range(d):
         for m in range(components):
-            share[m] -= 0.5 * pull[i, m] * pull[d + i, m]
+            term[m] -= 0.5 * pull[i, m] * pull[d + i, m]
     value = 0.0
     for m in range(components):
-        share[m] = target.height[w, m] * exp(share[m])
-        value += share[m]
+        term[m] = target.bumps.height[w, m] * exp(term[m])
+        value += term[m]
     for i in range(d):
         total = 0.0
         for m in range(components):
-            total += share[m] * pull[i, m]
+            total += term[m] * pull[i, m]
         gradient[i] += total
     return value
 
 
-@njit(**PLAIN, inline="always")
+@njit(**NO_ARRAYS, inline="always")
 def objective(target, samples, count, scale, x, gradient, room):
-    """Return the objective at x and a bound on its curvature; write its gradient, and the shares of the components."""
-    mu = kernels = 0.0
+    """Return the objective at x and a bound on its curvature; write its gradient, and the terms of the components."""
+    mu = 0.0
+    kernels = 0.0
     for i in range(len(x)):
         gradient[i] = 0.0
-    components = len(room.share)
-    for w in range(len(target.height)):
+    for w in range(len(samples.height)):
         if target.shared:
-            mu += _add_kernels(
-                w,
-                target.height,
-                target.centre,
-                target.narrowness,
-                components,
-                1.0,
-                x,
-                gradient,
-                room.share,
-            )
+            mu += _add_kernels(w, target.bumps, len(target.bumps.term), 1.0, x, gradient)
         else:
             mu += _add_components(w, target, x, gradient, room)
-        kernels += _add_kernels(
-            w,
-            samples.weight,
-            samples.point,
-            samples.narrowness,
-            count,
-            -scale,
-            x,
-            gradient,
-            room.kernel,
-        )
+        kernels += _add_kernels(w, samples, count, -scale, x, gradient)
     return mu + kernels, mu - kernels
 
 
-@njit(**PLAIN, inline="always")
+@njit(**NO_ARRAYS, inline="always")
 def climb(target, samples, count, scale, x, steps, room):
-    """Climb from x by BFGS with backtracking; x becomes the place reached, whose height is returned.
+    """Climb from x by BFGS with backtracking; x becomes the point reached, whose height is returned.
 
     The objective may rise by many orders of magnitude on the way. The quasi-Newton model is therefore one of its gradient
     over its curvature, the sum of all bumps: for a lone component this is linear in x, however far away the mean is.
     """
-    d, h = len(x), room.hessian
-    gradient, step, trial, change = (
-        room.vectors[0],
-        room.vectors[1],
-        room.vectors[2],
-        room.vectors[3],
-    )
-    longest = max(1.0, np.sqrt(d) / 2.0)
+    d = len(x)
+    h = room.hessian
+    gradient = room.vectors[0]
+    step = room.vectors[1]
+    trial = room.vectors[2]
+    change = room.vectors[3]
+    longest = max(1.0, np.sqrt(d) / 2.0)  # step, in kernel widths
+    # Samples beyond the count have no height yet.
     count = (count + PAD - 1) // PAD * PAD
-    value, curvature, slope, rate = -np.inf, 0.0, 0.0, 0.0
+    value = -np.inf
+    curvature = 0.0
+    slope = 0.0
+    rate = 0.0
     for i in range(d):
         trial[i] = x[i]
-    taken, halvings = -1, 0
+    step_count = -1
+    halvings = 0
     while True:
-        climbed, steepness = objective(target, samples, count, scale, trial, change, room)
-        if halvings < 29 and not climbed >= value + 1e-4 * rate * slope * curvature:
+        trial_value, trial_curvature = objective(target, samples, count, scale, trial, change, room)
+        sufficient = value + SUFFICIENT_RISE * rate * slope * curvature
+        if halvings < MOST_HALVINGS and not trial_value >= sufficient:
             halvings += 1
             rate *= 0.5
-        elif climbed <= value:
+        elif trial_value <= value:
             break
         else:
-            value, curvature = climbed, steepness
+            value = trial_value
+            curvature = trial_curvature
             for i in range(d):
                 x[i] = trial[i]
-            taken += 1
-            if taken == steps:
+            step_count += 1
+            if step_count == steps:
                 break
-            if taken == 0:
-                _start_model(target, h, room.share)
+            # The model's gradient is that of the objective over its curvature.
+            if step_count == 0:
+                _start_model(target, h)
                 for i in range(d):
                     gradient[i] = change[i] / max(curvature, 1e-300)
             else:
                 for i in range(d):
                     step[i] *= rate
-                    new = change[i] / curvature
-                    change[i], gradient[i] = gradient[i] - new, new
+                    scaled = change[i] / curvature  # the gradient at the new point
+                    change[i] = gradient[i] - scaled
+                    gradient[i] = scaled
                 _update_model(h, step, change, trial)
             slope, length = _multiply(h, gradient, step)
             if not slope > CONVERGED_RISE:
                 break
-            rate, halvings = min(1.0, longest / np.sqrt(length)), 0
+            rate = min(1.0, longest / np.sqrt(length))
+            halvings = 0
         for i in range(d):
             trial[i] = x[i] + rate * step[i]
     return value
 
 
-@njit(**PLAIN, inline="always")
-def _start_model(target, h, share):
-    """Set the inverse Hessian to the components' covariances, averaged by their shares: exact for a lone component."""
-    d, shared = len(h), len(target.covariance) == 1
-    most = total = 0.0
-    for m in range(0 if shared else len(share)):
-        most = max(most, share[m])
-    alone = shared or not most > 0.0
+@njit(**NO_ARRAYS, inline="always")
+def _start_model(target, h):
+    """Set the inverse Hessian to the components' covariances, averaged by their terms: exact for a lone component."""
+    d = len(h)
+    term = target.bumps.term
+    components = 0 if len(target.covariance) == 1 else len(target.covariance)
+    highest = 0.0  # stays 0 far away, where all terms underflow
+    for m in range(components):
+        highest = max(highest, term[m])
     for i in range(d):
         for j in range(d):
             h[i, j] = 0.0
-        if alone:
+    if not highest > 0.0:
+        for i in range(d):
             h[i, i] = target.covariance[0, i, i]
-    for m in range(0 if alone else len(target.covariance)):
-        if share[m] > VOICELESS_SHARE * most:
-            total += share[m]
-    for m in range(0 if alone else len(target.covariance)):
-        if share[m] > VOICELESS_SHARE * most:
+        components = 0
+    total = 0.0
+    for m in range(components):
+        if term[m] > NEGLIGIBLE_TERM * highest:
+            total += term[m]
+    for m in range(components):
+        if term[m] > NEGLIGIBLE_TERM * highest:
             for i in range(d):
                 for j in range(d):
-                    h[i, j] += share[m] / total * target.covariance[m, i, j]
+                    h[i, j] += term[m] / total * target.covariance[m, i, j]
 
 
 @njit(**QUICK, forceinline=True)
@@ -257,14 +259,18 @@ def _multiply(h, gradient, step):
 @njit(**QUICK, forceinline=True)
 def _update_model(h, s, y, hy):
     """Update the inverse Hessian of minus the objective, by BFGS: s is the step, y the fall of the gradient along it."""
-    d, sy = len(s), 0.0
+    d = len(s)
+    sy = 0.0
     for i in range(d):
         sy += s[i] * y[i]
     if not sy > 0.0:
         return
+    # H += ((1 + y'Hy / s'y) s s' - s y'H - H y s') / s'y (Nocedal and Wright 2006, eq. 6.17, multiplied out)
     yhy, _ = _multiply(h, y, hy)
-    a, b = (1.0 + yhy / sy) / sy, 1.0 / sy
+    b = 1.0 / sy
+    a = (1.0 + yhy / sy) / sy
     for i in range(d):
-        p, q = a * s[i] - b * hy[i], b * s[i]
+        p = a * s[i] - b * hy[i]
+        q = b * s[i]
         for j in range(d):
             h[i, j] += p * s[j] - q * hy[j]

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import cdist
 
 from herdfilter.bandwidths import kernel_covariance
@@ -15,7 +14,7 @@ from herdfilter.samplers import (
     Polished,
     SobolSampling,
 )
-from herdfilter.samplers.herding.frame import _tree_labels, far_groups, principal_axes
+from herdfilter.samplers.herding.frame import far_groups, principal_axes
 from herdfilter.testing import hostile_mixture
 
 MOVING = np.array(
@@ -205,18 +204,6 @@ def test_two_divisions_that_lead_to_each_other_end():
     """The longest axis within groups changes with the division, so that a coarser one may be followed by a finer."""
     mixture = hostile_mixture(2_001_864)
     assert 1 < far_groups(mixture, 200).max() < len(mixture)
-
-
-@pytest.mark.parametrize("decimals", [0, 6])
-def test_a_tree_is_cut_as_scipy_cuts_it(decimals):
-    """With rounded places, many distances are equal."""
-    rng = np.random.default_rng(8)
-    for size in (2, 3, 20, 60):
-        tree = linkage(rng.standard_normal((size, 2)).round(decimals), "single")
-        for height in (0.0, 0.3, tree[size // 2 - 1, 2], 10.0):
-            np.testing.assert_array_equal(
-                _tree_labels(tree, height), fcluster(tree, height, "distance") - 1
-            )
 
 
 def test_groups_of_one_covariance_share_a_frame():
