@@ -42,20 +42,21 @@ class TracksError(RuntimeError):
     ...     print(error.errors[1])
     ...
     [2, 1, 1]
-    z: expected finite numbers, or NaN where missing, got inf at step 2
+    z: expected finite numbers, or NaN where missing, got inf at step 2; beyond 1e+150 choose larger units
     """
 
     def __init__(self, results: list[FilterResult | None], errors: dict[int, Exception]) -> None:
-        first = min(errors)
-        super().__init__(
-            f"{len(errors)} of {len(results)} tracks failed, the first of them track {first} with "
-            f"{type(errors[first]).__name__}: {errors[first]}; the results of the others are in the attribute results"
-        )
+        super().__init__(results, errors)  # what the error is pickled with
         self.results = results
         self.errors = errors
 
-    def __reduce__(self) -> tuple[type, tuple[list[FilterResult | None], dict[int, Exception]]]:
-        return type(self), (self.results, self.errors)
+    def __str__(self) -> str:
+        first = min(self.errors)
+        return (
+            f"{len(self.errors)} of {len(self.results)} tracks failed, the first of them track {first} with "
+            f"{type(self.errors[first]).__name__}: {self.errors[first]}; the results of the others are in the attribute "
+            "results"
+        )
 
 
 def run_many(

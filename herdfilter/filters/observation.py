@@ -110,13 +110,10 @@ class Observation:
         # the common case; False if any entry is NaN
         if z.size and np.abs(z).max() <= LARGEST:
             return cls(measurement, z, step, None)
-        if np.isinf(z).any():
-            raise ValueError(
-                f"z: expected finite numbers, or NaN where missing, got {z} at step {step}"
-            )
         if (np.abs(z) > LARGEST).any():
             raise ValueError(
-                f"z: expected numbers up to {LARGEST:g}, got {z} at step {step}; choose larger units"
+                f"z: expected finite numbers, or NaN where missing, got {z} at step {step}; beyond {LARGEST:g} choose "
+                "larger units"
             )
         if partial is None:
             partial = measurement.takes_partial
@@ -140,9 +137,6 @@ class Observation:
         if self.log_offset is None and values.max() > -np.inf:
             self.log_offset = float(values.max())
         offset = self.log_offset or 0.0
-        # no difference can overflow; `errstate` would cost more than the subtraction
-        if abs(offset) < LARGEST:
-            return values - offset
         with np.errstate(over="ignore"):  # to -inf: a weight of zero
             return values - offset
 
@@ -205,8 +199,7 @@ class Observation:
 
     def noises(self, x: Array) -> Array:
         """Noise covariances of the observed entries at states (n, d): (n, k, k), or (1, k, k) for all."""
-        noises = self.measurement.noises(x, len(self.vector), self.step)
-        return noises if len(self.observed_entries) == noises.shape[-1] else self.part(noises)
+        return self.part(self.measurement.noises(x, len(self.vector), self.step))
 
     def part(self, matrices: Array) -> Array:
         """Rows and columns of matrices (..., k, k) that belong to the observed entries."""
@@ -224,32 +217,24 @@ class Observation:
 
     def residuals(self, predictions: Array) -> Array:
         """Observed entries of ``z - predictions``, angles wrapped, (..., k) -> (..., observed)."""
-        if predictions.shape[-1] != self.vector.shape[-1]:
-            self.expect(predictions.shape[-1:], "observation_mean")
-        residuals = self.vector - predictions
-        return (wrap(residuals, self.circular) if self.circular else residuals)[
-            ..., self.observed_entries
-        ]
+        self.expect(predictions.shape[-1:], "observation_mean")
+        return wrap(self.vector - predictions, self.circular)[..., self.observed_entries]
 
     def beyond(self, gate: float, moments: tuple[Array, Array] | None) -> bool:
         """Return True if it lies outside the ellipsoid that has the probability `gate` under its prediction, N(`moments`).
 
         Missing entries do not count. TypeError without moments: the model has only a likelihood, or takes scans.
         """
-        gate = as_number("gate", gate, "a probability such as 0.999", lambda p: 0 < p < 1)
         if moments is None or self.measurement.scans:
             raise TypeError(
                 f"gate: expected None, as {contract.kind(self.model)} has no mean and covariance of one observation, "
-                f"got {gate:g}"
+                f"got {gate}"
             )
-        return bool(
-            outside(self.residuals(moments[0])[None], self.part(moments[1])[None], gate, self.step)[
-                0
-            ]
-        )
+        residuals = self.residuals(moments[0])[None]
+        return bool(outside(residuals, self.part(moments[1])[None], gate, self.step)[0])
 
 
-class Observations(Observation):
+class ObservationRows(Observation):
     """Observations z (K, k) at a step, one for each of K states; NaN where entries are missing."""
 
     @property
@@ -261,8 +246,9 @@ class Observations(Observation):
 def outside(residuals: Array, covariances: Array, gate: float, step: int) -> Any:
     """Return which residuals (n, k) lie outside the ellipsoids of N(0, S), S (n, k, k), that hold the probability `gate`.
 
-    NaN stands for missing entries, which are uncorrelated with the others.
+    The result is boolean, (n,). NaN stands for missing entries, which are uncorrelated with the others.
     """
+    gate = as_number("gate", gate, "a probability such as 0.999", lambda p: 0 < p < 1)
     # The squared Mahalanobis distance is chi-square with as many degrees of freedom as entries are present; its quantile is
     # twice the inverse of the regularised incomplete gamma function.
     present = ~np.isnan(residuals)

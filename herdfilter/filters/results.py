@@ -418,17 +418,16 @@ class DegenerateWeightsError(RuntimeError):
     """
 
     def __init__(self, step: int, n: int) -> None:
-        super().__init__(
-            f"step {step}: the likelihood vanishes at all {n} particles; use more particles, a heavier-tailed "
-            'likelihood, or on_degeneracy="predict" to skip such observations'
-        )
+        super().__init__(step, n)  # what the error is pickled with, as by a worker process
         self.step = step
         self.n = n
         self.result: FilterResult | None = None
 
-    # Errors are pickled when a worker process raises them; the default would pass the text as `step`.
-    def __reduce__(self) -> tuple[type, tuple[int, int], dict[str, FilterResult | None]]:
-        return type(self), (self.step, self.n), {"result": self.result}
+    def __str__(self) -> str:
+        return (
+            f"step {self.step}: the likelihood vanishes at all {self.n} particles; use more particles, a heavier-tailed "
+            'likelihood, or on_degeneracy="predict" to skip such observations'
+        )
 
 
 class DegeneracyWarning(UserWarning):

@@ -10,15 +10,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import LARGEST, Array, as_array, as_covariance, as_number, as_numbers
+from herdfilter._checks import LARGEST, Array, as_array, as_covariance, as_numbers
 from herdfilter._covariances import covariance_factor
 from herdfilter._repr import summary_repr
 from herdfilter.filters.kalman import gaussian_filters
 from herdfilter.filters.kalman.core import KalmanFilter, overflow_error
-from herdfilter.filters.kalman.gaussian import Gaussians, linear_observation
+from herdfilter.filters.kalman.gaussian import Gaussians
 from herdfilter.filters.kalman.rules import Linearisation, MomentRule, moment_rule
 from herdfilter.filters.kalman.update import observed_part
-from herdfilter.filters.observation import Observation, Observations, outside
+from herdfilter.filters.observation import Observation, ObservationRows, outside
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord
 from herdfilter.models import contract
 from herdfilter.models.resolved import Measurement, Transition
@@ -147,20 +147,16 @@ class BatchedKalmanFilter(Timed):
             type(first) not in KINDS
             or contract.has_scans(first.model)
             or len({*map(id, filters)}) < len(filters)
-        ):
-            return None
-        if (
-            len(
+            or len(
                 {
                     (type(kf), id(kf.model), getattr(kf, "rule", 0), kf.step, kf._clock)
                     for kf in filters
                 }
             )
             > 1
+            # a second observation is an error of its own
+            or (not first.step and any(kf._by_model_at_start for kf in filters))
         ):
-            return None
-        # a second observation is an error of its own
-        if not first.step and any(kf._by_model_at_start for kf in filters):
             return None
         # without `__init__`: all has been checked by the filters
         batch = cls.__new__(cls)
@@ -258,20 +254,18 @@ class BatchedKalmanFilter(Timed):
         outcomes[used] = Outcome.UPDATED
         if not used.any():
             return np.zeros(count), outcomes
-        linear = self._linear_observations(measurement)
+        linear = self.states.observe(measurement, self.rule, self.step)
+        observations = ObservationRows(measurement, rows, self.step)
         if gate is not None:
-            gate = as_number("gate", gate, "a probability such as 0.999", lambda p: 0 < p < 1)
-            residuals, slopes, noises = observed_part(
-                Observations(measurement, rows, self.step), linear
-            )
+            residuals, slopes, noises = observed_part(observations, linear)
             beyond = used & outside(residuals, slopes @ slopes.mT + noises, gate, self.step)
             outcomes[beyond] = Outcome.GATED
             used &= ~beyond
             rows = np.where(used[:, None], rows, np.nan)
-        states, log_densities = self._corrected(
-            self.states, Observations(measurement, rows, self.step), linear
-        )
+            observations = ObservationRows(measurement, rows, self.step)
+        states, log_densities = self._corrected(self.states, observations, linear)
         if not used.all():
+            # the others keep their prediction to the last bit
             means = np.where(used[:, None], states.means, self.means)
             factors = np.where(used[:, None, None], states.factors, self.states.factors)
             states = Gaussians(states.weights, means, factors)
@@ -282,20 +276,12 @@ class BatchedKalmanFilter(Timed):
 
     def predicted_observations(self, sensor: Sensor | None = None) -> tuple[Array, Array]:
         """Return means (K, k) and covariances (K, k, k), noise included, of the observations predicted at this step."""
-        linear = self._linear_observations(Measurement(self._observed_by(sensor)))
+        measurement = Measurement(self._observed_by(sensor))
+        linear = self.states.observe(measurement, self.rule, self.step)
         return linear.means, linear.covariances
 
-    def _linear_observations(self, measurement: Measurement) -> Linearisation:
-        """Return what the rule takes the observations of all states for."""
-        return linear_observation(
-            measurement, self.states.means, self.states.factors, self.rule, self.step
-        )
-
     def _corrected(
-        self,
-        prior: Gaussians,
-        observations: Observations,
-        linear: Linearisation,
+        self, prior: Gaussians, observations: ObservationRows, linear: Linearisation
     ) -> tuple[Gaussians, Array]:
         """Update states with an observation each, linearised in `linear`; return them and the log-densities."""
         # overflow raises an error of its own below
@@ -341,12 +327,14 @@ class BatchedKalmanFilter(Timed):
         steps = series(z, **timing, clock=self._clock)
         T, count, _ = z.shape
         d = self.means.shape[1]
-        # Results are collected in columns (K, T, ...) and divided among the states at the end.
+        # Rows of results are filled for all states at each step, and divided among the states at the end.
         ends = np.full(count, T) if lengths is None else lengths
         numbers = np.empty(T, dtype=int)
         times = as_objects([step.time for step in steps])
-        columns = [np.empty((count, T, *shape)) for shape in ((d,), (d, d), ())]
-        columns.append(np.empty((count, T), dtype=object))
+        means = np.empty((count, T, d))
+        covariances = np.empty((count, T, d, d))
+        log_densities = np.empty((count, T))
+        outcomes = np.empty((count, T), dtype=object)
         # a copy, so that an error leaves this batch as it was
         active = self.take(slice(None))
         ended = []
@@ -358,33 +346,27 @@ class BatchedKalmanFilter(Timed):
             if step.dt > 0:
                 active.predict(step.dt, step.control)
             active._clock = step.clock
-            log_densities, outcomes = active.update(z[t, :alive], None, gate)
+            log_densities[:alive, t], outcomes[:alive, t] = active.update(z[t, :alive], None, gate)
+            means[:alive, t] = active.means
+            covariances[:alive, t] = active.covariances
             numbers[t] = active.step
-            for column, values in zip(
-                columns, (active.means, active.covariances, log_densities, outcomes), strict=True
-            ):
-                column[:alive, t] = values
         # Only now, after all steps have succeeded.
         vars(self).update(vars(active))
-        results = []
-        for k, n in enumerate(ends.tolist()):
-            means, covariances, log_densities, outcomes = (
-                column[k, :n].copy() for column in columns
+        results = [
+            FilterResult(
+                means[k, :n].copy(),
+                covariances[k, :n].copy(),
+                np.full(n, np.nan),
+                np.zeros(n, dtype=bool),
+                log_densities[k, :n].copy(),
+                tuple(outcomes[k, :n]),
+                steps=numbers[:n].copy(),
+                times=times[:n].copy(),
+                circular=contract.circular_dims(self.model),
+                position_dims=contract.position_dims(self.model),
             )
-            results.append(
-                FilterResult(
-                    means,
-                    covariances,
-                    np.full(n, np.nan),
-                    np.zeros(n, dtype=bool),
-                    log_densities,
-                    tuple(outcomes),
-                    steps=numbers[:n].copy(),
-                    times=times[:n].copy(),
-                    circular=contract.circular_dims(self.model),
-                    position_dims=contract.position_dims(self.model),
-                )
-            )
+            for k, n in enumerate(ends.tolist())
+        ]
         return results, [*ended, active]
 
     def hand_back(self, filters: Sequence[Any]) -> None:
@@ -429,9 +411,15 @@ def run_together(
     in_order = [filters[k] for k in order]
     for online, result in zip(in_order, results, strict=True):
         if len(result):
-            moments = result.means[-1], result.covariances[-1]
-            of_update = result.log_likelihoods.tolist()[-1], result.outcomes[-1]
-            online.record = StepRecord(int(result.steps[-1]), *moments, np.nan, False, *of_update)
+            online.record = StepRecord(
+                int(result.steps[-1]),
+                result.means[-1],
+                result.covariances[-1],
+                ess=np.nan,
+                resampled=False,
+                log_likelihood=float(result.log_likelihoods[-1]),
+                outcome=result.outcomes[-1],
+            )
             online._by_model_at_start |= result.steps[0] == 0
     for part in ended:
         part.hand_back(in_order[len(in_order) - len(part) :])

@@ -17,10 +17,12 @@ from herdfilter.filters.observation import Observation
 from herdfilter.filters.online import OnlineFilter
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord
 from herdfilter.filters.saved import SavedState
-from herdfilter.models.contract import OBSERVED, Model, circular_dims, has_scans, require
+from herdfilter.models import contract
+from herdfilter.models.contract import Model, circular_dims
 from herdfilter.models.resolved import Transition
-from herdfilter.models.sensors import Sensor, sensed, unobserved
+from herdfilter.models.sensors import Sensor, sensed, to_check, unobserved
 from herdfilter.models.series import as_control, as_duration
+from herdfilter.models.trial import check_state
 
 
 class KalmanFilter(OnlineFilter):
@@ -32,8 +34,6 @@ class KalmanFilter(OnlineFilter):
     ----------
     model : object
         A state-space model; see `herdfilter.models.contract`.
-    belief : Gaussians or Ensemble
-        Distribution of the state at step 0. It is never changed, but replaced.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class KalmanFilter(OnlineFilter):
     log_likelihood : float
         Log-density of all observations so far, each taken as Gaussian about its prediction.
     belief : Gaussians or Ensemble
-        Distribution of the state at this step.
+        Distribution of the state at this step. It is never changed, but replaced.
 
     Examples
     --------
@@ -56,11 +56,22 @@ class KalmanFilter(OnlineFilter):
     """
 
     belief: Any
+    # methods of the initial distribution, and functions of a transition, one set of which a model must have
+    _initial_needs: tuple[str, ...] = ("mean", "covariance")
+    _transitions: tuple[tuple[str, ...], ...] = (contract.ADDITIVE, contract.FROM_NOISE)
+    # attributes that a filter must share with one whose state it takes over
+    _settings: tuple[str, ...] = ()
 
-    def __init__(self, model: Model, belief: Any) -> None:
+    def __init__(self, model: Model) -> None:
         self.model = model
-        self.belief = self._initial_belief = belief
+        self._initial_belief = self._initial()
         self.reset()
+
+    def _check_model(self, model: Model) -> None:
+        user = type(self).__name__
+        check_state(model, user, *self._initial_needs)
+        contract.require(model, user, *self._transitions)
+        contract.require(to_check(model), user, contract.OBSERVED)
 
     @property
     def mean(self) -> Array:
@@ -142,7 +153,11 @@ class KalmanFilter(OnlineFilter):
                 self.step, mean, covariance, self._ess(belief), False, increment, outcome, modes
             )
         # With P_D = 1 every hypothesis needs a detection; an empty scan, or one out of reach, has the density 0.
-        if observation is not None and has_scans(observation.model) and increment == -np.inf:
+        if (
+            observation is not None
+            and contract.has_scans(observation.model)
+            and increment == -np.inf
+        ):
             raise ValueError(
                 f"z: expected a scan with a detection of the target, which cannot be missed, got {short_repr(z)} at step "
                 f"{self.step}; give the model a detection_probability below 1"
@@ -178,7 +193,7 @@ class KalmanFilter(OnlineFilter):
         model = sensed(self.model, sensor)
         # the model's own functions were checked when the filter was built
         if sensor is not None:
-            require(model, type(self).__name__, OBSERVED)
+            contract.require(model, type(self).__name__, contract.OBSERVED)
         return model
 
     def _own_entries(self) -> dict[str, Any]:
@@ -200,8 +215,9 @@ class KalmanFilter(OnlineFilter):
     def _rewind(self) -> None:
         self.belief = self._initial_belief
 
-    # attributes that a filter must share with one whose state it takes over
-    _settings: tuple[str, ...] = ()
+    def _initial(self) -> Any:
+        """Check the model; return the belief at step 0."""
+        raise NotImplementedError
 
     def _predict(self, transition: Transition) -> Any:
         """Return the belief at the step that `transition` leads to."""

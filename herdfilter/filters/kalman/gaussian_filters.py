@@ -45,10 +45,11 @@ class GaussianFilter(KalmanFilter):
 
     def __init__(self, model: Model, rule: str | MomentRule) -> None:
         self.rule = moment_rule(rule)
-        super().__init__(model, self._initial(model))
+        super().__init__(model)
 
-    def _initial(self, model: Model) -> Gaussians:
-        return Gaussians.initial([model], type(self).__name__)
+    def _initial(self) -> Gaussians:
+        self._check_model(self.model)
+        return Gaussians.initial([self.model])
 
     def _predict(self, transition: Transition) -> Gaussians:
         return self.belief.predict(transition, self.rule)
