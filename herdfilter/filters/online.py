@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, check_flags
+from herdfilter._checks import check_flags
 from herdfilter._repr import html_repr, summary_repr
 from herdfilter.filters.forecast import Forecaster
 from herdfilter.filters.results import FilterResult, StepRecord, hold_warnings, warn_of_run
 from herdfilter.filters.saved import FilterState, SavedState, as_text
-from herdfilter.filters.series import Watcher, run
+from herdfilter.filters.series import Controls, TimeSteps, Watcher, run
 from herdfilter.models import contract
 from herdfilter.models.contract import Model
 from herdfilter.models.sensors import Sensor, sensed, to_check
 from herdfilter.models.series import Clock, Late, Reading, Timed, series
 from herdfilter.models.trial import check_state
 
-VERSION = 1  # of the state of a filter, to be raised when its entries change
+STATE_VERSION = 1  # of the state of a filter, to be raised when its entries change
 
 
 class OnlineFilter(Forecaster, Timed):
@@ -51,7 +51,7 @@ class OnlineFilter(Forecaster, Timed):
         """
         clock = self._clock
         entries = {
-            "version": VERSION,
+            "version": STATE_VERSION,
             "filter": self._kind(),
             **self._own_entries(),
             "step": self.step,
@@ -85,7 +85,7 @@ class OnlineFilter(Forecaster, Timed):
             to 1, a covariance that is indefinite. This filter is then unchanged.
         """
         saved = SavedState(state, self.model)
-        saved.expect("version", VERSION)
+        saved.expect("version", STATE_VERSION)
         saved.expect("filter", self._kind())
         now = FilterState.of(self)
         # Everything is read and checked before anything changes.
@@ -124,8 +124,8 @@ class OnlineFilter(Forecaster, Timed):
     def run(
         self,
         observations: Iterable[ArrayLike | None] | Iterable[Reading],
-        dt: float | Sequence[float] | Array | None = None,
-        controls: Sequence[Any] | Array | None = None,
+        dt: TimeSteps | None = None,
+        controls: Controls | None = None,
         keep_particles: bool = False,
         times: ArrayLike | None = None,
         watcher: Watcher | None = None,

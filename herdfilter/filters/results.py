@@ -362,31 +362,34 @@ class FilterResult(Views):
         times: Sequence[Any] | None = None,
     ) -> FilterResult:
         """Stack step records, and particles, weights and ancestors if kept; an error leaves fewer records than times."""
-        modes = [r.mode_probabilities for r in records]
+
+        def column(name: str) -> np.ndarray:
+            return np.array([getattr(record, name) for record in records])
+
         columns: dict[str, Any] = {}
         if particle_sets is not None:
-            particles, weights, ancestors = (
-                zip(*particle_sets, strict=True) if particle_sets else ((), (), ())
-            )
-            columns = {"particles": np.array(particles), "weights": np.array(weights)}
-            columns["ancestors"] = (
-                None if any(indices is None for indices in ancestors) else np.array(ancestors)
-            )
+            names = ("particles", "weights", "ancestors")
+            sets = zip(*particle_sets, strict=True) if particle_sets else 3 * [()]
+            columns = dict(zip(names, map(list, sets), strict=True))
+            # unknown at some step
+            if any(indices is None for indices in columns["ancestors"]):
+                del columns["ancestors"]
+        if records and records[0].mode_probabilities is not None:
+            columns["mode_probabilities"] = [record.mode_probabilities for record in records]
         # A run that failed in its first step has no records: `reshape` gives (0, d) and (0, d, d).
         return cls(
-            means=np.array([r.mean for r in records]).reshape(-1, model.dim),
-            covariances=np.array([r.covariance for r in records]).reshape(-1, model.dim, model.dim),
-            ess=np.array([r.ess for r in records]),
-            resampled=np.array([r.resampled for r in records], dtype=bool),
-            log_likelihoods=np.array([r.log_likelihood for r in records]),
-            outcomes=tuple(r.outcome for r in records),
-            steps=np.array([r.step for r in records], dtype=int),
+            means=column("mean").reshape(-1, model.dim),
+            covariances=column("covariance").reshape(-1, model.dim, model.dim),
+            ess=column("ess"),
+            resampled=column("resampled").astype(bool),
+            log_likelihoods=column("log_likelihood"),
+            outcomes=tuple(record.outcome for record in records),
+            steps=column("step").astype(int),
             times=None if times is None else as_objects(times[: len(records)]),
             circular=circular_dims(model),
-            mode_probabilities=np.array(modes) if modes and modes[0] is not None else None,
             position_dims=position_dims(model),
-            distinct_ancestors=np.array([r.distinct_ancestors for r in records]),
-            **columns,
+            distinct_ancestors=column("distinct_ancestors"),
+            **{name: np.array(arrays) for name, arrays in columns.items()},
         )
 
 

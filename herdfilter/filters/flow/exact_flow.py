@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from herdfilter._checks import Array, as_array
-from herdfilter.angles import wrap_angles
+from herdfilter.angles import wrap
+from herdfilter.filters.kalman.rules import differentiate
 from herdfilter.filters.kalman.update import inverse_factor
 from herdfilter.filters.observation import Observation
 from herdfilter.models import contract
@@ -121,30 +122,20 @@ class ExactFlow:
         The slopes are the model's Jacobian, or central differences.
         """
         observation = self.observation
-        circular = contract.circular_dims(observation.model)
+        circular = observation.measurement.state_circular
         jacobian = observation.measurement.jacobian
-
-        def values(states: Array) -> Array:
-            return observation.mean(wrap_angles(states, circular))
-
-        states = wrap_angles(x, circular)
-        if jacobian is None:
-            means, slopes = contract.central_differences(
-                contract.VectorFunction(values, lambda _: observation.circular), x, scale[None]
-            )
-        else:
-            means = values(x)
-            slopes = as_array(
-                "observation_jacobian",
-                jacobian(states, observation.step),
-                (*means.shape, x.shape[1]),
-            )
+        function = contract.VectorFunction(
+            lambda states: observation.mean(wrap(states, circular)),
+            lambda _: observation.circular,
+            jacobian and (lambda states: jacobian(wrap(states, circular), observation.step)),
+        )
+        means, slopes = differentiate(function, x, scale[None])
         # In units of the noise, R^-1/2 H and R^-1/2 r: the flow then has unit noise, however R depends on the state.
         residuals = observation.residuals(means)
         slopes = slopes[:, observation.observed_entries]
         whitenings = self._whitenings
         if whitenings is None:
-            whitenings = inverse_factor(observation.noises(states), observation.step)
+            whitenings = inverse_factor(observation.noises(wrap(x, circular)), observation.step)
         if len(whitenings) == 1:
             return residuals @ whitenings[0].T, whitenings[0] @ slopes
         return (whitenings @ residuals[:, :, None])[:, :, 0], whitenings @ slopes

@@ -20,6 +20,7 @@ from herdfilter.filters.kalman.rules import Linearisation, MomentRule, moment_ru
 from herdfilter.filters.kalman.update import observed_part
 from herdfilter.filters.observation import Observation, ObservationRows, outside
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord
+from herdfilter.filters.series import Controls, TimeSteps
 from herdfilter.models import contract
 from herdfilter.models.resolved import Measurement, Transition
 from herdfilter.models.sensors import Sensor, to_check
@@ -298,8 +299,8 @@ class BatchedKalmanFilter(Timed):
     def run(
         self,
         observations: ArrayLike,
-        dt: float | Sequence[float] | Array | None = None,
-        controls: Sequence[Any] | Array | None = None,
+        dt: TimeSteps | None = None,
+        controls: Controls | None = None,
         times: ArrayLike | None = None,
         gate: float | None = None,
     ) -> list[FilterResult]:

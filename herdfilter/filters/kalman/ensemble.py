@@ -84,33 +84,28 @@ class EnsembleKalmanFilter(KalmanFilter):
     def _update(self, observation: Observation) -> tuple[Ensemble, float]:
         """Correct each member by the ensemble's gain, towards the observation plus independent noise."""
         n = self.n_particles
-        measurement = observation.measurement
         circular = contract.circular_dims(self.model)
         members = unwrap_members(self.particles, circular)
-        means = observation.mean(self.particles)
-        means = unwrap_members(means, observation.circular)
+        means = unwrap_members(observation.mean(self.particles), observation.circular)
         # Sample covariances P_xz and P_zz of the ensemble, the mean noise covariance added to the latter.
         predicted = means.mean(axis=0)
         spread = (means - predicted) / (n - 1)
         cross = (members - members.mean(axis=0)).T @ spread
-        noises = measurement.noises(self.particles, len(predicted), observation.step)
+        noises = observation.measurement.noises(self.particles, len(predicted), observation.step)
         covariance = (means - predicted).T @ spread + noises.mean(axis=0)
         # missing entries do not correct
-        cross = cross[None, :, observation.observed_entries]
-        whitening = inverse_factor(observation.part(covariance)[None], observation.step)
-        noise = contract.correlated(
-            self.rng.standard_normal((n, len(observation.observed_entries))),
-            observation.part(noises),
-        )
+        cross = cross[:, observation.observed_entries]
+        covariance = observation.part(covariance)
+        whitening = inverse_factor(covariance, observation.step)
+        white = self.rng.standard_normal((n, len(observation.observed_entries)))
+        residuals = observation.residuals(means)
+        residuals += contract.correlated(white, observation.part(noises))
         # The gain P_xz S^-1 without S^-1: with W = L^-1 and S = L L' it is P_xz W' W.
-        residuals = observation.residuals(means) + noise
-        corrections = (
-            residuals[None] @ whitening.transpose(0, 2, 1) @ (whitening @ cross.transpose(0, 2, 1))
-        )[0]
-        white = (whitening @ observation.residuals(predicted[None])[:, :, None])[0, :, 0]
-        log_root = np.log(np.diagonal(whitening[0])).sum()  # -log |S| / 2
-        log_density = log_root - 0.5 * ((white * white).sum() + len(white) * np.log(2 * np.pi))
-        return Ensemble(wrap(self.particles + corrections, circular)), float(log_density)
+        corrections = residuals @ whitening.T @ (whitening @ cross.T)
+        log_densities = contract.gaussian_log_density(
+            observation.residuals(predicted[None]), covariance[None], observation.step
+        )
+        return Ensemble(wrap(self.particles + corrections, circular)), float(log_densities[0])
 
     def _predicted_observation(self, model: contract.Model) -> tuple[Array, Array]:
         n = self.n_particles

@@ -62,14 +62,17 @@ class LinearRule:
 
     def __call__(self, function: VectorFunction, means: Array, factors: Array) -> Linearisation:
         """See `MomentRule`."""
-        if function.jacobian is None:
-            # steps of a standard deviation in each dimension
-            centres, J = central_differences(function, means, np.sqrt((factors**2).sum(axis=2)))
-        else:
-            centres = function.values(means)
-            J = as_array("jacobian", function.jacobian(means), (*centres.shape, means.shape[1]))
+        centres, J = differentiate(function, means, np.sqrt((factors**2).sum(axis=2)))
         k = centres.shape[1]
         return Linearisation(centres, J @ factors, np.zeros((1, k, k)))
+
+
+def differentiate(function: VectorFunction, means: Array, sd: Array) -> tuple[Array, Array]:
+    """Return values (K, k) and Jacobians (K, k, m) at means (K, m); without a Jacobian, differences in steps of `sd`."""
+    if function.jacobian is None:
+        return central_differences(function, means, sd)
+    values = function.values(means)
+    return values, as_array("jacobian", function.jacobian(means), (*values.shape, means.shape[1]))
 
 
 StandardPoints = Callable[[int], tuple[Array, Array, Array]]
