@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from herdfilter._checks import (
     MOST_STEPS,
@@ -26,9 +25,10 @@ from herdfilter.filters.resampling.base import inverse_cdf
 from herdfilter.filters.results import Views
 from herdfilter.filters.saved import FilterState
 from herdfilter.filters.series import Controls, TimeSteps
+from herdfilter.filters.state import Indices
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
-from herdfilter.models.resolved import Measurement, Resolved
+from herdfilter.models.resolved import Measurement
 from herdfilter.models.sensors import Sensor, sensed, unobserved
 from herdfilter.models.series import as_objects, series
 from herdfilter.models.with_clutter import WithClutter
@@ -43,7 +43,7 @@ class Spread(NamedTuple):
     centres: Array
     weights: Array
     covariances: Array | None = None
-    modes: NDArray[np.int64] | None = None  # (n,), of particles in a model that jumps
+    modes: Indices | None = None  # (n,), of particles in a model that jumps
 
     def quantiles(self, levels: Array, circular: tuple[int, ...]) -> Array:
         """Return quantiles (P, m) of each entry; those of points are interpolated between the middles of their weights."""
@@ -224,31 +224,29 @@ class Forecaster:
         # the detection of the target
         model = model.model if isinstance(model, WithClutter) else model
         noise = as_generator(0 if rng is None else rng)
-        now = FilterState.of(self)
-        generators = {} if rng is None else {id(self.rng or noise): noise}
-        # The memo of `deepcopy` shares the model, which may be large or not copyable, and swaps the generator.
-        try:
-            self._settle()
-            resolved = [part for part in vars(self).values() if isinstance(part, Resolved)]
-            shared = {id(part): part for part in (self.model, *resolved)}
-            ahead = copy.deepcopy(self, shared | generators)
-        finally:
-            now.give_back(self)
+        entries = series([None] * count, dt, controls, times, start, clock=self._clock)
         rows: list[Any] = []
         spreads: list[Spread] = []
         observation_spreads: list[Any] = []
-        entries = series([None] * count, dt, controls, times, start, clock=self._clock)
-        for entry in entries:
-            if entry.dt > 0:  # with dt = 0 the first step is the present one
-                ahead.predict(entry.dt, entry.control)
-            spread = _spread(ahead)
-            *observed, observation_spread = (
-                4 * (None,) if model is None else _observed(model, ahead, spread, sensor, noise)
-            )
-            points = spread[:2] if hasattr(ahead, "particles") else (None, None)
-            rows.append((ahead.mean, ahead.covariance, ahead.step, *points, *observed))
-            spreads.append(spread)
-            observation_spreads.append(observation_spread)
+        # The filter itself predicts on, and is then set back with its generator.
+        now = FilterState.of(self)
+        try:
+            self._settle()
+            if rng is not None and self.rng is not None:
+                self.rng = noise
+            for entry in entries:
+                if entry.dt > 0:  # with dt = 0 the first step is the present one
+                    self.predict(entry.dt, entry.control)
+                spread = _spread(self)
+                *observed, observation_spread = (
+                    4 * (None,) if model is None else _observed(model, self, spread, sensor, noise)
+                )
+                points = spread[:2] if hasattr(self, "particles") else (None, None)
+                rows.append((self.mean, self.covariance, self.step, *points, *observed))
+                spreads.append(spread)
+                observation_spreads.append(observation_spread)
+        finally:
+            now.give_back(self)
         # Columns in the order of the fields of `Forecast`.
         columns: list[Any] = [
             None if column[0] is None else np.array(column) for column in zip(*rows, strict=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, starmap
 from typing import Any
 
-from herdfilter._checks import check_count, check_flags, short_repr
+from herdfilter._checks import as_list, check_count, check_flags, short_repr
 from herdfilter.filters.kalman import batched
 from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.progress import live_line
@@ -112,18 +112,15 @@ def run_many(
         raise TypeError(
             f"build: expected a function of a track's index that returns a filter, got {short_repr(build)}"
         )
-    if not isinstance(list_of_observations, Iterable) or isinstance(
-        list_of_observations, Mapping | str
-    ):
-        raise TypeError(
-            "list_of_observations: expected the observations of one track after the other, got "
-            f"{short_repr(list_of_observations)}"
-        )
+    tracks = as_list(
+        "list_of_observations",
+        list_of_observations,
+        "the observations of one track after the other",
+    )
     workers = check_count("workers", workers)
-    tracks = list(list_of_observations)
     results: list[FilterResult | None] = [None] * len(tracks)
     errors: dict[int, Exception] = {}
-    warned: dict[type, dict[int, Any]] = {}
+    warned: dict[type, dict[int, Any]] = {}  # kind -> index of a track -> its warning
     check_flags(progress=progress)
     # Each worker should get a block; in one process, Kalman filters of all tracks can share one batch.
     size = (min(BLOCK, -(-len(tracks) // workers)) if workers > 1 else len(tracks)) or 1

@@ -6,13 +6,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
 from herdfilter._checks import LARGEST, Array, as_number, as_numbers, short_repr
 from herdfilter._repr import summary_repr
 from herdfilter.angles import wrap
-from herdfilter.filters.state import Particles
+from herdfilter.filters.state import Indices, Particles
 from herdfilter.models import contract
 from herdfilter.models.resolved import Measurement, Transition
 from herdfilter.models.with_clutter import WithClutter, read_scan
@@ -59,14 +58,12 @@ class Observation:
         step: int,
         log_offset: float | None = 0.0,
     ) -> None:
-        self.measurement = measurement = (
-            model if isinstance(model, Measurement) else Measurement(model)
-        )
-        self.model = measurement.model
+        self.measurement = model if isinstance(model, Measurement) else Measurement(model)
+        self.model = self.measurement.model
         self.z = z
         self.step = step
         self.log_offset = log_offset
-        self.has_moments = measurement.has_moments
+        self.has_moments = self.measurement.has_moments
 
     def __repr__(self) -> str:
         return summary_repr(
@@ -92,10 +89,10 @@ class Observation:
         measurement = model if isinstance(model, Measurement) else Measurement(model)
         # an empty scan is an observation: that of a miss
         if isinstance(measurement.model, WithClutter):
-            scan = read_scan(measurement.model, z, step)
-            if scan is not None and scan[0] is not measurement.model:
-                return cls.read(*scan, step, partial)
-            return None if scan is None else cls(measurement, scan[1], step, None)
+            reading_model, detections = read_scan(measurement.model, z, step)  # type: ignore[misc]
+            if reading_model is not measurement.model:
+                return cls.read(reading_model, detections, step, partial)
+            return cls(measurement, detections, step, None)
         if type(z) is not np.ndarray or z.dtype != np.float64:
             try:
                 z = as_numbers("z", z, (None,), missing=True)
@@ -120,7 +117,7 @@ class Observation:
         missing = z.size and (np.isnan(z).all() or not partial)
         return None if missing else cls(measurement, z, step, None)
 
-    def log_likelihood(self, x: Array, modes: NDArray[np.int64] | None = None) -> Array:
+    def log_likelihood(self, x: Array, modes: Indices | None = None) -> Array:
         """Log-likelihood (n,) of states (n, d), each in its mode (n,) if the model jumps, less `log_offset`."""
         if modes is None:  # one model for all particles
             return self.less_offset(self.measurement.log_likelihood(self.z, x, self.step))

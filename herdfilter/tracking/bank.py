@@ -183,20 +183,20 @@ class GaussianFilters(BatchedKalmanFilter):
 
     def moments(self, tracks: np.ndarray) -> tuple[Array, Array]:
         """See `ListedFilters`."""
-        states = self.states.take(tracks)
+        states = self.belief.take(tracks)
         return states.means, states.covariances
 
     def predict_detections(self, detections: Detections) -> Linearisation:
         """See `ListedFilters`."""
         if not detections.measurement.has_moments:
             self._observed_by(detections.sensor)  # raises an error
-        return self.states.observe(detections.measurement, self.rule, self.step)
+        return self.belief.observe(detections.measurement, self.rule, self.step)
 
     def hypotheses(
         self, detections: Detections, prediction: Any, inside: np.ndarray, log_densities: Array
     ) -> Merge:
         """See `ListedFilters`."""
-        states = self.states
+        states = self.belief
         tracks, columns = np.nonzero(inside)
         members = np.zeros(
             (len(inside), 1 + inside.shape[1]), dtype=int

@@ -10,7 +10,7 @@ import numpy as np
 
 from herdfilter._checks import Array, check_count, check_flags
 from herdfilter.angles import wrap
-from herdfilter.filters.flow.exact_flow import ExactFlow, pseudo_times
+from herdfilter.filters.flow.exact_flow import exact_flow, pseudo_times
 from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.kalman.ensemble import Ensemble, EnsembleKalmanFilter, unwrap_members
 from herdfilter.filters.kalman.gaussian import Gaussians
@@ -111,12 +111,12 @@ class DaumHuangFilter(EnsembleKalmanFilter):
         members = unwrap_members(self.particles, circular)
         origin = members.mean(axis=0)
         offsets = members - origin
-        flow = ExactFlow(observation, pseudo_times(self.flow_steps))
         # the map is affine without `local`, and the flow of an offset of zero is that of the mean
         movers = [(origin, offsets)]
         if not self.local:
             movers.insert(0, (origin, np.zeros((1, len(origin)))))
-        migrated, _ = flow.migrate(prior.covariances[0], *movers)
+        times = pseudo_times(self.flow_steps)
+        migrated, _ = exact_flow(observation, times, prior.covariances[0], *movers)
         belief = FlowEnsemble(wrap(origin + migrated[-1], circular), posterior)
         return belief, float(log_densities[0])
 

@@ -22,12 +22,10 @@ from herdfilter.filters.observation import Observation, ObservationRows, outside
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord
 from herdfilter.filters.series import Controls, TimeSteps
 from herdfilter.models import contract
-from herdfilter.models.resolved import Measurement, Transition
+from herdfilter.models.resolved import Measurement
 from herdfilter.models.sensors import Sensor, to_check
 from herdfilter.models.series import (
     Timed,
-    as_control,
-    as_duration,
     as_objects,
     is_reading,
     own_times,
@@ -110,6 +108,8 @@ class BatchedKalmanFilter(Timed):
     # one of the filters that the batch replaces, if it was made from some
     _single: Any = None
     _observed_by: Any = KalmanFilter._observed_by
+    _predict: Any = gaussian_filters.GaussianFilter._predict
+    predict: Any = _naming_states(KalmanFilter.predict)
 
     def __init__(
         self,
@@ -137,24 +137,20 @@ class BatchedKalmanFilter(Timed):
             )
         factors = np.broadcast_to(covariance_factor(matrices), (*x.shape, model.dim)).copy()
         # Independent states have the weight 1 each: they are no mixture.
-        self.states = Gaussians(np.ones(len(x)), x, factors)
+        self.belief = Gaussians(np.ones(len(x)), x, factors)
         self.log_likelihoods: Array = np.zeros(len(x))
 
     @classmethod
     def of(cls, filters: Sequence[Any]) -> Self | None:
         """Return a batch with the states of filters; None unless they differ in nothing but their Gaussians."""
-        first: Any = next(iter(filters), None)
+        kinds = {*map(type, filters)}
+        if len(kinds) != 1 or not kinds <= KINDS:
+            return None
+        first = filters[0]
         if (
-            type(first) not in KINDS
-            or contract.has_scans(first.model)
+            contract.has_scans(first.model)
             or len({*map(id, filters)}) < len(filters)
-            or len(
-                {
-                    (type(kf), id(kf.model), getattr(kf, "rule", 0), kf.step, kf._clock)
-                    for kf in filters
-                }
-            )
-            > 1
+            or len({(id(kf.model), kf.rule, kf.step, kf._clock) for kf in filters}) > 1
             # a second observation is an error of its own
             or (not first.step and any(kf._by_model_at_start for kf in filters))
         ):
@@ -166,22 +162,22 @@ class BatchedKalmanFilter(Timed):
         batch.rule = first.rule
         batch.step = first.step
         batch._clock = first._clock
-        batch.states = Gaussians.join([kf.belief for kf in filters])
+        batch.belief = Gaussians.join([kf.belief for kf in filters])
         batch.log_likelihoods = np.array([kf.log_likelihood for kf in filters])
         return batch
 
     def __len__(self) -> int:
-        return len(self.states)
+        return len(self.belief)
 
     @property
     def means(self) -> Array:
         """Means of the states, shape (K, d)."""
-        return self.states.means
+        return self.belief.means
 
     @property
     def covariances(self) -> Array:
         """Covariances of the states, shape (K, d, d)."""
-        return self.states.covariances
+        return self.belief.covariances
 
     def __repr__(self) -> str:
         return summary_repr(
@@ -190,29 +186,18 @@ class BatchedKalmanFilter(Timed):
 
     def take(self, rows: Any) -> Self:
         """Return a batch of the states at an index of NumPy, such as integers (n,), which may be repeated."""
-        return self._standing_at(self.states.take(rows), self.log_likelihoods[rows])
+        return self._standing_at(self.belief.take(rows), self.log_likelihoods[rows])
 
     def join(self, other: Self) -> Self:
         """Return a batch of these states and those of another batch at the same step."""
         log_likelihoods = np.concatenate([self.log_likelihoods, other.log_likelihoods])
-        return self._standing_at(Gaussians.join([self.states, other.states]), log_likelihoods)
+        return self._standing_at(Gaussians.join([self.belief, other.belief]), log_likelihoods)
 
     def _standing_at(self, states: Gaussians, log_likelihoods: Array) -> Self:
         batch = copy.copy(self)
-        batch.states = states
+        batch.belief = states
         batch.log_likelihoods = log_likelihoods
         return batch
-
-    @_naming_states
-    def predict(self, dt: float = 1.0, control: Any = None) -> None:
-        """Carry all states to the next step; arguments and errors are those of `KalmanFilter.predict`."""
-        dt = as_duration("dt", dt)
-        control = as_control(control)
-        self.states = self.states.predict(
-            Transition(self.model, dt, control, self.step + 1), self.rule
-        )
-        self.step += 1
-        self._clock = self._clock.later(dt)
 
     @_naming_states
     def update(
@@ -255,7 +240,7 @@ class BatchedKalmanFilter(Timed):
         outcomes[used] = Outcome.UPDATED
         if not used.any():
             return np.zeros(count), outcomes
-        linear = self.states.observe(measurement, self.rule, self.step)
+        linear = self.belief.observe(measurement, self.rule, self.step)
         observations = ObservationRows(measurement, rows, self.step)
         if gate is not None:
             residuals, slopes, noises = observed_part(observations, linear)
@@ -264,21 +249,21 @@ class BatchedKalmanFilter(Timed):
             used &= ~beyond
             rows = np.where(used[:, None], rows, np.nan)
             observations = ObservationRows(measurement, rows, self.step)
-        states, log_densities = self._corrected(self.states, observations, linear)
+        states, log_densities = self._corrected(self.belief, observations, linear)
         if not used.all():
             # the others keep their prediction to the last bit
             means = np.where(used[:, None], states.means, self.means)
-            factors = np.where(used[:, None, None], states.factors, self.states.factors)
+            factors = np.where(used[:, None, None], states.factors, self.belief.factors)
             states = Gaussians(states.weights, means, factors)
             log_densities = np.where(used, log_densities, 0.0)
-        self.states = states
+        self.belief = states
         self.log_likelihoods = self.log_likelihoods + log_densities
         return log_densities, outcomes
 
     def predicted_observations(self, sensor: Sensor | None = None) -> tuple[Array, Array]:
         """Return means (K, k) and covariances (K, k, k), noise included, of the observations predicted at this step."""
         measurement = Measurement(self._observed_by(sensor))
-        linear = self.states.observe(measurement, self.rule, self.step)
+        linear = self.belief.observe(measurement, self.rule, self.step)
         return linear.means, linear.covariances
 
     def _corrected(
@@ -375,7 +360,7 @@ class BatchedKalmanFilter(Timed):
         for k, online in enumerate(filters):
             online.step = self.step
             online._clock = self._clock
-            online.belief = self.states.take(slice(k, k + 1))
+            online.belief = self.belief.take(slice(k, k + 1))
             online.log_likelihood = float(self.log_likelihoods[k])
 
 
@@ -389,31 +374,30 @@ def run_together(
     Filters and results are as after runs one by one; after an error the filters are unchanged.
     """
     batch = BatchedKalmanFilter.of(filters)
-    timing = {name: value for name, value in options.items() if name in ("dt", "controls", "times")}
     # Options of single filters, such as a watcher, and tracks with times of their own need one run each.
-    if batch is None or {*options} - {*timing, "gate"} or not all(map(_is_plain, tracks)):
+    known_options = options.keys() <= {"dt", "controls", "times", "gate"}
+    if batch is None or not known_options or not all(map(_is_plain, tracks)):
         return None
     z = [as_numbers("observations", track, (None, None), missing=True) for track in tracks]
     z = [rows[:, None] if rows.ndim == 1 else rows for rows in z]
     lengths = np.array([len(rows) for rows in z])
     # Time steps or controls given one by one fit tracks of one length only.
     sizes = {rows.shape[1:] for rows in z if len(rows)}
-    ragged = len(set(lengths.tolist())) > 1
-    if len(sizes) != 1 or (ragged and any(np.ndim(value) for value in timing.values())):
+    if len(sizes) != 1 or (np.ptp(lengths) and any(np.ndim(value) for value in options.values())):
         return None
     # Longest tracks first: the tracks that have ended are then always the last rows of the batch.
     order = np.argsort(-lengths, kind="stable")
     padded = np.full((lengths.max(), len(z), *sizes.pop()), np.nan)
     for row, k in enumerate(order):
         padded[: lengths[k], row] = z[k]
-    results: Any
     results, ended = batch.take(order)._run(padded, lengths[order], **options)
     # Put the filters where single runs would have left them: record, belief, step and clock.
     in_order = [filters[k] for k in order]
     for online, result in zip(in_order, results, strict=True):
         if len(result):
+            steps: Any = result.steps
             online.record = StepRecord(
-                int(result.steps[-1]),
+                int(steps[-1]),
                 result.means[-1],
                 result.covariances[-1],
                 ess=np.nan,
@@ -421,7 +405,7 @@ def run_together(
                 log_likelihood=float(result.log_likelihoods[-1]),
                 outcome=result.outcomes[-1],
             )
-            online._by_model_at_start |= result.steps[0] == 0
+            online._by_model_at_start |= steps[0] == 0
     for part in ended:
         part.hand_back(in_order[len(in_order) - len(part) :])
         del in_order[len(in_order) - len(part) :]
@@ -430,7 +414,7 @@ def run_together(
 
 def _is_plain(track: Any) -> bool:
     """Return True if a track is an array of observations, without times of its own."""
-    readings = isinstance(track, list | tuple) and any(
-        is_reading("observations", entry) for entry in track
-    )
-    return not (readings or isinstance(track, Mapping) or own_times(track) is not None)
+    if isinstance(track, Mapping) or own_times(track) is not None:
+        return False
+    entries = track if isinstance(track, list | tuple) else ()
+    return not any(is_reading("observations", entry) for entry in entries)

@@ -147,10 +147,15 @@ class KalmanFilter(OnlineFilter):
                 belief, increment = self._update(observation)
                 outcome = Outcome.UPDATED
             mean, covariance = self._moments(belief)
-            mean = wrap(mean, circular_dims(self.model))
-            modes = self._probabilities(belief)
             record = StepRecord(
-                self.step, mean, covariance, self._ess(belief), False, increment, outcome, modes
+                self.step,
+                wrap(mean, circular_dims(self.model)),
+                covariance,
+                ess=self._ess(belief),
+                resampled=False,
+                log_likelihood=increment,
+                outcome=outcome,
+                mode_probabilities=self._probabilities(belief),
             )
         # With P_D = 1 every hypothesis needs a detection; an empty scan, or one out of reach, has the density 0.
         if (

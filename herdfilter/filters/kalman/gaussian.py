@@ -8,7 +8,6 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from herdfilter._checks import Array
 from herdfilter._covariances import covariance_factor
@@ -24,7 +23,7 @@ from herdfilter.filters.kalman.rules import (
 )
 from herdfilter.filters.kalman.update import correct_gaussians, observed_part, triangular
 from herdfilter.filters.observation import Observation, ObservationRows
-from herdfilter.filters.state import Particles
+from herdfilter.filters.state import Indices, Particles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
 from herdfilter.models.resolved import Measurement, Motion, Transition
@@ -154,7 +153,7 @@ class Gaussians:
 
     def branch(
         self, observation: Observation, rule: Any, negligible: float = NEGLIGIBLE_HYPOTHESIS
-    ) -> tuple[Gaussians, float, NDArray[np.int64], NDArray[np.int64]]:
+    ) -> tuple[Gaussians, float, Indices, Indices]:
         """Branch each Gaussian into all hypotheses about a scan; return the mixture and the log-evidence.
 
         Return also the index of the Gaussian that each comes from, and its hypothesis: 0 for a miss, 1 + j for detection j.

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from herdfilter._checks import Array, check_count
 from herdfilter.filters.kalman.gaussian import Gaussians
 from herdfilter.filters.kalman.gaussian_filters import GaussianFilter
 from herdfilter.filters.kalman.rules import MomentRule
 from herdfilter.filters.observation import Observation
+from herdfilter.filters.state import Indices
 from herdfilter.models.contract import Model, in_mode
 from herdfilter.models.jump_markov import with_modes
 from herdfilter.models.resolved import Transition
@@ -133,7 +133,7 @@ class MixtureKalmanFilter(ModeFilter):
         return Gaussians.join(beliefs, weights)  # the next prediction selects n of them
 
 
-def select_histories(weights: Array, room: int) -> tuple[NDArray[np.int64], Array]:
+def select_histories(weights: Array, room: int) -> tuple[Indices, Array]:
     """Return indices and new weights of at most `room` of K weights that sum to 1: large ones unchanged, others equal.
 
     Fearnhead and Clifford (2003), Journal of the Royal Statistical Society B 65, with the comb of systematic resampling at
