@@ -27,11 +27,7 @@ from herdfilter.filters.saved import FilterState
 from herdfilter.filters.series import Controls, TimeSteps
 from herdfilter.filters.state import Indices
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models import contract
-from herdfilter.models.resolved import Measurement
-from herdfilter.models.sensors import Sensor, sensed, unobserved
-from herdfilter.models.series import as_objects, series
-from herdfilter.models.with_clutter import WithClutter
+from herdfilter.models import contract, resolved, sensors, series, with_clutter
 from herdfilter.samplers.quantile import quantiles as mixture_quantiles
 
 LEAST_DRAWS = 1000  # fewest observations to draw at each step
@@ -192,7 +188,7 @@ class Forecaster:
         controls: Controls | None = None,
         times: ArrayLike | None = None,
         start: Any = None,
-        sensor: Sensor | None = None,
+        sensor: sensors.Sensor | None = None,
         rng: np.random.Generator | int | None = None,
     ) -> Forecast:
         """Forecast states and observations at steps ahead; the filter and its generator are unchanged.
@@ -220,11 +216,15 @@ class Forecaster:
             count = check_count("steps", steps, most=MOST_STEPS)
         else:
             count = check_count("len(times)", len(as_list("times", times)), most=MOST_STEPS)
-        model = None if sensor is None and unobserved(self.model) else sensed(self.model, sensor)
+        model = (
+            None
+            if sensor is None and sensors.unobserved(self.model)
+            else sensors.sensed(self.model, sensor)
+        )
         # the detection of the target
-        model = model.model if isinstance(model, WithClutter) else model
+        model = model.model if isinstance(model, with_clutter.WithClutter) else model
         noise = as_generator(0 if rng is None else rng)
-        entries = series([None] * count, dt, controls, times, start, clock=self._clock)
+        entries = series.series([None] * count, dt, controls, times, start, clock=self._clock)
         rows: list[Any] = []
         spreads: list[Spread] = []
         observation_spreads: list[Any] = []
@@ -252,13 +252,13 @@ class Forecaster:
             None if column[0] is None else np.array(column) for column in zip(*rows, strict=True)
         ]
         observation_means = columns[5]
-        return Forecast(
+        return Forecast(  # type: ignore[misc]
             *columns,
-            times=as_objects([entry.time for entry in entries]),
+            times=series.as_objects([entry.time for entry in entries]),
             circular=contract.circular_dims(self.model),
             observation_circular=()
             if observation_means is None
-            else Measurement(model).circular(observation_means.shape[1]),
+            else resolved.Measurement(model).circular(observation_means.shape[1]),
             position_dims=contract.position_dims(self.model),
             spreads=spreads,
             observation_spreads=observation_spreads,
@@ -277,16 +277,17 @@ def _spread(ahead: Any) -> Spread:
 
 
 def _observed(
-    model: Any, ahead: Any, spread: Spread, sensor: Sensor | None, rng: np.random.Generator
+    model: Any, ahead: Any, spread: Spread, sensor: sensors.Sensor | None, rng: np.random.Generator
 ) -> tuple[Any, ...]:
     """Return mean, covariance, draws (m, k) and distribution of the predicted observation; None for what a model lacks."""
-    mean, covariance = ahead.predicted_observation(sensor) or (None, None)
+    moments: Any = ahead.predicted_observation(sensor) or (None, None)
+    mean, covariance = moments
     if not hasattr(ahead, "particles"):  # a Gaussian: its moments are the distribution
         return mean, covariance, None, Spread(mean[None], np.ones(1), covariance[None])
     step = ahead.step
     x, weights, state_covariances, particle_modes = spread
     # Each mode may observe by functions of its own; a model without modes is one.
-    measurement = Measurement(model)
+    measurement = resolved.Measurement(model)
     modes = np.zeros(len(x), int) if particle_modes is None else particle_modes
     by_mode = {mode: measurement.modes[mode] for mode in np.unique(modes).tolist()}
     by_draws = any(part.draws for part in by_mode.values())

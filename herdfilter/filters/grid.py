@@ -22,14 +22,10 @@ from herdfilter._checks import (
 )
 from herdfilter._repr import fields_in_line, summary_repr
 from herdfilter.angles import mean_and_covariance
+from herdfilter.filters import results
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.results import Views, hold_warnings, warn_if_partial, warn_of_run
 from herdfilter.filters.series import Controls, TimeSteps
-from herdfilter.models import contract
-from herdfilter.models.resolved import Transition
-from herdfilter.models.sensors import sensed, to_check
-from herdfilter.models.series import Late, Reading, Step, series
-from herdfilter.models.trial import check_state
+from herdfilter.models import contract, resolved, sensors, series, trial
 
 CELLS_PER_SD = 4  # fewest grid cells per standard deviation of the transition noise, in its narrowest direction
 LOST_MASS = 1e-6  # largest share of the probability that may leave the grid in one step
@@ -38,7 +34,7 @@ WIDE_MASS = 1e-3  # largest share of the probability at grid points whose images
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GridResult(Views):
+class GridResult(results.Views):
     """Posterior moments at every step, filtered or smoothed, and the evidence.
 
     Attributes
@@ -101,8 +97,8 @@ class GridFilter:
         contract.require(
             model, "GridFilter", ("transition_mean", "transition_covariance", "initial")
         )
-        contract.require_likelihood(to_check(model), "GridFilter")
-        check_state(model, "GridFilter", "log_density")
+        contract.require_likelihood(sensors.to_check(model), "GridFilter")
+        trial.check_state(model, "GridFilter", "log_density")
         if contract.circular_dims(model):
             raise ValueError(
                 f"model: expected no angles in the state, got circular={contract.circular_dims(model)}"
@@ -137,13 +133,13 @@ class GridFilter:
 
     def run(
         self,
-        observations: Sequence[ArrayLike | None] | Sequence[Reading] | Array,
+        observations: Sequence[ArrayLike | None] | Sequence[series.Reading] | Array,
         dt: TimeSteps | None = None,
         controls: Controls | None = None,
         times: ArrayLike | None = None,
         keep_masses: bool = False,
         start: Any = None,
-        late: Late = "raise",
+        late: series.Late = "raise",
     ) -> GridResult:
         """Filter a series of T observations.
 
@@ -161,9 +157,11 @@ class GridFilter:
             is impossible everywhere on it.
         """
         check_flags(keep_masses=keep_masses)
-        return self._filter(series(observations, dt, controls, times, start, late), keep_masses)
+        return self._filter(
+            series.series(observations, dt, controls, times, start, late), keep_masses
+        )
 
-    def _filter(self, steps: Sequence[Step], keep_masses: bool) -> GridResult:
+    def _filter(self, steps: Sequence[series.Step], keep_masses: bool) -> GridResult:
         """Filter steps that have been checked."""
         d = self.model.dim
         means = np.empty((len(steps), d))
@@ -172,14 +170,16 @@ class GridFilter:
         log_likelihood = 0.0
         time_index = 0
         masses = np.empty((len(steps), len(self.x))) if keep_masses else None
-        with hold_warnings(UserWarning) as warnings:  # one for all steps
+        with results.hold_warnings(UserWarning) as warnings:  # one for all steps
             for k, step in enumerate(steps):
                 if step.dt > 0:
                     time_index += 1
                     mass = self._predict(mass, step.dt, step.control, time_index)
-                observation = Observation.read(sensed(self.model, step.sensor), step.z, time_index)
+                observation = Observation.read(
+                    sensors.sensed(self.model, step.sensor), step.z, time_index
+                )
                 if observation is None:
-                    warn_if_partial(step.z)
+                    results.warn_if_partial(step.z)
                 else:
                     # Bayes: prior times likelihood, and their sum is the evidence (less the constant left out).
                     joint = mass * np.exp(observation.log_likelihood(self.x))
@@ -193,18 +193,18 @@ class GridFilter:
                 means[k], covariances[k] = mean_and_covariance(self.x, mass)
                 if masses is not None:
                     masses[k] = mass
-        warn_of_run(warnings)
+        results.warn_of_run(warnings)
         return GridResult(means, covariances, log_likelihood, masses)
 
     def smooth(
         self,
-        observations: Sequence[ArrayLike | None] | Sequence[Reading] | Array,
+        observations: Sequence[ArrayLike | None] | Sequence[series.Reading] | Array,
         dt: TimeSteps | None = None,
         controls: Controls | None = None,
         times: ArrayLike | None = None,
         keep_masses: bool = False,
         start: Any = None,
-        late: Late = "raise",
+        late: series.Late = "raise",
     ) -> GridResult:
         """Filter a series, then weight the posterior of each step by the later observations; as `run`.
 
@@ -219,7 +219,7 @@ class GridFilter:
         True
         """
         check_flags(keep_masses=keep_masses)
-        steps = series(observations, dt, controls, times, start, late)
+        steps = series.series(observations, dt, controls, times, start, late)
         filtered = self._filter(steps, True)
         # Backwards: p(later observations | x), up to a factor, which times the filtered posterior is the smoothed one.
         later: Array = np.ones(len(self.x))
@@ -229,7 +229,9 @@ class GridFilter:
         masses: Any = filtered.masses
         for k in range(len(steps) - 1, 0, -1):
             step = steps[k]
-            observation = Observation.read(sensed(self.model, step.sensor), step.z, time_index)
+            observation = Observation.read(
+                sensors.sensed(self.model, step.sensor), step.z, time_index
+            )
             if observation is not None:
                 later = later * np.exp(observation.log_likelihood(self.x))
             if step.dt > 0:
@@ -249,7 +251,7 @@ class GridFilter:
         """Return the probability of each grid point at the next step, (N,) -> (N,); the transpose of that map if `back`."""
         from scipy import fft
 
-        transition = Transition(self.model, dt, control, step)
+        transition = resolved.Transition(self.model, dt, control, step)
         Q = transition.noise.matrix
         # A wavenumber above the grid's Nyquist limit is lost: the noise must have damped it before.
         cells = np.sqrt(max(np.linalg.eigvalsh(Q / np.outer(self.spacing, self.spacing))[0], 0.0))

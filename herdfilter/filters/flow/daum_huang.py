@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import Array, check_count, check_flags
-from herdfilter.angles import wrap
+from herdfilter.angles import unwrap, wrap
 from herdfilter.filters.flow.exact_flow import exact_flow, pseudo_times
 from herdfilter.filters.kalman.core import KalmanFilter
-from herdfilter.filters.kalman.ensemble import Ensemble, EnsembleKalmanFilter, unwrap_members
+from herdfilter.filters.kalman.ensemble import Ensemble, EnsembleKalmanFilter
 from herdfilter.filters.kalman.gaussian import Gaussians
 from herdfilter.filters.kalman.gaussian_filters import UnscentedKalmanFilter, keeps_one_gaussian
 from herdfilter.filters.observation import Observation
-from herdfilter.models import contract
-from herdfilter.models.resolved import Transition
+from herdfilter.models import contract, resolved
 
 
 class DaumHuangFilter(EnsembleKalmanFilter):
@@ -93,7 +92,7 @@ class DaumHuangFilter(EnsembleKalmanFilter):
     def _initial(self) -> FlowEnsemble:
         return FlowEnsemble(super()._initial().members, self._initial_gaussian)
 
-    def _predict(self, transition: Transition) -> FlowEnsemble:
+    def _predict(self, transition: resolved.Transition) -> FlowEnsemble:
         """Move each member with independent noise; the Gaussian starts from their mean."""
         # the Kalman filter takes over the particles' mean
         before = replace(self.belief.gaussian, means=self.mean[None])
@@ -108,7 +107,8 @@ class DaumHuangFilter(EnsembleKalmanFilter):
             observation, self.rule if observation.step else None
         )
         circular = contract.circular_dims(self.model)
-        members = unwrap_members(self.particles, circular)
+        n = self.n_particles
+        members = unwrap(self.particles, np.full(n, 1 / n), circular)
         origin = members.mean(axis=0)
         offsets = members - origin
         # the map is affine without `local`, and the flow of an offset of zero is that of the mean

@@ -21,16 +21,7 @@ from herdfilter.filters.kalman.update import observed_part
 from herdfilter.filters.observation import Observation, ObservationRows, outside
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord
 from herdfilter.filters.series import Controls, TimeSteps
-from herdfilter.models import contract
-from herdfilter.models.resolved import Measurement
-from herdfilter.models.sensors import Sensor, to_check
-from herdfilter.models.series import (
-    Timed,
-    as_objects,
-    is_reading,
-    own_times,
-    series,
-)
+from herdfilter.models import contract, resolved, sensors, series
 
 KINDS = {
     gaussian_filters.ExtendedKalmanFilter,
@@ -67,7 +58,7 @@ def _naming_states(method: Callable[..., Any]) -> Callable[..., Any]:
     return named
 
 
-class BatchedKalmanFilter(Timed):
+class BatchedKalmanFilter(series.Timed):
     """Kalman filters of K independent states of one model, which predict and update in single calls of NumPy.
 
     Each state is filtered as by `UnscentedKalmanFilter`, `ExtendedKalmanFilter` or `CubatureKalmanFilter`: bit by bit
@@ -121,7 +112,7 @@ class BatchedKalmanFilter(Timed):
         contract.require(
             model, "BatchedKalmanFilter", ("dim", *contract.ADDITIVE), ("dim", *contract.FROM_NOISE)
         )
-        contract.require(to_check(model), "BatchedKalmanFilter", contract.OBSERVED)
+        contract.require(sensors.to_check(model), "BatchedKalmanFilter", contract.OBSERVED)
         if contract.has_scans(model):
             raise TypeError(
                 f"model: expected one without scans, got {contract.kind(model)}; see hf.tracking.LMBTracker"
@@ -201,7 +192,7 @@ class BatchedKalmanFilter(Timed):
 
     @_naming_states
     def update(
-        self, z: ArrayLike | None, sensor: Sensor | None = None, gate: float | None = None
+        self, z: ArrayLike | None, sensor: sensors.Sensor | None = None, gate: float | None = None
     ) -> tuple[Array, np.ndarray]:
         """Update each state with its own observation of this step.
 
@@ -224,7 +215,7 @@ class BatchedKalmanFilter(Timed):
             As in `KalmanFilter.update`, with the states that have the error; all are then as before.
         """
         count = len(self)
-        measurement = Measurement(self._observed_by(sensor))
+        measurement = resolved.Measurement(self._observed_by(sensor))
         rows = as_numbers(
             "z", np.full(count, np.nan) if z is None else z, (count, None), missing=True
         )
@@ -260,9 +251,9 @@ class BatchedKalmanFilter(Timed):
         self.log_likelihoods = self.log_likelihoods + log_densities
         return log_densities, outcomes
 
-    def predicted_observations(self, sensor: Sensor | None = None) -> tuple[Array, Array]:
+    def predicted_observations(self, sensor: sensors.Sensor | None = None) -> tuple[Array, Array]:
         """Return means (K, k) and covariances (K, k, k), noise included, of the observations predicted at this step."""
-        measurement = Measurement(self._observed_by(sensor))
+        measurement = resolved.Measurement(self._observed_by(sensor))
         linear = self.belief.observe(measurement, self.rule, self.step)
         return linear.means, linear.covariances
 
@@ -310,13 +301,13 @@ class BatchedKalmanFilter(Timed):
         z = z[:, :, None] if z.ndim == 2 else z
         if z.ndim != 3 or z.shape[1] != len(self):
             raise ValueError(f"observations: expected shape (T, {len(self)}, k), got {z.shape}")
-        steps = series(z, **timing, clock=self._clock)
+        steps = series.series(z, **timing, clock=self._clock)
         T, count, _ = z.shape
         d = self.means.shape[1]
         # Rows of results are filled for all states at each step, and divided among the states at the end.
         ends = np.full(count, T) if lengths is None else lengths
         numbers = np.empty(T, dtype=int)
-        times = as_objects([step.time for step in steps])
+        times = series.as_objects([step.time for step in steps])
         means = np.empty((count, T, d))
         covariances = np.empty((count, T, d, d))
         log_densities = np.empty((count, T))
@@ -414,7 +405,7 @@ def run_together(
 
 def _is_plain(track: Any) -> bool:
     """Return True if a track is an array of observations, without times of its own."""
-    if isinstance(track, Mapping) or own_times(track) is not None:
+    if isinstance(track, Mapping) or series.own_times(track) is not None:
         return False
     entries = track if isinstance(track, list | tuple) else ()
-    return not any(is_reading("observations", entry) for entry in entries)
+    return not any(series.is_reading("observations", entry) for entry in entries)

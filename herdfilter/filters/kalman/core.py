@@ -17,12 +17,8 @@ from herdfilter.filters.observation import Observation
 from herdfilter.filters.online import OnlineFilter
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord
 from herdfilter.filters.saved import SavedState
-from herdfilter.models import contract
-from herdfilter.models.contract import Model, circular_dims
-from herdfilter.models.resolved import Transition
+from herdfilter.models import contract, resolved, series, trial
 from herdfilter.models.sensors import Sensor, sensed, to_check, unobserved
-from herdfilter.models.series import as_control, as_duration
-from herdfilter.models.trial import check_state
 
 
 class KalmanFilter(OnlineFilter):
@@ -62,21 +58,21 @@ class KalmanFilter(OnlineFilter):
     # attributes that a filter must share with one whose state it takes over
     _settings: tuple[str, ...] = ()
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: contract.Model) -> None:
         self.model = model
         self._initial_belief = self._initial()
         self.reset()
 
-    def _check_model(self, model: Model) -> None:
+    def _check_model(self, model: contract.Model) -> None:
         user = type(self).__name__
-        check_state(model, user, *self._initial_needs)
+        trial.check_state(model, user, *self._initial_needs)
         contract.require(model, user, *self._transitions)
         contract.require(to_check(model), user, contract.OBSERVED)
 
     @property
     def mean(self) -> Array:
         """Mean of the state, shape (d,); angles in [-pi, pi)."""
-        return wrap(self._moments(self.belief)[0], circular_dims(self.model))
+        return wrap(self._moments(self.belief)[0], contract.circular_dims(self.model))
 
     @property
     def covariance(self) -> Array:
@@ -91,9 +87,9 @@ class KalmanFilter(OnlineFilter):
         IndefiniteCovarianceError
             If the predicted covariance is not positive semi-definite; the filter stays at the step before.
         """
-        dt = as_duration("dt", dt)
-        control = as_control(control)
-        self.belief = self._predict(Transition(self.model, dt, control, self.step + 1))
+        dt = series.as_duration("dt", dt)
+        control = series.as_control(control)
+        self.belief = self._predict(resolved.Transition(self.model, dt, control, self.step + 1))
         self.step += 1
         self._clock = self._clock.later(dt)
 
@@ -149,7 +145,7 @@ class KalmanFilter(OnlineFilter):
             mean, covariance = self._moments(belief)
             record = StepRecord(
                 self.step,
-                wrap(mean, circular_dims(self.model)),
+                wrap(mean, contract.circular_dims(self.model)),
                 covariance,
                 ess=self._ess(belief),
                 resampled=False,
@@ -194,7 +190,7 @@ class KalmanFilter(OnlineFilter):
         combined.record = None
         return combined
 
-    def _observed_by(self, sensor: Sensor | None) -> Model:
+    def _observed_by(self, sensor: Sensor | None) -> contract.Model:
         model = sensed(self.model, sensor)
         # the model's own functions were checked when the filter was built
         if sensor is not None:
@@ -224,7 +220,7 @@ class KalmanFilter(OnlineFilter):
         """Check the model; return the belief at step 0."""
         raise NotImplementedError
 
-    def _predict(self, transition: Transition) -> Any:
+    def _predict(self, transition: resolved.Transition) -> Any:
         """Return the belief at the step that `transition` leads to."""
         raise NotImplementedError
 
@@ -236,7 +232,7 @@ class KalmanFilter(OnlineFilter):
         """Return mean (d,) and covariance (d, d) of a belief."""
         raise NotImplementedError
 
-    def _predicted_observation(self, model: Model) -> tuple[Array, Array]:
+    def _predicted_observation(self, model: contract.Model) -> tuple[Array, Array]:
         """Return mean (k,) and covariance (k, k) of the observation at this step, its noise included."""
         raise NotImplementedError
 

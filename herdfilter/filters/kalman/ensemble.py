@@ -7,15 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from herdfilter import angles
 from herdfilter._checks import Array, as_generator, check_count
-from herdfilter.angles import moments, unwrap, wrap
 from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.kalman.update import inverse_factor
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.resampling.base import inverse_cdf
 from herdfilter.filters.state import predicted_moments
-from herdfilter.models import contract
-from herdfilter.models.resolved import Measurement, Motion, Transition
+from herdfilter.models import contract, resolved
 
 
 class EnsembleKalmanFilter(KalmanFilter):
@@ -47,8 +46,12 @@ class EnsembleKalmanFilter(KalmanFilter):
     """
 
     belief: Ensemble
-    _initial_needs = ("sample",)
-    _transitions = (contract.ADDITIVE, contract.FROM_NOISE, ("sample_transition",))
+    _initial_needs: tuple[str, ...] = ("sample",)
+    _transitions: tuple[tuple[str, ...], ...] = (
+        contract.ADDITIVE,
+        contract.FROM_NOISE,
+        ("sample_transition",),
+    )
 
     def __init__(
         self,
@@ -67,15 +70,15 @@ class EnsembleKalmanFilter(KalmanFilter):
 
     def _initial(self) -> Ensemble:
         self._check_model(self.model)
-        return Ensemble(Motion(self.model).sample_initial(self.n_particles, self.rng))
+        return Ensemble(resolved.Motion(self.model).sample_initial(self.n_particles, self.rng))
 
-    def _predict(self, transition: Transition) -> Ensemble:
+    def _predict(self, transition: resolved.Transition) -> Ensemble:
         return Ensemble(transition.sample(self.particles, self.rng))
 
     def _moments(self, belief: Ensemble) -> tuple[Array, Array]:
         n = self.n_particles
         circular = contract.circular_dims(self.model)
-        mean, covariance = moments(belief.members, np.full(n, 1 / n), circular)
+        mean, covariance = angles.moments(belief.members, np.full(n, 1 / n), circular)
         return mean, covariance * n / (n - 1)  # unbiased
 
     def _ess(self, belief: Ensemble) -> float:
@@ -105,12 +108,14 @@ class EnsembleKalmanFilter(KalmanFilter):
         log_densities = contract.gaussian_log_density(
             observation.residuals(predicted[None]), covariance[None], observation.step
         )
-        return Ensemble(wrap(self.particles + corrections, circular)), float(log_densities[0])
+        return Ensemble(angles.wrap(self.particles + corrections, circular)), float(
+            log_densities[0]
+        )
 
     def _predicted_observation(self, model: contract.Model) -> tuple[Array, Array]:
         n = self.n_particles
         mean, covariance, noise = predicted_moments(
-            Measurement(model), self.particles, np.full(n, 1 / n), self.step
+            resolved.Measurement(model), self.particles, np.full(n, 1 / n), self.step
         )
         # the unbiased covariance, as in the update
         return mean, covariance * (n / (n - 1)) + noise
@@ -131,4 +136,4 @@ class Ensemble:
 
 def unwrap_members(x: Array, circular: tuple[int, ...]) -> Array:
     """Return members (n, d) of equal weight with their angles unwrapped about their circular mean."""
-    return unwrap(x, np.ones(len(x)), circular)
+    return angles.unwrap(x, np.ones(len(x)), circular)

@@ -23,12 +23,10 @@ from herdfilter.filters.kalman.rules import (
 )
 from herdfilter.filters.kalman.update import correct_gaussians, observed_part, triangular
 from herdfilter.filters.observation import Observation, ObservationRows
-from herdfilter.filters.state import Indices, Particles
+from herdfilter.filters.state import Particles
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models import contract
+from herdfilter.models import contract, returned, with_clutter
 from herdfilter.models.resolved import Measurement, Motion, Transition
-from herdfilter.models.returned import read_covariance, read_rows
-from herdfilter.models.with_clutter import Factor, WithClutter
 
 MOST_ITERATIONS = 20  # most iterations of the extended Kalman update
 SMALLEST_CHANGE = 1e-8  # change at which the iteration stops, in standard deviations of the prior
@@ -64,8 +62,10 @@ class Gaussians:
         for model in models:
             # a user's distribution may have any arrays as moments: they are checked
             mean, covariance = initial_moments(model.initial, contract.circular_dims(model))
-            means.append(read_rows("initial.mean", mean, (model.dim,), 0))
-            factors.append(read_covariance("initial.covariance", covariance, model.dim, 0).factor)
+            means.append(returned.read_rows("initial.mean", mean, (model.dim,), 0))
+            factors.append(
+                returned.read_covariance("initial.covariance", covariance, model.dim, 0).factor
+            )
         return cls(np.ones(len(models)), np.array(means), np.array(factors))
 
     @classmethod
@@ -153,7 +153,7 @@ class Gaussians:
 
     def branch(
         self, observation: Observation, rule: Any, negligible: float = NEGLIGIBLE_HYPOTHESIS
-    ) -> tuple[Gaussians, float, Indices, Indices]:
+    ) -> tuple[Gaussians, float, np.ndarray, np.ndarray]:
         """Branch each Gaussian into all hypotheses about a scan; return the mixture and the log-evidence.
 
         Return also the index of the Gaussian that each comes from, and its hypothesis: 0 for a miss, 1 + j for detection j.
@@ -353,8 +353,8 @@ def linearise_observation(
 
 
 def expected_detection(
-    model: WithClutter, states: Gaussians, rule: MomentRule, step: int
-) -> Factor:
+    model: with_clutter.WithClutter, states: Gaussians, rule: MomentRule, step: int
+) -> with_clutter.Factor:
     """Return P_D expected over each Gaussian by a rule, (K,), or the constant that it is.
 
     The linear rule evaluates it at the means, others at their points. It is clipped to [0, 1], as the weights of points can
