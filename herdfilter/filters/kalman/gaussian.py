@@ -124,8 +124,9 @@ class Gaussians:
         """
 
         def update_in_mode(measurement: Measurement, part: Gaussians) -> tuple[Array, ...]:
-            read_in_mode = observation.by(measurement)
-            return update_gaussians(read_in_mode, part.means, part.factors, rule)
+            same = measurement is observation.measurement
+            in_mode = observation if same else observation.by(measurement)
+            return update_gaussians(in_mode, part.means, part.factors, rule)
 
         measurement = observation.measurement
         if rule is None or linear is None:
@@ -136,7 +137,7 @@ class Gaussians:
             )
         # a correction may have taken an angle past the cut
         means = wrap(means, measurement.state_circular)
-        return replace(self, means=means, factors=factors), log_densities
+        return Gaussians(self.weights, means, factors, self.modes), log_densities
 
     def reweighted(self, log_densities: Array) -> tuple[Gaussians, float]:
         """Multiply the weights by densities, given as logarithms (K,); return the mixture and the log-evidence.
@@ -144,12 +145,14 @@ class Gaussians:
         If all densities are zero the weights stay as they are.
         """
         if len(self) == 1:  # by far the most frequent case
-            return replace(self, weights=np.ones(1)), float(log_densities[0])
+            return Gaussians(np.ones(1), self.means, self.factors, self.modes), float(
+                log_densities[0]
+            )
         with np.errstate(divide="ignore"):  # components without weight
             log_weights = np.log(self.weights) + log_densities
         log_evidence = float(np.logaddexp.reduce(log_weights))
         weights = self.weights if log_evidence == -np.inf else np.exp(log_weights - log_evidence)
-        return replace(self, weights=weights), log_evidence
+        return Gaussians(weights, self.means, self.factors, self.modes), log_evidence
 
     def branch(
         self, observation: Observation, rule: Any, negligible: float = NEGLIGIBLE_HYPOTHESIS
@@ -305,10 +308,10 @@ def linearise_transition(
     if motion.has_moments:
         arguments = (transition.dt, transition.control, transition.step)
         jacobian = motion.jacobian and (lambda x: motion.jacobian(x, *arguments))
-        linear = linearise(
+        predicted, slopes, rests = linearise(
             rule, transition.mean, means, factors, circular, lambda _: circular, jacobian
         )
-        return linear._replace(rests=linear.rests + transition.covariance)
+        return Linearisation(predicted, slopes, rests + transition.covariance)
     # N(mean, F F') and N(0, I) side by side
     d = motion.dim
     noise_dim = transition.noise_dim
@@ -330,7 +333,7 @@ def linearise_observation(
     """
     circular = measurement.state_circular
     jacobian = measurement.jacobian
-    linear = linearise(
+    predicted, slopes, rests = linearise(
         rule,
         lambda x: measurement.mean(x, step),
         means,
@@ -339,9 +342,9 @@ def linearise_observation(
         measurement.circular,
         jacobian and (lambda x: jacobian(x, step)),
     )
-    size = linear.means.shape[1]
+    size = predicted.shape[1]
     if not measurement.takes_state:  # one noise covariance for all
-        return linear._replace(rests=linear.rests + measurement.noises(means, size, step))
+        return Linearisation(predicted, slopes, rests + measurement.noises(means, size, step))
 
     def entries(x: Array) -> Array:  # covariances as vectors, whose mean a rule can take
         noises = measurement.noises(x, size, step)
@@ -349,7 +352,7 @@ def linearise_observation(
 
     # Law of total covariance: noise that depends on the state adds its covariance, expected over each Gaussian.
     expected = linearise(rule, entries, means, factors, circular).means
-    return linear._replace(rests=linear.rests + expected.reshape(-1, size, size))
+    return Linearisation(predicted, slopes, rests + expected.reshape(-1, size, size))
 
 
 def expected_detection(

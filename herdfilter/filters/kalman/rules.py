@@ -107,11 +107,9 @@ class PointRule:
             centres = function.at(means[:, None])
             y = centres + wrap(y - centres, circular) / share_of_way
         count, p, k = y.shape
-        linear = Linearisation(
-            np.empty((count, k)), np.zeros((count, k, z.shape[1])), np.empty((count, k, k))
-        )
+        linear = (np.empty((count, k)), np.zeros((count, k, z.shape[1])), np.empty((count, k, k)))
         regress(np.ascontiguousarray(y), z, weights, spread_weights, np.empty((2, k, p)), linear)
-        return linear
+        return Linearisation(*linear)
 
     def points(self, dim: int) -> tuple[Array, Array]:
         """Return the points of N(0, I), the first of them 0, and their weights; (p, dim) and (p,)."""
@@ -125,7 +123,7 @@ def _cached_points(standard: StandardPoints, m: int) -> tuple[Array, Array, Arra
 
 @njit(**IN_PLACE)
 def regress(y, z, weights, spread_weights, workspace, linear):
-    """Fill in the `Linearisation` of values (K, p, k) at points (p, m), by least squares; slopes are passed as zeros.
+    """Fill in the arrays of a `Linearisation` of values (K, p, k) at points (p, m), by least squares; slopes are passed as zeros.
 
     The values of each Gaussian are first transposed into the workspace (2, k, p), so that inner loops run along rows.
     """

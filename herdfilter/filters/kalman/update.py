@@ -66,11 +66,12 @@ def rotate(noise, slopes, gains, factor):
 
 @njit(**IN_PLACE)
 def condition_in_place(slopes, noises, factors, variances, rotated, result):
-    """Fill in the `Conditioned` result; return False if a noise is indefinite.
+    """Fill in the arrays of a `Conditioned`, passed as a tuple; return False if a noise is indefinite.
 
     The slopes (K, k, m) are overwritten, `variances` (k,) and `rotated` (d, m) are workspace.
     """
     count, k, m = slopes.shape
+    roots, gains, after = result
     for c in range(count):
         noise = noises[c if len(noises) > 1 else 0]
         before = factors[c if len(factors) > 1 else 0]
@@ -79,14 +80,14 @@ def condition_in_place(slopes, noises, factors, variances, rotated, result):
             variances[i] = noise[i, i]
             for j in range(m):
                 variances[i] += slopes[c, i, j] ** 2
-        if not factorise_noise(noise, variances, result.roots[c]):
+        if not factorise_noise(noise, variances, roots[c]):
             return False
         for a in range(len(before)):
             for j in range(m):
                 rotated[a, j] = before[a, j]
-        rotate(result.roots[c], slopes[c], result.gains[c], rotated)
+        rotate(roots[c], slopes[c], gains[c], rotated)
         # What is left of the factor is that of the posterior; further rotations make it lower triangular.
-        rotate(result.after[c], rotated, rotated[:0], rotated[:0])
+        rotate(after[c], rotated, rotated[:0], rotated[:0])
     return True
 
 
@@ -191,7 +192,7 @@ def condition(slopes: Array, noises: Array, factors: Array, step: int, what: str
 def _try_condition(slopes: Array, noises: Array, factors: Array) -> Conditioned | None:
     count, k, m = slopes.shape
     d = factors.shape[1]
-    result = Conditioned(np.zeros((count, k, k)), np.zeros((count, d, k)), np.zeros((count, d, d)))
+    result = (np.zeros((count, k, k)), np.zeros((count, d, k)), np.zeros((count, d, d)))
     definite = condition_in_place(
         np.array(slopes, order="C"),
         np.ascontiguousarray(noises),
@@ -200,7 +201,7 @@ def _try_condition(slopes: Array, noises: Array, factors: Array) -> Conditioned 
         np.empty((d, m)),
         result,
     )
-    return result if definite else None
+    return Conditioned(*result) if definite else None
 
 
 def triangular(factors: Array, noises: Array | None = None, step: int = 0, what: str = "") -> Array:

@@ -11,7 +11,7 @@ from numba.extending import register_jitable
 from herdfilter._checks import Array, read_only
 from herdfilter.angles import unwrap, wrap
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
-from herdfilter.filters.kalman.rules import UNSCENTED_RULE, Linearisation, regress
+from herdfilter.filters.kalman.rules import UNSCENTED_RULE, regress
 from herdfilter.filters.kalman.update import factorise, factorise_noise, rotate
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals import balanced
@@ -430,7 +430,7 @@ def _update_noise(update, weights, points, room):
     slopes = room.slopes
     row = update.room[k]  # variances, then a residual
     # Gains are first the slopes A of the observation in the noise, lowers the covariance of the rest.
-    linear = Linearisation(room.means, gains, lowers)
+    linear = (room.means, gains, lowers)
     regress(update.offsets, points, weights, weights, room.rows, linear)
     for i in range(count):
         # The gains now hold A, and are divided by L in place; slopes are a copy of A, which the rotations use up.
