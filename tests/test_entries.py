@@ -13,7 +13,7 @@ from herdfilter._checks import as_array
 from herdfilter.association import associate, k_best_assignments, marginals, ratios
 from herdfilter.bandwidths import kernel_covariance
 from herdfilter.discrete import HerdedGibbs, herding
-from herdfilter.filters.flow import ExactFlow, pseudo_times
+from herdfilter.filters.flow import exact_flow, pseudo_times
 from herdfilter.kernels import expected_kernel
 from herdfilter.plotting import plot_track
 from herdfilter.study import metrics
@@ -31,7 +31,7 @@ RATIOS = np.array([[0.1, 2.0, 1.0], [0.2, 1.0, 3.0], [0.1, 0.5, 1.0]])
 MOVE = hf.Transition(CHAIN)
 STEP = {"dt": 1.0, "control": None, "step": 1}
 UNEVEN = np.array([0.7, 0.1, 0.1, 0.1])
-FLOW = ExactFlow(hf.Observation.read(CHAIN, [1.0, 2.0], 1), pseudo_times(3))
+READING = hf.Observation.read(CHAIN, [1.0, 2.0], 1)
 TABLE = HerdedGibbs.from_joint([[0.4, 0.1], [0.2, 0.3]])
 Z = np.array([[0.1, 0.2], [0.3, 0.1], [1.0, 0.4], [0.5, 0.5]])
 
@@ -201,7 +201,10 @@ OTHERS = {
     "Sensor": (partial(hf.Sensor, lambda x: x), "covariance"),
     "Sensor.sample": (partial(SENSOR.sample, rng=0), "x"),
     "GridFilter": (partial(hf.GridFilter, CHAIN, points=12), {"lower": -5 * np.ones(2), "upper": 5 * np.ones(2)}),
-    "migrate": (lambda covariance: FLOW.migrate(covariance, (np.zeros(2), X)), "covariance"),
+    "exact_flow": (
+        lambda covariance: exact_flow(READING, pseudo_times(3), covariance, (np.zeros(2), X)),
+        "covariance",
+    ),
     "run, dt": (ran, {"dt": np.ones(4)}),
     "run, controls": (ran, {"controls": X}),
     "maximise_likelihood": (

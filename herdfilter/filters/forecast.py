@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
@@ -25,12 +24,10 @@ from herdfilter.filters.observation import linear_part_observation
 from herdfilter.filters.resampling.base import inverse_cdf
 from herdfilter.filters.results import Views
 from herdfilter.filters.saved import FilterState
+from herdfilter.filters.series import Controls, TimeSteps
+from herdfilter.filters.state import Indices
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models import contract
-from herdfilter.models.resolved import Measurement, Resolved
-from herdfilter.models.sensors import Sensor, sensed, unobserved
-from herdfilter.models.series import as_objects, series
-from herdfilter.models.with_clutter import WithClutter
+from herdfilter.models import contract, resolved, sensors, series, with_clutter
 from herdfilter.samplers.quantile import quantiles as mixture_quantiles
 
 LEAST_DRAWS = 1000  # fewest observations to draw at each step
@@ -42,6 +39,7 @@ class Spread(NamedTuple):
     centres: Array
     weights: Array
     covariances: Array | None = None
+    modes: Indices | None = None  # (n,), of particles in a model that jumps
 
     def quantiles(self, levels: Array, circular: tuple[int, ...]) -> Array:
         """Return quantiles (P, m) of each entry; those of points are interpolated between the middles of their weights."""
@@ -124,7 +122,7 @@ class Forecast(Views):
 
     def quantiles(self, probabilities: ArrayLike) -> Array:
         """Quantiles of the state at probabilities (P,), (H, P, d); those of particles are interpolated, angles unwrapped."""
-        levels = as_array("probabilities", np.atleast_1d(np.asarray(probabilities)), (None,))
+        levels = as_array("probabilities", np.atleast_1d(probabilities), (None,))
         if not ((levels > 0) & (levels < 1)).all():
             raise ValueError(
                 f"probabilities: expected numbers between 0 and 1, got {short_repr(levels.tolist())}"
@@ -158,13 +156,10 @@ class Forecast(Views):
             Draw the entries of the observation in place of the dimensions of the state.
         """
         forecast = self._of_observations() if observations else self
-        names = (
-            [f"z{i}" for i in range(forecast.means.shape[1])]
-            if observations and not labels
-            else labels
-        )
+        if observations and not labels:
+            labels = [f"z{i}" for i in range(forecast.means.shape[1])]
         masses: Any = as_list("quantiles", quantiles, "probabilities")
-        return Views.plot(forecast, ax, dims, truth, masses, names)
+        return Views.plot(forecast, ax, dims, truth, masses, labels)
 
     def _of_observations(self) -> Forecast:
         """Return the forecast of the observations, as if they were the states."""
@@ -173,9 +168,14 @@ class Forecast(Views):
                 "observations: expected a model with observation_mean and observation_covariance, or sample_observation, "
                 "got one without; give forecast a sensor"
             )
-        moments = {"means": self.observation_means, "covariances": self.observation_covariances}
-        named: dict[str, Any] = {"circular": self.observation_circular, "position_dims": ()}
-        return replace(self, **moments, **named, spreads=self.observation_spreads)
+        return replace(
+            self,
+            means=self.observation_means,
+            covariances=self.observation_covariances,
+            circular=self.observation_circular,
+            position_dims=(),
+            spreads=self.observation_spreads,
+        )
 
 
 class Forecaster:
@@ -184,11 +184,11 @@ class Forecaster:
     def forecast(
         self: Any,
         steps: int | None = None,
-        dt: float | Sequence[float] | Array | None = None,
-        controls: Sequence[Any] | Array | None = None,
+        dt: TimeSteps | None = None,
+        controls: Controls | None = None,
         times: ArrayLike | None = None,
         start: Any = None,
-        sensor: Sensor | None = None,
+        sensor: sensors.Sensor | None = None,
         rng: np.random.Generator | int | None = None,
     ) -> Forecast:
         """Forecast states and observations at steps ahead; the filter and its generator are unchanged.
@@ -212,60 +212,64 @@ class Forecaster:
             raise ValueError(
                 f"steps: expected a number of steps, or times without it, got {steps} and {short_repr(times)}"
             )
-        name, count = (
-            ("steps", steps) if times is None else ("len(times)", len(as_list("times", times)))
+        if times is None:
+            count = check_count("steps", steps, most=MOST_STEPS)
+        else:
+            count = check_count("len(times)", len(as_list("times", times)), most=MOST_STEPS)
+        model = (
+            None
+            if sensor is None and sensors.unobserved(self.model)
+            else sensors.sensed(self.model, sensor)
         )
-        count = check_count(name, count, most=MOST_STEPS)
-        model = None if sensor is None and unobserved(self.model) else sensed(self.model, sensor)
         # the detection of the target
-        model = model.model if isinstance(model, WithClutter) else model
+        model = model.model if isinstance(model, with_clutter.WithClutter) else model
         noise = as_generator(0 if rng is None else rng)
-        now = FilterState.of(self)
-        generators = {} if rng is None else {id(self.rng or noise): noise}
-        # The memo of `deepcopy` shares the model, which may be large or not copyable, and swaps the generator.
-        try:
-            self._settle()
-            shared = [
-                self.model,
-                *(part for part in vars(self).values() if isinstance(part, Resolved)),
-            ]
-            ahead = copy.deepcopy(self, {id(part): part for part in shared} | generators)
-        finally:
-            now.give_back(self)
+        entries = series.series([None] * count, dt, controls, times, start, clock=self._clock)
         rows: list[Any] = []
         spreads: list[Spread] = []
         observation_spreads: list[Any] = []
-        entries = series([None] * count, dt, controls, times, start, clock=self._clock)
-        for entry in entries:
-            if entry.dt > 0:  # with dt = 0 the first step is the present one
-                ahead.predict(entry.dt, entry.control)
-            spread = _spread(ahead)
-            *observed, observation_spread = (
-                4 * (None,) if model is None else _observed(model, ahead, sensor, noise)
-            )
-            points = spread[:2] if hasattr(ahead, "particles") else (None, None)
-            rows.append((ahead.mean, ahead.covariance, ahead.step, *points, *observed))
-            spreads.append(spread)
-            observation_spreads.append(observation_spread)
+        # The filter itself predicts on, and is then set back with its generator.
+        now = FilterState.of(self)
+        try:
+            self._settle()
+            if rng is not None and self.rng is not None:
+                self.rng = noise
+            for entry in entries:
+                if entry.dt > 0:  # with dt = 0 the first step is the present one
+                    self.predict(entry.dt, entry.control)
+                spread = _spread(self)
+                *observed, observation_spread = (
+                    4 * (None,) if model is None else _observed(model, self, spread, sensor, noise)
+                )
+                points = spread[:2] if hasattr(self, "particles") else (None, None)
+                rows.append((self.mean, self.covariance, self.step, *points, *observed))
+                spreads.append(spread)
+                observation_spreads.append(observation_spread)
+        finally:
+            now.give_back(self)
         # Columns in the order of the fields of `Forecast`.
         columns: list[Any] = [
             None if column[0] is None else np.array(column) for column in zip(*rows, strict=True)
         ]
-        angles = () if columns[5] is None else Measurement(model).circular(columns[5].shape[1])
-        columns += [
-            as_objects([entry.time for entry in entries]),
-            contract.circular_dims(self.model),
-            angles,
-        ]
-        columns += [contract.position_dims(self.model), spreads, observation_spreads]
-        return Forecast(*columns)
+        observation_means = columns[5]
+        return Forecast(  # type: ignore[misc]
+            *columns,
+            times=series.as_objects([entry.time for entry in entries]),
+            circular=contract.circular_dims(self.model),
+            observation_circular=()
+            if observation_means is None
+            else resolved.Measurement(model).circular(observation_means.shape[1]),
+            position_dims=contract.position_dims(self.model),
+            spreads=spreads,
+            observation_spreads=observation_spreads,
+        )
 
 
 def _spread(ahead: Any) -> Spread:
     """Return the distribution of the state at a filter's present step."""
     if ahead.has_weights:
         points = ahead._points()
-        return Spread(points.x, points.weights, points.covariances)
+        return Spread(points.x, points.weights, points.covariances, points.modes)
     if hasattr(ahead, "particles"):  # an ensemble: members of equal weight
         n = len(ahead.particles)
         return Spread(ahead.particles, np.full(n, 1 / n))
@@ -273,10 +277,7 @@ def _spread(ahead: Any) -> Spread:
 
 
 def _observed(
-    model: Any,
-    ahead: Any,
-    sensor: Sensor | None,
-    rng: np.random.Generator,
+    model: Any, ahead: Any, spread: Spread, sensor: sensors.Sensor | None, rng: np.random.Generator
 ) -> tuple[Any, ...]:
     """Return mean, covariance, draws (m, k) and distribution of the predicted observation; None for what a model lacks."""
     moments: Any = ahead.predicted_observation(sensor) or (None, None)
@@ -284,10 +285,9 @@ def _observed(
     if not hasattr(ahead, "particles"):  # a Gaussian: its moments are the distribution
         return mean, covariance, None, Spread(mean[None], np.ones(1), covariance[None])
     step = ahead.step
-    x, weights, state_covariances = _spread(ahead)
+    x, weights, state_covariances, particle_modes = spread
     # Each mode may observe by functions of its own; a model without modes is one.
-    measurement = Measurement(model)
-    particle_modes = ahead._points().modes if ahead.has_weights else None
+    measurement = resolved.Measurement(model)
     modes = np.zeros(len(x), int) if particle_modes is None else particle_modes
     by_mode = {mode: measurement.modes[mode] for mode in np.unique(modes).tolist()}
     by_draws = any(part.draws for part in by_mode.values())
@@ -299,8 +299,8 @@ def _observed(
     states = x[indices]
     if state_covariances is not None:
         shared = len(state_covariances) == 1
-        spread = state_covariances if shared else state_covariances[indices]
-        states = states + contract.correlated(rng.standard_normal(states.shape), spread)
+        of_states = state_covariances if shared else state_covariances[indices]
+        states = states + contract.correlated(rng.standard_normal(states.shape), of_states)
     draws = np.concatenate(
         [part.sample(states[modes[indices] == mode], rng, step) for mode, part in by_mode.items()]
     )

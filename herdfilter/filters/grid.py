@@ -21,24 +21,20 @@ from herdfilter._checks import (
     read_only,
 )
 from herdfilter._repr import fields_in_line, summary_repr
+from herdfilter.angles import mean_and_covariance
+from herdfilter.filters import results
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.results import Views, hold_warnings, warn_if_partial, warn_of_run
-from herdfilter.models import contract
-from herdfilter.models.resolved import Transition
-from herdfilter.models.sensors import sensed, to_check
-from herdfilter.models.series import Late, Reading, Step, series
-from herdfilter.models.trial import check_state
+from herdfilter.filters.series import Controls, TimeSteps
+from herdfilter.models import contract, resolved, sensors, series, trial
 
 CELLS_PER_SD = 4  # fewest grid cells per standard deviation of the transition noise, in its narrowest direction
 LOST_MASS = 1e-6  # largest share of the probability that may leave the grid in one step
 WIDEST_GAP = 2.0  # between images of neighbours, in standard deviations of the noise: their sum then ripples by 1.4 %
-WIDE_MASS = (
-    1e-3  # largest share of the probability at grid points whose images are further apart than that
-)
+WIDE_MASS = 1e-3  # largest share of the probability at grid points whose images are further apart
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GridResult(Views):
+class GridResult(results.Views):
     """Posterior moments at every step, filtered or smoothed, and the evidence.
 
     Attributes
@@ -101,8 +97,8 @@ class GridFilter:
         contract.require(
             model, "GridFilter", ("transition_mean", "transition_covariance", "initial")
         )
-        contract.require_likelihood(to_check(model), "GridFilter")
-        check_state(model, "GridFilter", "log_density")
+        contract.require_likelihood(sensors.to_check(model), "GridFilter")
+        trial.check_state(model, "GridFilter", "log_density")
         if contract.circular_dims(model):
             raise ValueError(
                 f"model: expected no angles in the state, got circular={contract.circular_dims(model)}"
@@ -137,13 +133,13 @@ class GridFilter:
 
     def run(
         self,
-        observations: Sequence[ArrayLike | None] | Sequence[Reading] | Array,
-        dt: float | Sequence[float] | Array | None = None,
-        controls: Sequence[Any] | Array | None = None,
+        observations: Sequence[ArrayLike | None] | Sequence[series.Reading] | Array,
+        dt: TimeSteps | None = None,
+        controls: Controls | None = None,
         times: ArrayLike | None = None,
         keep_masses: bool = False,
         start: Any = None,
-        late: Late = "raise",
+        late: series.Late = "raise",
     ) -> GridResult:
         """Filter a series of T observations.
 
@@ -161,9 +157,11 @@ class GridFilter:
             is impossible everywhere on it.
         """
         check_flags(keep_masses=keep_masses)
-        return self._filter(series(observations, dt, controls, times, start, late), keep_masses)
+        return self._filter(
+            series.series(observations, dt, controls, times, start, late), keep_masses
+        )
 
-    def _filter(self, steps: Sequence[Step], keep_masses: bool) -> GridResult:
+    def _filter(self, steps: Sequence[series.Step], keep_masses: bool) -> GridResult:
         """Filter steps that have been checked."""
         d = self.model.dim
         means = np.empty((len(steps), d))
@@ -172,43 +170,41 @@ class GridFilter:
         log_likelihood = 0.0
         time_index = 0
         masses = np.empty((len(steps), len(self.x))) if keep_masses else None
-        missing = []
-        for k, step in enumerate(steps):
-            if step.dt > 0:
-                time_index += 1
-                mass = self._predict(mass, step.dt, step.control, time_index)
-            observation = Observation.read(sensed(self.model, step.sensor), step.z, time_index)
-            if observation is None:
-                missing.append(step.z)
-            else:
-                # Bayes: prior times likelihood, and their sum is the evidence (less the constant left out).
-                joint = mass * np.exp(observation.log_likelihood(self.x))
-                evidence = joint.sum()
-                if not evidence > 0:
-                    raise ValueError(
-                        f"observations: step {time_index} is impossible everywhere on the grid, got {observation.z!r}"
-                    )
-                mass = joint / evidence
-                log_likelihood += float((observation.log_offset or 0.0) + np.log(evidence))
-            means[k], covariances[k] = self._moments(mass)
-            if masses is not None:
-                masses[k] = mass
-        # One warning for all steps of a series.
-        with hold_warnings(UserWarning) as warnings:
-            for z in missing:
-                warn_if_partial(z)
-        warn_of_run(warnings)
+        with results.hold_warnings(UserWarning) as warnings:  # one for all steps
+            for k, step in enumerate(steps):
+                if step.dt > 0:
+                    time_index += 1
+                    mass = self._predict(mass, step.dt, step.control, time_index)
+                observation = Observation.read(
+                    sensors.sensed(self.model, step.sensor), step.z, time_index
+                )
+                if observation is None:
+                    results.warn_if_partial(step.z)
+                else:
+                    # Bayes: prior times likelihood, and their sum is the evidence (less the constant left out).
+                    joint = mass * np.exp(observation.log_likelihood(self.x))
+                    evidence = joint.sum()
+                    if not evidence > 0:
+                        raise ValueError(
+                            f"observations: step {time_index} is impossible everywhere on the grid, got {observation.z!r}"
+                        )
+                    mass = joint / evidence
+                    log_likelihood += float((observation.log_offset or 0.0) + np.log(evidence))
+                means[k], covariances[k] = mean_and_covariance(self.x, mass)
+                if masses is not None:
+                    masses[k] = mass
+        results.warn_of_run(warnings)
         return GridResult(means, covariances, log_likelihood, masses)
 
     def smooth(
         self,
-        observations: Sequence[ArrayLike | None] | Sequence[Reading] | Array,
-        dt: float | Sequence[float] | Array | None = None,
-        controls: Sequence[Any] | Array | None = None,
+        observations: Sequence[ArrayLike | None] | Sequence[series.Reading] | Array,
+        dt: TimeSteps | None = None,
+        controls: Controls | None = None,
         times: ArrayLike | None = None,
         keep_masses: bool = False,
         start: Any = None,
-        late: Late = "raise",
+        late: series.Late = "raise",
     ) -> GridResult:
         """Filter a series, then weight the posterior of each step by the later observations; as `run`.
 
@@ -223,19 +219,19 @@ class GridFilter:
         True
         """
         check_flags(keep_masses=keep_masses)
-        steps = series(observations, dt, controls, times, start, late)
+        steps = series.series(observations, dt, controls, times, start, late)
         filtered = self._filter(steps, True)
         # Backwards: p(later observations | x), up to a factor, which times the filtered posterior is the smoothed one.
         later: Array = np.ones(len(self.x))
         time_index = sum(step.dt > 0 for step in steps)
-        means, covariances, masses = (
-            filtered.means,
-            filtered.covariances,
-            np.asarray(filtered.masses),
-        )
+        means = filtered.means
+        covariances = filtered.covariances
+        masses: Any = filtered.masses
         for k in range(len(steps) - 1, 0, -1):
             step = steps[k]
-            observation = Observation.read(sensed(self.model, step.sensor), step.z, time_index)
+            observation = Observation.read(
+                sensors.sensed(self.model, step.sensor), step.z, time_index
+            )
             if observation is not None:
                 later = later * np.exp(observation.log_likelihood(self.x))
             if step.dt > 0:
@@ -244,29 +240,19 @@ class GridFilter:
             later = later / later.max()  # against underflow
             masses[k - 1] *= later
             masses[k - 1] /= masses[k - 1].sum()
-            means[k - 1], covariances[k - 1] = self._moments(masses[k - 1])
+            means[k - 1], covariances[k - 1] = mean_and_covariance(self.x, masses[k - 1])
         return GridResult(
             means, covariances, filtered.log_likelihood, masses if keep_masses else None
         )
 
-    def _moments(self, mass: Array) -> tuple[Array, Array]:
-        """Return the mean (d,) and the covariance (d, d) of probabilities (N,)."""
-        mean = mass @ self.x
-        centred = self.x - mean
-        return mean, (mass[:, None] * centred).T @ centred
-
     def _predict(
-        self,
-        mass: Array,
-        dt: float,
-        control: Any,
-        step: int,
-        back: bool = False,
+        self, mass: Array, dt: float, control: Any, step: int, back: bool = False
     ) -> Array:
         """Return the probability of each grid point at the next step, (N,) -> (N,); the transpose of that map if `back`."""
         from scipy import fft
 
-        Q = Transition(self.model, dt, None, step).noise.matrix
+        transition = resolved.Transition(self.model, dt, control, step)
+        Q = transition.noise.matrix
         # A wavenumber above the grid's Nyquist limit is lost: the noise must have damped it before.
         cells = np.sqrt(max(np.linalg.eigvalsh(Q / np.outer(self.spacing, self.spacing))[0], 0.0))
         if cells < CELLS_PER_SD:
@@ -277,7 +263,7 @@ class GridFilter:
         # The transform is periodic: without padding by 8 standard deviations the noise would wrap round.
         reach = np.ceil(8 * np.sqrt(np.diagonal(Q)) / self.spacing).astype(int)
         padded = tuple(fft.next_fast_len(int(n), real=True) for n in self.shape + reach)
-        target = Transition(self.model, dt, control, step).mean(self.x)
+        target = transition.mean(self.x)
         if not back:
             self._check_gaps(mass, target, Q, step)
         position = (target - self.lower) / self.spacing
@@ -300,8 +286,7 @@ class GridFilter:
                 f"lower, upper: expected a grid that holds the state, got a loss of {lost:.2g} at step {step}; move "
                 "them apart"
             )
-        normalised: Array = predicted / predicted.sum()
-        return normalised
+        return predicted / predicted.sum()  # type: ignore[no-any-return]
 
     def _check_gaps(self, mass: Array, target: Array, Q: Array, step: int) -> None:
         """Raise ValueError if the transition moves likely neighbours so far apart that the noise leaves gaps."""

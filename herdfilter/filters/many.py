@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, starmap
 from typing import Any
 
-from herdfilter._checks import check_count, check_flags, short_repr
+from herdfilter._checks import as_list, check_count, check_flags, short_repr
 from herdfilter.filters.kalman import batched
 from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.progress import live_line
@@ -42,20 +42,21 @@ class TracksError(RuntimeError):
     ...     print(error.errors[1])
     ...
     [2, 1, 1]
-    z: expected finite numbers, or NaN where missing, got inf at step 2
+    z: expected finite numbers, or NaN where missing, got inf at step 2; beyond 1e+150 choose larger units
     """
 
     def __init__(self, results: list[FilterResult | None], errors: dict[int, Exception]) -> None:
-        first = min(errors)
-        super().__init__(
-            f"{len(errors)} of {len(results)} tracks failed, the first of them track {first} with "
-            f"{type(errors[first]).__name__}: {errors[first]}; the results of the others are in the attribute results"
-        )
+        super().__init__(results, errors)  # what the error is pickled with
         self.results = results
         self.errors = errors
 
-    def __reduce__(self) -> tuple[type, tuple[list[FilterResult | None], dict[int, Exception]]]:
-        return type(self), (self.results, self.errors)
+    def __str__(self) -> str:
+        first = min(self.errors)
+        return (
+            f"{len(self.errors)} of {len(self.results)} tracks failed, the first of them track {first} with "
+            f"{type(self.errors[first]).__name__}: {self.errors[first]}; the results of the others are in the attribute "
+            "results"
+        )
 
 
 def run_many(
@@ -111,18 +112,15 @@ def run_many(
         raise TypeError(
             f"build: expected a function of a track's index that returns a filter, got {short_repr(build)}"
         )
-    if not isinstance(list_of_observations, Iterable) or isinstance(
-        list_of_observations, Mapping | str
-    ):
-        raise TypeError(
-            "list_of_observations: expected the observations of one track after the other, got "
-            f"{short_repr(list_of_observations)}"
-        )
+    tracks = as_list(
+        "list_of_observations",
+        list_of_observations,
+        "the observations of one track after the other",
+    )
     workers = check_count("workers", workers)
-    tracks = list(list_of_observations)
     results: list[FilterResult | None] = [None] * len(tracks)
     errors: dict[int, Exception] = {}
-    warned: dict[type, dict[int, Any]] = {}
+    warned: dict[type, dict[int, Any]] = {}  # kind -> index of a track -> its warning
     check_flags(progress=progress)
     # Each worker should get a block; in one process, Kalman filters of all tracks can share one batch.
     size = (min(BLOCK, -(-len(tracks) // workers)) if workers > 1 else len(tracks)) or 1

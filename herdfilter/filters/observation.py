@@ -6,13 +6,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
 from herdfilter._checks import LARGEST, Array, as_number, as_numbers, short_repr
 from herdfilter._repr import summary_repr
 from herdfilter.angles import wrap
-from herdfilter.filters.state import Particles
+from herdfilter.filters.state import Indices, Particles
 from herdfilter.models import contract
 from herdfilter.models.resolved import Measurement, Transition
 from herdfilter.models.with_clutter import WithClutter, read_scan
@@ -59,14 +58,12 @@ class Observation:
         step: int,
         log_offset: float | None = 0.0,
     ) -> None:
-        self.measurement = measurement = (
-            model if isinstance(model, Measurement) else Measurement(model)
-        )
-        self.model = measurement.model
+        self.measurement = model if isinstance(model, Measurement) else Measurement(model)
+        self.model = self.measurement.model
         self.z = z
         self.step = step
         self.log_offset = log_offset
-        self.has_moments = measurement.has_moments
+        self.has_moments = self.measurement.has_moments
 
     def __repr__(self) -> str:
         return summary_repr(
@@ -92,10 +89,10 @@ class Observation:
         measurement = model if isinstance(model, Measurement) else Measurement(model)
         # an empty scan is an observation: that of a miss
         if isinstance(measurement.model, WithClutter):
-            scan = read_scan(measurement.model, z, step)
-            if scan is not None and scan[0] is not measurement.model:
-                return cls.read(*scan, step, partial)
-            return None if scan is None else cls(measurement, scan[1], step, None)
+            reading_model, detections = read_scan(measurement.model, z, step)  # type: ignore[misc]
+            if reading_model is not measurement.model:
+                return cls.read(reading_model, detections, step, partial)
+            return cls(measurement, detections, step, None)
         if type(z) is not np.ndarray or z.dtype != np.float64:
             try:
                 z = as_numbers("z", z, (None,), missing=True)
@@ -110,20 +107,17 @@ class Observation:
         # the common case; False if any entry is NaN
         if z.size and np.abs(z).max() <= LARGEST:
             return cls(measurement, z, step, None)
-        if np.isinf(z).any():
-            raise ValueError(
-                f"z: expected finite numbers, or NaN where missing, got {z} at step {step}"
-            )
         if (np.abs(z) > LARGEST).any():
             raise ValueError(
-                f"z: expected numbers up to {LARGEST:g}, got {z} at step {step}; choose larger units"
+                f"z: expected finite numbers, or NaN where missing, got {z} at step {step}; beyond {LARGEST:g} choose "
+                "larger units"
             )
         if partial is None:
             partial = measurement.takes_partial
         missing = z.size and (np.isnan(z).all() or not partial)
         return None if missing else cls(measurement, z, step, None)
 
-    def log_likelihood(self, x: Array, modes: NDArray[np.int64] | None = None) -> Array:
+    def log_likelihood(self, x: Array, modes: Indices | None = None) -> Array:
         """Log-likelihood (n,) of states (n, d), each in its mode (n,) if the model jumps, less `log_offset`."""
         if modes is None:  # one model for all particles
             return self.less_offset(self.measurement.log_likelihood(self.z, x, self.step))
@@ -140,9 +134,6 @@ class Observation:
         if self.log_offset is None and values.max() > -np.inf:
             self.log_offset = float(values.max())
         offset = self.log_offset or 0.0
-        # no difference can overflow; `errstate` would cost more than the subtraction
-        if abs(offset) < LARGEST:
-            return values - offset
         with np.errstate(over="ignore"):  # to -inf: a weight of zero
             return values - offset
 
@@ -206,8 +197,7 @@ class Observation:
 
     def noises(self, x: Array) -> Array:
         """Noise covariances of the observed entries at states (n, d): (n, k, k), or (1, k, k) for all."""
-        noises = self.measurement.noises(x, len(self.vector), self.step)
-        return noises if len(self.observed_entries) == noises.shape[-1] else self.part(noises)
+        return self.part(self.measurement.noises(x, len(self.vector), self.step))
 
     def part(self, matrices: Array) -> Array:
         """Rows and columns of matrices (..., k, k) that belong to the observed entries."""
@@ -225,32 +215,24 @@ class Observation:
 
     def residuals(self, predictions: Array) -> Array:
         """Observed entries of ``z - predictions``, angles wrapped, (..., k) -> (..., observed)."""
-        if predictions.shape[-1] != self.vector.shape[-1]:
-            self.expect(predictions.shape[-1:], "observation_mean")
-        residuals = self.vector - predictions
-        return (wrap(residuals, self.circular) if self.circular else residuals)[
-            ..., self.observed_entries
-        ]
+        self.expect(predictions.shape[-1:], "observation_mean")
+        return wrap(self.vector - predictions, self.circular)[..., self.observed_entries]
 
     def beyond(self, gate: float, moments: tuple[Array, Array] | None) -> bool:
         """Return True if it lies outside the ellipsoid that has the probability `gate` under its prediction, N(`moments`).
 
         Missing entries do not count. TypeError without moments: the model has only a likelihood, or takes scans.
         """
-        gate = as_number("gate", gate, "a probability such as 0.999", lambda p: 0 < p < 1)
         if moments is None or self.measurement.scans:
             raise TypeError(
                 f"gate: expected None, as {contract.kind(self.model)} has no mean and covariance of one observation, "
-                f"got {gate:g}"
+                f"got {gate}"
             )
-        return bool(
-            outside(self.residuals(moments[0])[None], self.part(moments[1])[None], gate, self.step)[
-                0
-            ]
-        )
+        residuals = self.residuals(moments[0])[None]
+        return bool(outside(residuals, self.part(moments[1])[None], gate, self.step)[0])
 
 
-class Observations(Observation):
+class ObservationRows(Observation):
     """Observations z (K, k) at a step, one for each of K states; NaN where entries are missing."""
 
     @property
@@ -262,8 +244,9 @@ class Observations(Observation):
 def outside(residuals: Array, covariances: Array, gate: float, step: int) -> Any:
     """Return which residuals (n, k) lie outside the ellipsoids of N(0, S), S (n, k, k), that hold the probability `gate`.
 
-    NaN stands for missing entries, which are uncorrelated with the others.
+    The result is boolean, (n,). NaN stands for missing entries, which are uncorrelated with the others.
     """
+    gate = as_number("gate", gate, "a probability such as 0.999", lambda p: 0 < p < 1)
     # The squared Mahalanobis distance is chi-square with as many degrees of freedom as entries are present; its quantile is
     # twice the inverse of the regularised incomplete gamma function.
     present = ~np.isnan(residuals)

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, check_flags
+from herdfilter._checks import check_flags
 from herdfilter._repr import html_repr, summary_repr
 from herdfilter.filters.forecast import Forecaster
 from herdfilter.filters.results import FilterResult, StepRecord, hold_warnings, warn_of_run
 from herdfilter.filters.saved import FilterState, SavedState, as_text
-from herdfilter.filters.series import Watcher, run
-from herdfilter.models import contract
-from herdfilter.models.contract import Model
-from herdfilter.models.sensors import Sensor, sensed, to_check
-from herdfilter.models.series import Clock, Late, Reading, Timed, series
-from herdfilter.models.trial import check_state
+from herdfilter.filters.series import Controls, TimeSteps, Watcher, run
+from herdfilter.models import contract, sensors, series, trial
 
-VERSION = 1  # of the state of a filter, to be raised when its entries change
+STATE_VERSION = 1  # of the state of a filter, to be raised when its entries change
 
 
-class OnlineFilter(Forecaster, Timed):
+class OnlineFilter(Forecaster, series.Timed):
     """Base of the filters that predict and update: `ParticleFilter`, and `KalmanFilter` of all kinds."""
 
-    model: Model
+    model: contract.Model
     step: int
     log_likelihood: float
     record: StepRecord | None
@@ -51,7 +47,7 @@ class OnlineFilter(Forecaster, Timed):
         """
         clock = self._clock
         entries = {
-            "version": VERSION,
+            "version": STATE_VERSION,
             "filter": self._kind(),
             **self._own_entries(),
             "step": self.step,
@@ -85,7 +81,7 @@ class OnlineFilter(Forecaster, Timed):
             to 1, a covariance that is indefinite. This filter is then unchanged.
         """
         saved = SavedState(state, self.model)
-        saved.expect("version", VERSION)
+        saved.expect("version", STATE_VERSION)
         saved.expect("filter", self._kind())
         now = FilterState.of(self)
         # Everything is read and checked before anything changes.
@@ -93,7 +89,7 @@ class OnlineFilter(Forecaster, Timed):
         names = "step", "log_likelihood", "time", "zoned", "by_model_at_start"
         step, total, since, zoned, by_model = (saved.read(name).item() for name in names)
         origin = saved.read("origin")[()]
-        clock = Clock(None if np.isnat(origin) else origin, since, zoned)
+        clock = series.Clock(None if np.isnat(origin) else origin, since, zoned)
         changes |= {
             "step": step,
             "log_likelihood": total,
@@ -117,20 +113,20 @@ class OnlineFilter(Forecaster, Timed):
         self.step = 0
         self.log_likelihood = 0.0
         self.record = None
-        self._clock = Clock()
+        self._clock = series.Clock()
         self._by_model_at_start = False
         self._rewind()
 
     def run(
         self,
-        observations: Iterable[ArrayLike | None] | Iterable[Reading],
-        dt: float | Sequence[float] | Array | None = None,
-        controls: Sequence[Any] | Array | None = None,
+        observations: Iterable[ArrayLike | None] | Iterable[series.Reading],
+        dt: TimeSteps | None = None,
+        controls: Controls | None = None,
         keep_particles: bool = False,
         times: ArrayLike | None = None,
         watcher: Watcher | None = None,
         start: Any = None,
-        late: Late = "raise",
+        late: series.Late = "raise",
         gate: float | None = None,
     ) -> FilterResult:
         """Predict to, and update with, each observation in turn.
@@ -176,7 +172,7 @@ class OnlineFilter(Forecaster, Timed):
             If observations with NaN in some entries are left out whole.
         """
         check_flags(keep_particles=keep_particles)
-        steps = series(observations, dt, controls, times, start, late, clock=self._clock)
+        steps = series.series(observations, dt, controls, times, start, late, clock=self._clock)
         with hold_warnings(UserWarning) as warnings:
             result: FilterResult | None = None
             # A model of compiled functions names the module of a compiled loop; None if the loop cannot run this filter.
@@ -188,23 +184,23 @@ class OnlineFilter(Forecaster, Timed):
         warn_of_run(warnings)
         return result
 
-    def _check_order(self, sensor: Sensor | None) -> None:
+    def _check_order(self, sensor: sensors.Sensor | None) -> None:
         """Raise RuntimeError if the model reads a second observation of the initial state: `predict` was forgotten."""
         if self.step == 0 and sensor is None and self._by_model_at_start:
             raise RuntimeError(
                 "update: expected one observation of the initial state, step 0, got a second; call predict between them"
             )
 
-    def _observed_by(self, sensor: Sensor | None) -> Model:
+    def _observed_by(self, sensor: sensors.Sensor | None) -> contract.Model:
         """Return the model that reads an observation: the filter's own, or the same with the functions of a sensor."""
-        return sensed(self.model, sensor)
+        return sensors.sensed(self.model, sensor)
 
-    def _checked_model(self, model: Model) -> Model:
+    def _checked_model(self, model: contract.Model) -> contract.Model:
         """Check state and likelihood; return the model for a proposal to check, with a stand-in for sensors to come."""
-        observed_model = to_check(model)
+        observed_model = sensors.to_check(model)
         modes = range(len(model.models)) if contract.jumps(model) else ()
         for checked_model in (*(contract.in_mode(model, mode) for mode in modes), model):
-            check_state(checked_model, type(self).__name__, "sample")
+            trial.check_state(checked_model, type(self).__name__, "sample")
         contract.require_likelihood(observed_model, type(self).__name__)
         return observed_model
 

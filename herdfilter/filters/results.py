@@ -50,27 +50,21 @@ class Views:
 
         result: Any = self
         means = result.means
-        covariances = result.covariances
-        names = _names(labels, means.shape[1])
-        steps = getattr(self, "steps", None)
-        times = getattr(self, "times", None)
-        columns: dict[str, Any] = {"step": np.arange(1, len(means) + 1) if steps is None else steps}
-        if times is not None:
-            columns["time"] = times
-        for i, name in enumerate(names):
+        columns = {"step": getattr(self, "steps", None), "time": getattr(self, "times", None)}
+        if columns["step"] is None:
+            columns["step"] = np.arange(1, len(means) + 1)
+        for i, name in enumerate(_names(labels, means.shape[1])):
             columns[f"{name}_mean"] = means[:, i]
             # rounding may leave -1e-17
-            columns[f"{name}_sd"] = np.sqrt(np.maximum(covariances[:, i, i], 0.0))
-        for name, attribute in {
-            "ess": "ess",
-            "resampled": "resampled",
-            "log_likelihood": "log_likelihoods",
-        }.items():
-            if hasattr(self, attribute):
-                columns[name] = getattr(self, attribute)
+            columns[f"{name}_sd"] = np.sqrt(np.maximum(result.covariances[:, i, i], 0.0))
+        columns["ess"] = getattr(self, "ess", None)
+        columns["resampled"] = getattr(self, "resampled", None)
+        columns["log_likelihood"] = getattr(self, "log_likelihoods", None)
         if hasattr(self, "outcomes"):
             columns["outcome"] = [outcome.value for outcome in result.outcomes]
-        return pd.DataFrame(columns)
+        return pd.DataFrame(
+            {name: column for name, column in columns.items() if column is not None}
+        )
 
     def plot(
         self,
@@ -79,7 +73,6 @@ class Views:
         truth: ArrayLike | None = None,
         ellipses: float | None = 0.95,
         labels: Sequence[str] = (),
-        circular: Sequence[int] | None = None,
         observations: Mapping[int, ArrayLike] | None = None,
     ) -> Any:
         """Draw the means over time with bands, one panel for each dimension; or as a path in the plane with ellipses.
@@ -100,8 +93,6 @@ class Views:
             Probability inside the ellipses and the band, each of a Gaussian; None for none.
         labels : sequence of str, length d
             Names of the dimensions, for the axes.
-        circular : sequence of int, optional
-            Dimensions that are angles, those that the result knows of unless given: a line is broken where one wraps.
         observations : mapping of int to array_like, shape (T,), optional
             Dimension -> readings of it, drawn as dots.
         """
@@ -121,25 +112,22 @@ class Views:
         masses: Any = np.array([] if ellipses is None else ellipses)
         for mass in np.atleast_1d(masses).tolist():
             as_mass("quantiles" if masses.ndim else "ellipses", mass)
-        angles = tuple(getattr(self, "circular", ()) if circular is None else circular)
+        angles = getattr(self, "circular", ())  # a line is broken where one wraps
         all_dims = [i for _, panel_dims in targets for i in panel_dims]
         true_states = None if truth is None else check_truth(truth, all_dims, dim)
-        if true_states is not None and len(true_states) != len(result.means):
+        if true_states is not None and len(true_states) != steps:
             raise ValueError(
-                f"truth: expected a row for each of {len(result.means)} steps, got {len(true_states)}"
+                f"truth: expected a row for each of {steps} steps, got {len(true_states)}"
             )
         if not isinstance(observations, Mapping | None) or not {*(observations or {})} <= {
             *all_dims
         }:
             expected = f"a mapping from a dimension that is drawn ({', '.join(map(str, all_dims))}) to its readings"
             raise ValueError(f"observations: expected {expected}, got {short_repr(observations)}")
-        readings = {
-            i: as_numbers("observations", z, (None,), missing=True)
-            for i, z in (observations or {}).items()
-        }
-        readings = {
-            i: as_array("observations", z, (steps,), finite=False) for i, z in readings.items()
-        }
+        readings = {}
+        for i, z in (observations or {}).items():
+            values = as_numbers("observations", z, (None,), missing=True)
+            readings[i] = as_array("observations", values, (steps,), finite=False)
         axes = [axes_or_new(panel) for panel, _ in targets]
         for panel, (_, panel_dims) in zip(axes, targets, strict=True):
             truth_here = (
@@ -178,18 +166,14 @@ class Views:
                     linewidth=1,
                     label="truth",
                 )
-            regions = (
-                {}
-                if ellipses is None
-                else {"covariances": result.covariances, "mass": masses.max()}
-            )
             plot_track(
                 result.means,
-                ax=panel,
-                dims=panel_dims,
+                None if ellipses is None else result.covariances,
+                panel,
+                panel_dims,
+                mass=max(masses.flat, default=0.95),
                 circular=angles,
                 label=self.name_in_pictures,
-                **regions,
             )
         for panel in axes[:-1]:
             panel.set_xlabel("")
@@ -362,31 +346,34 @@ class FilterResult(Views):
         times: Sequence[Any] | None = None,
     ) -> FilterResult:
         """Stack step records, and particles, weights and ancestors if kept; an error leaves fewer records than times."""
-        modes = [r.mode_probabilities for r in records]
+
+        def column(name: str) -> np.ndarray:
+            return np.array([getattr(record, name) for record in records])
+
         columns: dict[str, Any] = {}
         if particle_sets is not None:
-            particles, weights, ancestors = (
-                zip(*particle_sets, strict=True) if particle_sets else ((), (), ())
-            )
-            columns = {"particles": np.array(particles), "weights": np.array(weights)}
-            columns["ancestors"] = (
-                None if any(indices is None for indices in ancestors) else np.array(ancestors)
-            )
+            names = ("particles", "weights", "ancestors")
+            sets = zip(*particle_sets, strict=True) if particle_sets else 3 * [()]
+            columns = dict(zip(names, map(list, sets), strict=True))
+            # unknown at some step
+            if any(indices is None for indices in columns["ancestors"]):
+                del columns["ancestors"]
+        if records and records[0].mode_probabilities is not None:
+            columns["mode_probabilities"] = [record.mode_probabilities for record in records]
         # A run that failed in its first step has no records: `reshape` gives (0, d) and (0, d, d).
         return cls(
-            means=np.array([r.mean for r in records]).reshape(-1, model.dim),
-            covariances=np.array([r.covariance for r in records]).reshape(-1, model.dim, model.dim),
-            ess=np.array([r.ess for r in records]),
-            resampled=np.array([r.resampled for r in records], dtype=bool),
-            log_likelihoods=np.array([r.log_likelihood for r in records]),
-            outcomes=tuple(r.outcome for r in records),
-            steps=np.array([r.step for r in records], dtype=int),
+            means=column("mean").reshape(-1, model.dim),
+            covariances=column("covariance").reshape(-1, model.dim, model.dim),
+            ess=column("ess"),
+            resampled=column("resampled").astype(bool),
+            log_likelihoods=column("log_likelihood"),
+            outcomes=tuple(record.outcome for record in records),
+            steps=column("step").astype(int),
             times=None if times is None else as_objects(times[: len(records)]),
             circular=circular_dims(model),
-            mode_probabilities=np.array(modes) if modes and modes[0] is not None else None,
             position_dims=position_dims(model),
-            distinct_ancestors=np.array([r.distinct_ancestors for r in records]),
-            **columns,
+            distinct_ancestors=column("distinct_ancestors"),
+            **{name: np.array(arrays) for name, arrays in columns.items()},
         )
 
 
@@ -418,17 +405,16 @@ class DegenerateWeightsError(RuntimeError):
     """
 
     def __init__(self, step: int, n: int) -> None:
-        super().__init__(
-            f"step {step}: the likelihood vanishes at all {n} particles; use more particles, a heavier-tailed "
-            'likelihood, or on_degeneracy="predict" to skip such observations'
-        )
+        super().__init__(step, n)  # what the error is pickled with, as by a worker process
         self.step = step
         self.n = n
         self.result: FilterResult | None = None
 
-    # Errors are pickled when a worker process raises them; the default would pass the text as `step`.
-    def __reduce__(self) -> tuple[type, tuple[int, int], dict[str, FilterResult | None]]:
-        return type(self), (self.step, self.n), {"result": self.result}
+    def __str__(self) -> str:
+        return (
+            f"step {self.step}: the likelihood vanishes at all {self.n} particles; use more particles, a heavier-tailed "
+            'likelihood, or on_degeneracy="predict" to skip such observations'
+        )
 
 
 class DegeneracyWarning(UserWarning):

@@ -31,15 +31,12 @@ class FilterState:
     @classmethod
     def of(cls, online: Any) -> FilterState:
         """Take the state of a filter or a tracker."""
-        filters = [online, *(track.filter for track in getattr(online, "tracks", ()))]
-        generators = [
-            part.rng
-            for part in filters
-            if isinstance(getattr(part, "rng", None), np.random.Generator)
-        ]
-        return cls(
-            dict(vars(online)), [(rng.bit_generator, rng.bit_generator.state) for rng in generators]
-        )
+        streams = []
+        for part in (online, *(track.filter for track in getattr(online, "tracks", ()))):
+            rng = getattr(part, "rng", None)
+            if isinstance(rng, np.random.Generator):
+                streams.append((rng.bit_generator, rng.bit_generator.state))
+        return cls(dict(vars(online)), streams)
 
     def give_back(self, online: Any) -> None:
         """Put the filter or tracker back into this state."""

@@ -7,9 +7,15 @@ from typing import Any, Protocol
 
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import check_methods
+from herdfilter._checks import Array, check_methods
 from herdfilter.filters.results import FilterResult
 from herdfilter.models.series import Step
+
+TimeSteps = float | Sequence[float] | Array
+"""One time step for all observations, or one for each."""
+
+Controls = Sequence[Any] | Array
+"""Control inputs, one on the way to each observation."""
 
 
 class Watcher(Protocol):
@@ -39,9 +45,7 @@ def run(
         check_methods("watcher", watcher, "predicted", "updated")
     collect = FilterResult.collect if collect is None else collect
     gated = {} if gate is None else {"gate": gate}
-    particle_sets: list[tuple[Any, ...]] | None = (
-        [] if keep_particles and online.has_weights else None
-    )
+    particle_sets: Any = [] if keep_particles and online.has_weights else None
     records: list[Any] = []
     times = [step.time for step in steps]
     try:
@@ -58,10 +62,8 @@ def run(
                 watcher.updated(online)
             if particle_sets is not None:
                 particle_sets.append((online.particles, online.weights, online.ancestors))
-    except (
-        Exception,
-        KeyboardInterrupt,
-    ) as error:  # an interrupted run, too, keeps the steps completed
+    # an interrupted run, too, keeps the steps completed
+    except (Exception, KeyboardInterrupt) as error:
         error.result = collect(records, online.model, particle_sets, times)  # type: ignore[union-attr]
         raise
     return collect(records, online.model, particle_sets, times)

@@ -19,7 +19,7 @@ from herdfilter._covariances import covariance_factor
 from herdfilter.angles import wrap
 from herdfilter.filters import FilterResult, ParticleFilter, Transition
 from herdfilter.filters.kalman import KalmanFilter
-from herdfilter.filters.kalman.gaussian import linear_transition
+from herdfilter.filters.kalman.gaussian import linearise_transition
 from herdfilter.filters.kalman.gaussian_filters import keeps_one_gaussian
 from herdfilter.filters.kalman.rules import MomentRule
 from herdfilter.filters.kalman.update import condition, triangular
@@ -120,7 +120,9 @@ class GaussianStep:
     @cached_property
     def _backward(self) -> tuple[Array, Array, Array]:
         """Predicted mean (d,) of the next step, the gain (d, d), and a factor (d, d) of the residual covariance P - G C'."""
-        mean, slopes, noises = linear_transition(self.onward, self.means, self.factors, self.rule)
+        mean, slopes, noises = linearise_transition(
+            self.onward, self.means, self.factors, self.rule
+        )
         d = self.means.shape[1]
         # The transition is treated as an observation of this state by the next one.
         joint = np.zeros((1, d, slopes.shape[2]))

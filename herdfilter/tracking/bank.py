@@ -16,10 +16,10 @@ from herdfilter._covariances import covariance_factor
 from herdfilter.angles import wrap
 from herdfilter.filters.filter import ParticleFilter
 from herdfilter.filters.kalman.batched import BatchedKalmanFilter
-from herdfilter.filters.kalman.gaussian import Gaussians, merge_gaussians, unwrapped
+from herdfilter.filters.kalman.gaussian import Gaussians, initial_moments, merge_gaussians
 from herdfilter.filters.kalman.gaussian_filters import VANISHING_SHARE
 from herdfilter.filters.kalman.rules import Linearisation
-from herdfilter.filters.observation import Observation, Observations
+from herdfilter.filters.observation import Observation, ObservationRows
 from herdfilter.filters.results import DegenerateWeightsError, Outcome, hold_warnings
 from herdfilter.filters.state import NEGLIGIBLE_SET, predicted_observations
 from herdfilter.mixture import GaussianMixture
@@ -171,9 +171,9 @@ class GaussianFilters(BatchedKalmanFilter):
     def born(self, starts: Sequence[GaussianMixture], step: int, clock: Clock) -> GaussianFilters:
         """Return such filters with the moments of `starts`, at a step and a time."""
         circular = circular_dims(self.model)
-        starts = [unwrapped(start, circular) for start in starts]
-        means = wrap(np.array([start.mean for start in starts]), circular)
-        factors = covariance_factor(np.array([start.covariance for start in starts]))
+        moments = [initial_moments(start, circular) for start in starts]
+        means = wrap(np.array([mean for mean, _ in moments]), circular)
+        factors = covariance_factor(np.array([covariance for _, covariance in moments]))
         born = self._standing_at(
             Gaussians(np.ones(len(starts)), means, factors), np.zeros(len(starts))
         )
@@ -183,27 +183,27 @@ class GaussianFilters(BatchedKalmanFilter):
 
     def moments(self, tracks: np.ndarray) -> tuple[Array, Array]:
         """See `ListedFilters`."""
-        states = self.states.take(tracks)
+        states = self.belief.take(tracks)
         return states.means, states.covariances
 
     def predict_detections(self, detections: Detections) -> Linearisation:
         """See `ListedFilters`."""
         if not detections.measurement.has_moments:
             self._observed_by(detections.sensor)  # raises an error
-        return self._linear_observations(detections.measurement)
+        return self.belief.observe(detections.measurement, self.rule, self.step)
 
     def hypotheses(
         self, detections: Detections, prediction: Any, inside: np.ndarray, log_densities: Array
     ) -> Merge:
         """See `ListedFilters`."""
-        states = self.states
+        states = self.belief
         tracks, columns = np.nonzero(inside)
         members = np.zeros(
             (len(inside), 1 + inside.shape[1]), dtype=int
         )  # index of each hypothesis' Gaussian
         members[:, 0] = np.arange(len(inside))
         if len(tracks):
-            observations = Observations(detections.measurement, detections.z[columns], self.step)
+            observations = ObservationRows(detections.measurement, detections.z[columns], self.step)
             updated, log_densities[inside] = self._corrected(
                 states.take(tracks), observations, prediction.take(tracks)
             )

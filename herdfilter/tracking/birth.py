@@ -21,7 +21,7 @@ from herdfilter._checks import (
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap
 from herdfilter.filters.kalman.gaussian import iterated_update
-from herdfilter.filters.observation import Observations
+from herdfilter.filters.observation import ObservationRows
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import OBSERVATION, OBSERVED, Model, circular_dims, jumps, require
 from herdfilter.models.jump_markov import JumpMarkov, with_modes
@@ -188,7 +188,7 @@ class BirthFromMeasurements:
         )
         start = np.linalg.solve(self.initial.factors[0], (states - prior).T).T
         means, factors, _ = iterated_update(
-            Observations(model, z, step), means, self.initial.factors, start
+            ObservationRows(model, z, step), means, self.initial.factors, start
         )
         return wrap(means, circular_dims(model)), factors @ factors.mT
 

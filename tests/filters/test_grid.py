@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import plane
+from helpers import plane, refuses
 from numpy.testing import assert_allclose, assert_array_equal
 
 from herdfilter.filters.grid import GridFilter
@@ -98,16 +98,17 @@ def test_ungm_reference_means_and_log_likelihoods_are_reproduced():
         assert result.log_likelihood == pytest.approx(run["log_likelihood"], abs=1e-7)
 
 
-def test_runs_that_do_not_fit_the_grid_are_refused():
-    with pytest.raises(
-        ValueError, match="points: expected at least 4 grid cells to a standard deviation"
-    ):
-        GridFilter(LINE, -12, 12, 101).run([[0.0]])
-    with pytest.raises(
-        ValueError,
-        match=r"lower, upper: expected a grid that holds the state, got a loss of .* step 1",
-    ):
-        GridFilter(UNGM(), -14, 14, 801).run([[0.0]])
+test_runs_that_do_not_fit_the_grid_are_refused = refuses(
+    lambda grid: grid.run([[0.0]]),
+    (
+        GridFilter(LINE, -12, 12, 101),
+        "points: expected at least 4 grid cells to a standard deviation",
+    ),
+    (
+        GridFilter(UNGM(), -14, 14, 801),
+        r"lower, upper: expected a grid that holds the state, got a loss of .* step 1",
+    ),
+)
 
 
 def test_a_grid_is_refused_where_the_transition_tears_neighbours_apart():

@@ -9,7 +9,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
-from herdfilter.filters.kalman.update import condition
 from herdfilter.models.contract import VectorFunction, central_differences
 
 POINTS_OR_SLOPES = {
@@ -172,18 +171,6 @@ def test_the_ensemble_takes_a_transition_that_can_only_be_simulated():
     _, observations = hf.simulate(model, 5, rng=12)
     simulated = hf.EnsembleKalmanFilter(moving, 4000, rng=1).run(observations)
     assert_allclose(simulated.means, kalman(model, observations)[0], atol=0.1)
-
-
-def test_repair_keeps_the_covariance_within_the_tolerance():
-    slopes, nothing = np.array([np.eye(2), np.diag([1.0, 0.0])]), np.empty((1, 0, 2))
-    bad = np.array([np.diag([1.0, -1e-9]), np.eye(2)])
-    roots = condition(slopes, bad, nothing, 1, "predicted")[0]
-    assert_allclose(roots @ roots.mT, [np.diag([2.0, 1.0]), np.diag([2.0, 1.0])], atol=1e-15)
-    for hopeless in (np.diag([1.0, -1e-7]), np.diag([1.0, np.nan])):
-        with pytest.raises(
-            hf.IndefiniteCovarianceError, match="step 3: the predicted covariance is not positive"
-        ):
-            condition(slopes[1:], hopeless[None], nothing, 3, "predicted")
 
 
 class Square(hf.models.UNGM):

@@ -202,11 +202,23 @@ def test_a_condition_is_that_of_the_textbook():
 
 
 def test_negative_weights_may_leave_a_prediction_but_no_update():
-    slopes, factors, noises = np.eye(2)[None], np.eye(2)[None], np.diag([1.0, -0.5])[None]
-    root = condition(slopes, noises, factors[:, :0], 1, "predicted")[0]
+    """Rounding, up to 1e-8 of the variances, is raised to zero; a prediction may lose more, but must be definite."""
+    slopes, nothing = np.array([np.eye(2), np.diag([1.0, 0.0])]), np.empty((1, 0, 2))
+    rounded = np.array([np.diag([1.0, -1e-9]), np.eye(2)])
+    roots = condition(slopes, rounded, nothing, 1, "predicted")[0]
+    assert_allclose(roots @ roots.mT, [np.diag([2.0, 1.0])] * 2, atol=1e-15)
+    lost = np.diag([1.0, -0.5])[None]
+    root = condition(slopes[:1], lost, nothing, 1, "predicted")[0]
     assert_allclose(root @ root.mT, [np.diag([2.0, 0.5])])
-    with pytest.raises(hf.IndefiniteCovarianceError, match="step 1: the updated covariance"):
-        condition(slopes, noises, factors, 1, "observation's")
+    for slope, noise, factors, message in (
+        (slopes[:1], lost, np.eye(2)[None], "updated"),
+        (slopes[1:], np.diag([1.0, -1e-7])[None], nothing, "predicted"),
+        (slopes[1:], np.diag([1.0, np.nan])[None], nothing, "predicted"),
+    ):
+        with pytest.raises(
+            hf.IndefiniteCovarianceError, match=f"step 3: the {message} covariance is not positive"
+        ):
+            condition(slope, noise, factors, 3, "predicted")
 
 
 @pytest.mark.parametrize("wide", [1e3, 1e6, 1e9])
@@ -237,7 +249,5 @@ def test_a_gate_around_a_prediction_without_digits_is_refused_by_name():
         ValueError, match=r"^gate: expected None, as the covariance .* got 0.999 at step 3$"
     ):
         outside(np.array([[3.0, 300.0]]), np.full((1, 2, 2), 1e18), 0.999, 3)
-    assert outside(np.array([[3.0], [4.0]]), np.ones((1, 1, 1)), 0.999, 3).tolist() == [
-        False,
-        True,
-    ]  # 3.29 is the bound
+    beyond = outside(np.array([[3.0], [4.0]]), np.ones((1, 1, 1)), 0.999, 3)
+    assert beyond.tolist() == [False, True]  # 3.29 is the bound

@@ -54,7 +54,7 @@ def test_the_update_is_the_exact_gaussian_sum_where_the_observation_is_linear(ru
         F=np.eye(3), H=H, Q=np.eye(3), R=R, initial_mean=np.zeros(3), initial_covariance=np.eye(3)
     )
     for z, kept in ([0.4, -1.0], [0, 1]), ([np.nan, -1.0], [1]):
-        posterior, log_evidence = kalman_mixture(model, prior, np.array(z), 1, rule)
+        posterior, log_evidence = kalman_mixture(Observation.read(model, z, 1, True), prior, rule)
         A, noise = np.vstack([np.eye(3), H[kept]]), np.diag([0, 0, 0, *np.diag(R)[kept]])
         joint = hf.GaussianMixture(
             prior.weights, prior.means @ A.T, A @ prior.covariances @ A.T + noise

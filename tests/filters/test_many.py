@@ -244,26 +244,17 @@ def test_a_filter_that_cannot_be_built_leaves_the_others_together(monkeypatch):
 LOST = [[0.1, 0.2], [0.1, 400.0], [0.3], [0.1, 0.2, 400.0, 400.0]]
 
 
-def assert_lost(caught):
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_one_warning_names_the_tracks_in_which_one_particle_is_left(workers):
+    """Also of tracks of other processes."""
+    with pytest.warns(hf.DegeneracyWarning) as caught:
+        hf.run_many(
+            lambda k: hf.ParticleFilter(hf.models.linear_chain(1), 50, rng=k), LOST, workers
+        )
     (warning,) = [one.message for one in caught]
     text = "2 of 4 tracks, the first of them track 1: one of 50 particles has all the weight after an update"
     assert str(warning).startswith(text)
     assert warning.steps == {1: [2], 3: [3, 4]}
-
-
-def test_one_warning_names_the_tracks_in_which_one_particle_is_left():
-    with pytest.warns(hf.DegeneracyWarning) as caught:
-        hf.run_many(lambda k: hf.ParticleFilter(hf.models.linear_chain(1), 50, rng=k), LOST)
-    assert_lost(caught)
-
-
-@pytest.mark.slow
-def test_tracks_of_other_processes_are_warned_of_too():
-    with pytest.warns(hf.DegeneracyWarning) as caught:
-        hf.run_many(
-            lambda k: hf.ParticleFilter(hf.models.linear_chain(1), 50, rng=k), LOST, workers=2
-        )
-    assert_lost(caught)
 
 
 def test_a_second_observation_of_the_initial_state_is_refused_in_a_batch_too():

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
 from herdfilter.filters import Observation, Particles, Transition
-from herdfilter.filters.flow import ExactFlow, pseudo_times
+from herdfilter.filters.flow import exact_flow, pseudo_times
 
 EVERY = {
     "edh": lambda model, n=100: hf.DaumHuangFilter(model, n, rng=0),
@@ -63,10 +63,13 @@ def test_flow_of_a_gaussian_ends_at_its_posterior(d, k, steps):
     P, mean, z = root @ root.T, rng.normal(size=d), rng.normal(size=k)
     for scale in (1e-6, 1.0, 1e4):
         model = linear(d, k, R=scale * (np.eye(k) + 0.3))
-        flow = ExactFlow(Observation(model, z, 1), pseudo_times(steps))
         offsets = np.concatenate([np.zeros((1, d)), np.eye(d)])
-        (centre, moved), log_determinant = flow.migrate(
-            P, (mean, np.zeros((1, d))), (mean, offsets)
+        (centre, moved), log_determinant = exact_flow(
+            Observation(model, z, 1),
+            pseudo_times(steps),
+            P,
+            (mean, np.zeros((1, d))),
+            (mean, offsets),
         )
         gain = P @ model.H.T @ np.linalg.inv(model.H @ P @ model.H.T + model.R)
         covariance = P - gain @ model.H @ P
@@ -109,9 +112,8 @@ def test_flow_is_the_limit_of_the_published_steps(local):
 
     def ours(steps):
         movers = [(mean, offsets)] if local else [(mean, np.zeros((1, 2))), (mean, offsets)]
-        return ExactFlow(
-            Observation(model, z, 1), pseudo_times(steps, ratio=1.2 ** (29 / steps))
-        ).migrate(P, *movers)[0][-1]
+        times = pseudo_times(steps, ratio=1.2 ** (29 / steps))
+        return exact_flow(Observation(model, z, 1), times, P, *movers)[0][-1]
 
     limit = ours(1600)
     apart = [

@@ -46,16 +46,11 @@ def test_a_pipe_is_never_silent_for_more_than_five_seconds_whatever_the_parts(mo
     assert progress.LOG_SECONDS < 5
 
 
-def test_what_is_done_at_once_is_not_told(capsys):
-    with live_line("a trifle"):
-        pass
-    assert capsys.readouterr().err == ""
-
-
-def test_nothing_is_told_of_what_is_not_visible(hasty, capsys):
-    with live_line("slow work", 10, visible=False) as bar:
+@pytest.mark.parametrize(("seconds", "visible"), [(0.0, True), (0.5, False)])
+def test_nothing_is_told_of_what_is_done_at_once_or_is_not_visible(hasty, capsys, seconds, visible):
+    with live_line("work", 10, visible=visible) as bar:
         bar.update()
-        time.sleep(0.5)
+        time.sleep(seconds)
     assert capsys.readouterr().err == ""
 
 

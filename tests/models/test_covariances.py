@@ -66,7 +66,7 @@ MOVES = [
 ]
 LOOKS = [
     lambda model: simulate_observations(model, np.array(Z), np.random.default_rng(1)),
-    lambda model: kalman_mixture(model, Plane.initial, np.array(Z[0]), 3),
+    lambda model: kalman_mixture(hf.Observation.read(model, Z[0], 3), Plane.initial),
     lambda model: hf.EnsembleKalmanFilter(model, 5, rng=1).run(Z),
     MOVES[-1],
     lambda model: hf.DaumHuangFilter(model, 5, rng=1).run(Z),

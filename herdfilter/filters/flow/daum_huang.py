@@ -9,17 +9,14 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import Array, check_count, check_flags
-from herdfilter.angles import moments, unwrap, wrap
-from herdfilter.filters.flow.exact_flow import ExactFlow, pseudo_times
+from herdfilter.angles import unwrap, wrap
+from herdfilter.filters.flow.exact_flow import exact_flow, pseudo_times
 from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.kalman.ensemble import Ensemble, EnsembleKalmanFilter
 from herdfilter.filters.kalman.gaussian import Gaussians
 from herdfilter.filters.kalman.gaussian_filters import UnscentedKalmanFilter, keeps_one_gaussian
 from herdfilter.filters.observation import Observation
-from herdfilter.models import contract
-from herdfilter.models.resolved import Transition
-from herdfilter.models.sensors import to_check
-from herdfilter.models.trial import check_state
+from herdfilter.models import contract, resolved
 
 
 class DaumHuangFilter(EnsembleKalmanFilter):
@@ -65,6 +62,8 @@ class DaumHuangFilter(EnsembleKalmanFilter):
     """
 
     belief: FlowEnsemble
+    _initial_needs = ("sample", "mean", "covariance")
+    _transitions = (contract.ADDITIVE, contract.FROM_NOISE)
     _settings = ("rule", "local", "flow_steps")
 
     def __init__(
@@ -76,10 +75,7 @@ class DaumHuangFilter(EnsembleKalmanFilter):
         kalman: Callable[[contract.Model], KalmanFilter] = UnscentedKalmanFilter,
         flow_steps: int = 29,
     ) -> None:
-        user = "DaumHuangFilter"
-        check_state(model, user, "sample", "mean", "covariance")
-        contract.require(model, user, contract.ADDITIVE, ("transition", "noise_dim"))
-        contract.require(to_check(model), user, contract.OBSERVED)
+        self._check_model(model)
         check_flags(local=local)
         self.local = local
         self.flow_steps = check_count("flow_steps", flow_steps)
@@ -93,23 +89,15 @@ class DaumHuangFilter(EnsembleKalmanFilter):
         self._initial_gaussian = beside.belief
         super().__init__(model, n_particles, rng)
 
-    def _start(self, model: contract.Model) -> FlowEnsemble:
-        return FlowEnsemble(super()._start(model).members, self._initial_gaussian)
+    def _initial(self) -> FlowEnsemble:
+        return FlowEnsemble(super()._initial().members, self._initial_gaussian)
 
-    def _moments(self, belief: Ensemble) -> tuple[Array, Array]:
-        n = self.n_particles
-        mean, covariance = moments(
-            belief.members, np.full(n, 1 / n), contract.circular_dims(self.model)
-        )
-        return mean, covariance * n / (n - 1)  # unbiased
-
-    def _predict(self, transition: Transition) -> FlowEnsemble:
+    def _predict(self, transition: resolved.Transition) -> FlowEnsemble:
         """Move each member with independent noise; the Gaussian starts from their mean."""
         # the Kalman filter takes over the particles' mean
         before = replace(self.belief.gaussian, means=self.mean[None])
-        return FlowEnsemble(
-            super()._predict(transition).members, before.predict(transition, self.rule)
-        )
+        members = super()._predict(transition).members
+        return FlowEnsemble(members, before.predict(transition, self.rule))
 
     def _update(self, observation: Observation) -> tuple[FlowEnsemble, float]:
         """Move the members along the flow."""
@@ -118,20 +106,19 @@ class DaumHuangFilter(EnsembleKalmanFilter):
         posterior, log_densities = prior.update(
             observation, self.rule if observation.step else None
         )
-        n = self.n_particles
         circular = contract.circular_dims(self.model)
+        n = self.n_particles
         members = unwrap(self.particles, np.full(n, 1 / n), circular)
         origin = members.mean(axis=0)
         offsets = members - origin
-        flow = ExactFlow(observation, pseudo_times(self.flow_steps))
         # the map is affine without `local`, and the flow of an offset of zero is that of the mean
         movers = [(origin, offsets)]
         if not self.local:
             movers.insert(0, (origin, np.zeros((1, len(origin)))))
-        migrated, _ = flow.migrate(prior.covariances[0], *movers)
-        return FlowEnsemble(wrap(origin + migrated[-1], circular), posterior), float(
-            log_densities[0]
-        )
+        times = pseudo_times(self.flow_steps)
+        migrated, _ = exact_flow(observation, times, prior.covariances[0], *movers)
+        belief = FlowEnsemble(wrap(origin + migrated[-1], circular), posterior)
+        return belief, float(log_densities[0])
 
     def _combine(self, beliefs: Sequence[Any], weights: Array) -> FlowEnsemble:
         gaussian = Gaussians.join([belief.gaussian for belief in beliefs], weights)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from herdfilter._checks import Array, as_array
-from herdfilter.angles import wrap_angles
+from herdfilter.angles import wrap
+from herdfilter.filters.kalman.rules import differentiate
 from herdfilter.filters.kalman.update import inverse_factor
 from herdfilter.filters.observation import Observation
-from herdfilter.models import contract
-from herdfilter.models.resolved import Measurement
+from herdfilter.models.contract import VectorFunction
 from herdfilter.samplers.compiled import CALLED, njit
 
 
@@ -27,8 +29,10 @@ def pseudo_times(steps: int, ratio: float = 1.2) -> Array:
     return times
 
 
-class ExactFlow:
-    r"""The flow that moves offsets from a Gaussian prior to the posterior given one observation.
+def exact_flow(
+    observation: Observation, times: Array, covariance: Array, *movers: tuple[Array, Array]
+) -> tuple[list[Array], Array]:
+    r"""Carry offsets from the means of a Gaussian prior along the flow to the posterior given one observation.
 
     With the likelihood to the power :math:`\lambda`, the prior N(0, P) of offsets y from the prior mean, the linearised
     observation H with noise R and the residual r, particles follow :math:`dy / d\lambda = A y + b` with
@@ -46,6 +50,19 @@ class ExactFlow:
         With a model that observes the state.
     times : ndarray
         Pseudo-times, as of `pseudo_times`.
+    covariance : ndarray, shape (d, d)
+        Prior covariance P.
+    *movers : tuple of ndarray
+        Prior means, (d,) or one per offset, and offsets from them. The observation is linearised at the m states of the
+        first mover. The n states of the others are carried along: each by its own linearisation if m is n, all by the
+        same if m is 1.
+
+    Returns
+    -------
+    offsets : list of ndarray
+        Those of each mover.
+    log_determinants : ndarray, shape (m,)
+        Of the derivative of each affine map, its linearisation held fixed.
 
     Raises
     ------
@@ -57,97 +74,50 @@ class ExactFlow:
     The prior N(0, 1) meets the observation 1 with noise 1. The flow takes the offsets -1, 0 and 1 to their places in the
     posterior N(1/2, 1/2).
 
-    >>> from herdfilter.filters.flow import ExactFlow, pseudo_times
+    >>> from herdfilter.filters.flow import exact_flow, pseudo_times
     >>> model = hf.models.linear_chain(1)
     >>> observation = hf.Observation.read(model, [1.0], step=1)
-    >>> mean, offsets = np.zeros(1), np.array([[-1.0], [0.0], [1.0]])
-    >>> (moved,), log_determinants = ExactFlow(observation, pseudo_times(1)).migrate(np.eye(1), (mean, offsets))
-    >>> np.allclose(moved.ravel(), 0.5 + np.array([-1, 0, 1]) * 0.5**0.5), np.allclose(log_determinants, np.log(0.5) / 2)
+    >>> mover = (np.zeros(1), np.array([[-1.0], [0.0], [1.0]]))
+    >>> (offsets,), log_determinants = exact_flow(observation, pseudo_times(1), np.eye(1), mover)
+    >>> np.allclose(offsets.ravel(), 0.5 + np.array([-1, 0, 1]) * 0.5**0.5), np.allclose(log_determinants, np.log(0.5) / 2)
     (True, True)
     """
-
-    def __init__(self, observation: Observation, times: Array) -> None:
-        self.observation = observation
-        self.times = times
-        self._whitenings: Array | None = None  # None if the noise depends on the state
-        if not contract.takes_state(observation.model):
-            size = len(np.atleast_1d(observation.model.observation_covariance(observation.step)))
-            noise = Measurement(observation.model).noise(size, observation.step).matrix
-            self._whitenings = inverse_factor(observation.part(noise)[None], observation.step)
-
-    def migrate(
-        self,
-        covariance: Array,
-        *movers: tuple[Array, Array],
-    ) -> tuple[list[Array], Array]:
-        """Carry offsets from prior means along the flow.
-
-        Parameters
-        ----------
-        covariance : ndarray, shape (d, d)
-            Prior covariance P.
-        *movers : tuple of ndarray
-            Prior means, (d,) or one per offset, and offsets from them. The observation is linearised at the m states of the
-            first mover. The n states of the others are carried along: each by its own linearisation if m is n, all by the
-            same if m is 1.
-
-        Returns
-        -------
-        offsets : list of ndarray
-            Those of each mover.
-        log_determinants : ndarray, shape (m,)
-            Of the derivative of each affine map, its linearisation held fixed.
-        """
-        origins, offsets = [list(each) for each in zip(*movers, strict=True)]
-        covariance = as_array("covariance", covariance, (offsets[0].shape[1],) * 2)
-        log_determinants = np.zeros(len(offsets[0]))
-        scale = np.sqrt(np.diagonal(covariance))
-        for start, end in zip(self.times[:-1], self.times[1:], strict=True):
-            centres = origins[0] + offsets[0]
-            residuals, slopes = self._linearise(centres, scale)
-            # equal slopes, as a linear observation has them, share one eigendecomposition
-            distinct_slopes = slopes[:1] if (slopes == slopes[0]).all() else slopes
-            drifts, pulls, logs = _flow_gains(distinct_slopes, covariance, start, end)
-            for i, (origin, y) in enumerate(zip(origins, offsets, strict=True)):
-                offsets[i] = _move_offsets(
-                    y, centres - origin, residuals, distinct_slopes, drifts, pulls
-                )
-            log_determinants += logs
-        return offsets, log_determinants
-
-    def _linearise(self, x: Array, scale: Array) -> tuple[Array, Array]:
-        """Return residuals (m, k) and slopes (m, k, d) of the observed entries at m states, in units of the noise there.
-
-        The slopes are the model's Jacobian, or central differences.
-        """
-        observation = self.observation
-        circular = contract.circular_dims(observation.model)
-        jacobian = observation.measurement.jacobian
-
-        def values(states: Array) -> Array:
-            return observation.mean(wrap_angles(states, circular))
-
-        states = wrap_angles(x, circular)
-        if jacobian is None:
-            means, slopes = contract.central_differences(
-                contract.VectorFunction(values, lambda _: observation.circular), x, scale[None]
-            )
-        else:
-            means = values(x)
-            slopes = as_array(
-                "observation_jacobian",
-                jacobian(states, observation.step),
-                (*means.shape, x.shape[1]),
-            )
-        # In units of the noise, R^-1/2 H and R^-1/2 r: the flow then has unit noise, however R depends on the state.
+    origins, offsets = [list(each) for each in zip(*movers, strict=True)]
+    covariance = as_array("covariance", covariance, (offsets[0].shape[1],) * 2)
+    scale = np.sqrt(np.diagonal(covariance))
+    measurement = observation.measurement
+    circular = measurement.state_circular
+    jacobian = measurement.jacobian
+    function = VectorFunction(
+        lambda x: observation.mean(wrap(x, circular)),
+        lambda _: observation.circular,
+        jacobian and (lambda x: jacobian(wrap(x, circular), observation.step)),
+    )
+    whitenings: Array | None = None
+    log_determinants = np.zeros(len(offsets[0]))
+    for start, end in pairwise(times):
+        centres = origins[0] + offsets[0]
+        means, slopes = differentiate(function, centres, scale[None])
         residuals = observation.residuals(means)
         slopes = slopes[:, observation.observed_entries]
-        whitenings = self._whitenings
-        if whitenings is None:
-            whitenings = inverse_factor(observation.noises(states), observation.step)
+        # In units of the noise, R^-1/2 H and R^-1/2 r: the flow then has unit noise, however R depends on the state.
+        if whitenings is None or measurement.takes_state:
+            noises = observation.noises(wrap(centres, circular))
+            whitenings = inverse_factor(noises, observation.step)
         if len(whitenings) == 1:
-            return residuals @ whitenings[0].T, whitenings[0] @ slopes
-        return (whitenings @ residuals[:, :, None])[:, :, 0], whitenings @ slopes
+            residuals = residuals @ whitenings[0].T
+            slopes = whitenings[0] @ slopes
+        else:
+            residuals = (whitenings @ residuals[:, :, None])[:, :, 0]
+            slopes = whitenings @ slopes
+        # equal slopes, as a linear observation has them, share one eigendecomposition
+        distinct_slopes = slopes[:1] if (slopes == slopes[0]).all() else slopes
+        drifts, pulls, logs = _flow_gains(distinct_slopes, covariance, start, end)
+        for i, (origin, y) in enumerate(zip(origins, offsets, strict=True)):
+            shifts = centres - origin
+            offsets[i] = _move_offsets(y, shifts, residuals, distinct_slopes, drifts, pulls)
+        log_determinants += logs
+    return offsets, log_determinants
 
 
 @njit(**CALLED)

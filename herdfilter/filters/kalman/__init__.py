@@ -10,8 +10,7 @@ from herdfilter.filters.kalman.gaussian_filters import (
     SmartSamplingKalmanFilter,
     UnscentedKalmanFilter,
 )
-from herdfilter.filters.kalman.histories import MixtureKalmanFilter
-from herdfilter.filters.kalman.interacting import InteractingMultipleModel
+from herdfilter.filters.kalman.jump_filters import InteractingMultipleModel, MixtureKalmanFilter
 
 __all__ = [
     "BatchedKalmanFilter",

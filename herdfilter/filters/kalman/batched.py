@@ -10,28 +10,18 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import LARGEST, Array, as_array, as_covariance, as_number, as_numbers
+from herdfilter._checks import LARGEST, Array, as_array, as_covariance, as_numbers
 from herdfilter._covariances import covariance_factor
 from herdfilter._repr import summary_repr
 from herdfilter.filters.kalman import gaussian_filters
 from herdfilter.filters.kalman.core import KalmanFilter, overflow_error
-from herdfilter.filters.kalman.gaussian import Gaussians, linear_observation
+from herdfilter.filters.kalman.gaussian import Gaussians
 from herdfilter.filters.kalman.rules import Linearisation, MomentRule, moment_rule
 from herdfilter.filters.kalman.update import observed_part
-from herdfilter.filters.observation import Observation, Observations, outside
+from herdfilter.filters.observation import Observation, ObservationRows, outside
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord
-from herdfilter.models import contract
-from herdfilter.models.resolved import Measurement, Transition
-from herdfilter.models.sensors import Sensor, to_check
-from herdfilter.models.series import (
-    Timed,
-    as_control,
-    as_duration,
-    as_objects,
-    is_reading,
-    own_times,
-    series,
-)
+from herdfilter.filters.series import Controls, TimeSteps
+from herdfilter.models import contract, resolved, sensors, series
 
 KINDS = {
     gaussian_filters.ExtendedKalmanFilter,
@@ -68,7 +58,7 @@ def _naming_states(method: Callable[..., Any]) -> Callable[..., Any]:
     return named
 
 
-class BatchedKalmanFilter(Timed):
+class BatchedKalmanFilter(series.Timed):
     """Kalman filters of K independent states of one model, which predict and update in single calls of NumPy.
 
     Each state is filtered as by `UnscentedKalmanFilter`, `ExtendedKalmanFilter` or `CubatureKalmanFilter`: bit by bit
@@ -109,6 +99,8 @@ class BatchedKalmanFilter(Timed):
     # one of the filters that the batch replaces, if it was made from some
     _single: Any = None
     _observed_by: Any = KalmanFilter._observed_by
+    _predict: Any = gaussian_filters.GaussianFilter._predict
+    predict: Any = _naming_states(KalmanFilter.predict)
 
     def __init__(
         self,
@@ -120,7 +112,7 @@ class BatchedKalmanFilter(Timed):
         contract.require(
             model, "BatchedKalmanFilter", ("dim", *contract.ADDITIVE), ("dim", *contract.FROM_NOISE)
         )
-        contract.require(to_check(model), "BatchedKalmanFilter", contract.OBSERVED)
+        contract.require(sensors.to_check(model), "BatchedKalmanFilter", contract.OBSERVED)
         if contract.has_scans(model):
             raise TypeError(
                 f"model: expected one without scans, got {contract.kind(model)}; see hf.tracking.LMBTracker"
@@ -136,31 +128,23 @@ class BatchedKalmanFilter(Timed):
             )
         factors = np.broadcast_to(covariance_factor(matrices), (*x.shape, model.dim)).copy()
         # Independent states have the weight 1 each: they are no mixture.
-        self.states = Gaussians(np.ones(len(x)), x, factors)
+        self.belief = Gaussians(np.ones(len(x)), x, factors)
         self.log_likelihoods: Array = np.zeros(len(x))
 
     @classmethod
     def of(cls, filters: Sequence[Any]) -> Self | None:
         """Return a batch with the states of filters; None unless they differ in nothing but their Gaussians."""
-        first: Any = next(iter(filters), None)
+        kinds = {*map(type, filters)}
+        if len(kinds) != 1 or not kinds <= KINDS:
+            return None
+        first = filters[0]
         if (
-            type(first) not in KINDS
-            or contract.has_scans(first.model)
+            contract.has_scans(first.model)
             or len({*map(id, filters)}) < len(filters)
+            or len({(id(kf.model), kf.rule, kf.step, kf._clock) for kf in filters}) > 1
+            # a second observation is an error of its own
+            or (not first.step and any(kf._by_model_at_start for kf in filters))
         ):
-            return None
-        if (
-            len(
-                {
-                    (type(kf), id(kf.model), getattr(kf, "rule", 0), kf.step, kf._clock)
-                    for kf in filters
-                }
-            )
-            > 1
-        ):
-            return None
-        # a second observation is an error of its own
-        if not first.step and any(kf._by_model_at_start for kf in filters):
             return None
         # without `__init__`: all has been checked by the filters
         batch = cls.__new__(cls)
@@ -169,22 +153,22 @@ class BatchedKalmanFilter(Timed):
         batch.rule = first.rule
         batch.step = first.step
         batch._clock = first._clock
-        batch.states = Gaussians.join([kf.belief for kf in filters])
+        batch.belief = Gaussians.join([kf.belief for kf in filters])
         batch.log_likelihoods = np.array([kf.log_likelihood for kf in filters])
         return batch
 
     def __len__(self) -> int:
-        return len(self.states)
+        return len(self.belief)
 
     @property
     def means(self) -> Array:
         """Means of the states, shape (K, d)."""
-        return self.states.means
+        return self.belief.means
 
     @property
     def covariances(self) -> Array:
         """Covariances of the states, shape (K, d, d)."""
-        return self.states.covariances
+        return self.belief.covariances
 
     def __repr__(self) -> str:
         return summary_repr(
@@ -193,33 +177,22 @@ class BatchedKalmanFilter(Timed):
 
     def take(self, rows: Any) -> Self:
         """Return a batch of the states at an index of NumPy, such as integers (n,), which may be repeated."""
-        return self._standing_at(self.states.take(rows), self.log_likelihoods[rows])
+        return self._standing_at(self.belief.take(rows), self.log_likelihoods[rows])
 
     def join(self, other: Self) -> Self:
         """Return a batch of these states and those of another batch at the same step."""
         log_likelihoods = np.concatenate([self.log_likelihoods, other.log_likelihoods])
-        return self._standing_at(Gaussians.join([self.states, other.states]), log_likelihoods)
+        return self._standing_at(Gaussians.join([self.belief, other.belief]), log_likelihoods)
 
     def _standing_at(self, states: Gaussians, log_likelihoods: Array) -> Self:
         batch = copy.copy(self)
-        batch.states = states
+        batch.belief = states
         batch.log_likelihoods = log_likelihoods
         return batch
 
     @_naming_states
-    def predict(self, dt: float = 1.0, control: Any = None) -> None:
-        """Carry all states to the next step; arguments and errors are those of `KalmanFilter.predict`."""
-        dt = as_duration("dt", dt)
-        control = as_control(control)
-        self.states = self.states.predict(
-            Transition(self.model, dt, control, self.step + 1), self.rule
-        )
-        self.step += 1
-        self._clock = self._clock.later(dt)
-
-    @_naming_states
     def update(
-        self, z: ArrayLike | None, sensor: Sensor | None = None, gate: float | None = None
+        self, z: ArrayLike | None, sensor: sensors.Sensor | None = None, gate: float | None = None
     ) -> tuple[Array, np.ndarray]:
         """Update each state with its own observation of this step.
 
@@ -242,7 +215,7 @@ class BatchedKalmanFilter(Timed):
             As in `KalmanFilter.update`, with the states that have the error; all are then as before.
         """
         count = len(self)
-        measurement = Measurement(self._observed_by(sensor))
+        measurement = resolved.Measurement(self._observed_by(sensor))
         rows = as_numbers(
             "z", np.full(count, np.nan) if z is None else z, (count, None), missing=True
         )
@@ -258,44 +231,34 @@ class BatchedKalmanFilter(Timed):
         outcomes[used] = Outcome.UPDATED
         if not used.any():
             return np.zeros(count), outcomes
-        linear = self._linear_observations(measurement)
+        linear = self.belief.observe(measurement, self.rule, self.step)
+        observations = ObservationRows(measurement, rows, self.step)
         if gate is not None:
-            gate = as_number("gate", gate, "a probability such as 0.999", lambda p: 0 < p < 1)
-            residuals, slopes, noises = observed_part(
-                Observations(measurement, rows, self.step), linear
-            )
+            residuals, slopes, noises = observed_part(observations, linear)
             beyond = used & outside(residuals, slopes @ slopes.mT + noises, gate, self.step)
             outcomes[beyond] = Outcome.GATED
             used &= ~beyond
             rows = np.where(used[:, None], rows, np.nan)
-        states, log_densities = self._corrected(
-            self.states, Observations(measurement, rows, self.step), linear
-        )
+            observations = ObservationRows(measurement, rows, self.step)
+        states, log_densities = self._corrected(self.belief, observations, linear)
         if not used.all():
+            # the others keep their prediction to the last bit
             means = np.where(used[:, None], states.means, self.means)
-            factors = np.where(used[:, None, None], states.factors, self.states.factors)
+            factors = np.where(used[:, None, None], states.factors, self.belief.factors)
             states = Gaussians(states.weights, means, factors)
             log_densities = np.where(used, log_densities, 0.0)
-        self.states = states
+        self.belief = states
         self.log_likelihoods = self.log_likelihoods + log_densities
         return log_densities, outcomes
 
-    def predicted_observations(self, sensor: Sensor | None = None) -> tuple[Array, Array]:
+    def predicted_observations(self, sensor: sensors.Sensor | None = None) -> tuple[Array, Array]:
         """Return means (K, k) and covariances (K, k, k), noise included, of the observations predicted at this step."""
-        linear = self._linear_observations(Measurement(self._observed_by(sensor)))
+        measurement = resolved.Measurement(self._observed_by(sensor))
+        linear = self.belief.observe(measurement, self.rule, self.step)
         return linear.means, linear.covariances
 
-    def _linear_observations(self, measurement: Measurement) -> Linearisation:
-        """Return what the rule takes the observations of all states for."""
-        return linear_observation(
-            measurement, self.states.means, self.states.factors, self.rule, self.step
-        )
-
     def _corrected(
-        self,
-        prior: Gaussians,
-        observations: Observations,
-        linear: Linearisation,
+        self, prior: Gaussians, observations: ObservationRows, linear: Linearisation
     ) -> tuple[Gaussians, Array]:
         """Update states with an observation each, linearised in `linear`; return them and the log-densities."""
         # overflow raises an error of its own below
@@ -312,8 +275,8 @@ class BatchedKalmanFilter(Timed):
     def run(
         self,
         observations: ArrayLike,
-        dt: float | Sequence[float] | Array | None = None,
-        controls: Sequence[Any] | Array | None = None,
+        dt: TimeSteps | None = None,
+        controls: Controls | None = None,
         times: ArrayLike | None = None,
         gate: float | None = None,
     ) -> list[FilterResult]:
@@ -338,15 +301,17 @@ class BatchedKalmanFilter(Timed):
         z = z[:, :, None] if z.ndim == 2 else z
         if z.ndim != 3 or z.shape[1] != len(self):
             raise ValueError(f"observations: expected shape (T, {len(self)}, k), got {z.shape}")
-        steps = series(z, **timing, clock=self._clock)
+        steps = series.series(z, **timing, clock=self._clock)
         T, count, _ = z.shape
         d = self.means.shape[1]
-        # Results are collected in columns (K, T, ...) and divided among the states at the end.
+        # Rows of results are filled for all states at each step, and divided among the states at the end.
         ends = np.full(count, T) if lengths is None else lengths
         numbers = np.empty(T, dtype=int)
-        times = as_objects([step.time for step in steps])
-        columns = [np.empty((count, T, *shape)) for shape in ((d,), (d, d), ())]
-        columns.append(np.empty((count, T), dtype=object))
+        times = series.as_objects([step.time for step in steps])
+        means = np.empty((count, T, d))
+        covariances = np.empty((count, T, d, d))
+        log_densities = np.empty((count, T))
+        outcomes = np.empty((count, T), dtype=object)
         # a copy, so that an error leaves this batch as it was
         active = self.take(slice(None))
         ended = []
@@ -358,33 +323,27 @@ class BatchedKalmanFilter(Timed):
             if step.dt > 0:
                 active.predict(step.dt, step.control)
             active._clock = step.clock
-            log_densities, outcomes = active.update(z[t, :alive], None, gate)
+            log_densities[:alive, t], outcomes[:alive, t] = active.update(z[t, :alive], None, gate)
+            means[:alive, t] = active.means
+            covariances[:alive, t] = active.covariances
             numbers[t] = active.step
-            for column, values in zip(
-                columns, (active.means, active.covariances, log_densities, outcomes), strict=True
-            ):
-                column[:alive, t] = values
         # Only now, after all steps have succeeded.
         vars(self).update(vars(active))
-        results = []
-        for k, n in enumerate(ends.tolist()):
-            means, covariances, log_densities, outcomes = (
-                column[k, :n].copy() for column in columns
+        results = [
+            FilterResult(
+                means[k, :n].copy(),
+                covariances[k, :n].copy(),
+                np.full(n, np.nan),
+                np.zeros(n, dtype=bool),
+                log_densities[k, :n].copy(),
+                tuple(outcomes[k, :n]),
+                steps=numbers[:n].copy(),
+                times=times[:n].copy(),
+                circular=contract.circular_dims(self.model),
+                position_dims=contract.position_dims(self.model),
             )
-            results.append(
-                FilterResult(
-                    means,
-                    covariances,
-                    np.full(n, np.nan),
-                    np.zeros(n, dtype=bool),
-                    log_densities,
-                    tuple(outcomes),
-                    steps=numbers[:n].copy(),
-                    times=times[:n].copy(),
-                    circular=contract.circular_dims(self.model),
-                    position_dims=contract.position_dims(self.model),
-                )
-            )
+            for k, n in enumerate(ends.tolist())
+        ]
         return results, [*ended, active]
 
     def hand_back(self, filters: Sequence[Any]) -> None:
@@ -392,7 +351,7 @@ class BatchedKalmanFilter(Timed):
         for k, online in enumerate(filters):
             online.step = self.step
             online._clock = self._clock
-            online.belief = self.states.take(slice(k, k + 1))
+            online.belief = self.belief.take(slice(k, k + 1))
             online.log_likelihood = float(self.log_likelihoods[k])
 
 
@@ -406,33 +365,38 @@ def run_together(
     Filters and results are as after runs one by one; after an error the filters are unchanged.
     """
     batch = BatchedKalmanFilter.of(filters)
-    timing = {name: value for name, value in options.items() if name in ("dt", "controls", "times")}
     # Options of single filters, such as a watcher, and tracks with times of their own need one run each.
-    if batch is None or {*options} - {*timing, "gate"} or not all(map(_is_plain, tracks)):
+    known_options = options.keys() <= {"dt", "controls", "times", "gate"}
+    if batch is None or not known_options or not all(map(_is_plain, tracks)):
         return None
     z = [as_numbers("observations", track, (None, None), missing=True) for track in tracks]
     z = [rows[:, None] if rows.ndim == 1 else rows for rows in z]
     lengths = np.array([len(rows) for rows in z])
     # Time steps or controls given one by one fit tracks of one length only.
     sizes = {rows.shape[1:] for rows in z if len(rows)}
-    ragged = len(set(lengths.tolist())) > 1
-    if len(sizes) != 1 or (ragged and any(np.ndim(value) for value in timing.values())):
+    if len(sizes) != 1 or (np.ptp(lengths) and any(np.ndim(value) for value in options.values())):
         return None
     # Longest tracks first: the tracks that have ended are then always the last rows of the batch.
     order = np.argsort(-lengths, kind="stable")
     padded = np.full((lengths.max(), len(z), *sizes.pop()), np.nan)
     for row, k in enumerate(order):
         padded[: lengths[k], row] = z[k]
-    results: Any
     results, ended = batch.take(order)._run(padded, lengths[order], **options)
     # Put the filters where single runs would have left them: record, belief, step and clock.
     in_order = [filters[k] for k in order]
     for online, result in zip(in_order, results, strict=True):
         if len(result):
-            moments = result.means[-1], result.covariances[-1]
-            of_update = result.log_likelihoods.tolist()[-1], result.outcomes[-1]
-            online.record = StepRecord(int(result.steps[-1]), *moments, np.nan, False, *of_update)
-            online._by_model_at_start |= result.steps[0] == 0
+            steps: Any = result.steps
+            online.record = StepRecord(
+                int(steps[-1]),
+                result.means[-1],
+                result.covariances[-1],
+                ess=np.nan,
+                resampled=False,
+                log_likelihood=float(result.log_likelihoods[-1]),
+                outcome=result.outcomes[-1],
+            )
+            online._by_model_at_start |= steps[0] == 0
     for part in ended:
         part.hand_back(in_order[len(in_order) - len(part) :])
         del in_order[len(in_order) - len(part) :]
@@ -441,7 +405,7 @@ def run_together(
 
 def _is_plain(track: Any) -> bool:
     """Return True if a track is an array of observations, without times of its own."""
-    readings = isinstance(track, list | tuple) and any(
-        is_reading("observations", entry) for entry in track
-    )
-    return not (readings or isinstance(track, Mapping) or own_times(track) is not None)
+    if isinstance(track, Mapping) or series.own_times(track) is not None:
+        return False
+    entries = track if isinstance(track, list | tuple) else ()
+    return not any(series.is_reading("observations", entry) for entry in entries)

@@ -17,10 +17,8 @@ from herdfilter.filters.observation import Observation
 from herdfilter.filters.online import OnlineFilter
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord
 from herdfilter.filters.saved import SavedState
-from herdfilter.models.contract import OBSERVED, Model, circular_dims, has_scans, require
-from herdfilter.models.resolved import Transition
-from herdfilter.models.sensors import Sensor, sensed, unobserved
-from herdfilter.models.series import as_control, as_duration
+from herdfilter.models import contract, resolved, series, trial
+from herdfilter.models.sensors import Sensor, sensed, to_check, unobserved
 
 
 class KalmanFilter(OnlineFilter):
@@ -32,8 +30,6 @@ class KalmanFilter(OnlineFilter):
     ----------
     model : object
         A state-space model; see `herdfilter.models.contract`.
-    belief : Gaussians or Ensemble
-        Distribution of the state at step 0. It is never changed, but replaced.
 
     Attributes
     ----------
@@ -42,7 +38,7 @@ class KalmanFilter(OnlineFilter):
     log_likelihood : float
         Log-density of all observations so far, each taken as Gaussian about its prediction.
     belief : Gaussians or Ensemble
-        Distribution of the state at this step.
+        Distribution of the state at this step. It is never changed, but replaced.
 
     Examples
     --------
@@ -56,16 +52,27 @@ class KalmanFilter(OnlineFilter):
     """
 
     belief: Any
+    # methods of the initial distribution, and functions of a transition, one set of which a model must have
+    _initial_needs: tuple[str, ...] = ("mean", "covariance")
+    _transitions: tuple[tuple[str, ...], ...] = (contract.ADDITIVE, contract.FROM_NOISE)
+    # attributes that a filter must share with one whose state it takes over
+    _settings: tuple[str, ...] = ()
 
-    def __init__(self, model: Model, belief: Any) -> None:
+    def __init__(self, model: contract.Model) -> None:
         self.model = model
-        self.belief = self._initial_belief = belief
+        self._initial_belief = self._initial()
         self.reset()
+
+    def _check_model(self, model: contract.Model) -> None:
+        user = type(self).__name__
+        trial.check_state(model, user, *self._initial_needs)
+        contract.require(model, user, *self._transitions)
+        contract.require(to_check(model), user, contract.OBSERVED)
 
     @property
     def mean(self) -> Array:
         """Mean of the state, shape (d,); angles in [-pi, pi)."""
-        return wrap(self._moments(self.belief)[0], circular_dims(self.model))
+        return wrap(self._moments(self.belief)[0], contract.circular_dims(self.model))
 
     @property
     def covariance(self) -> Array:
@@ -80,9 +87,9 @@ class KalmanFilter(OnlineFilter):
         IndefiniteCovarianceError
             If the predicted covariance is not positive semi-definite; the filter stays at the step before.
         """
-        dt = as_duration("dt", dt)
-        control = as_control(control)
-        self.belief = self._predict(Transition(self.model, dt, control, self.step + 1))
+        dt = series.as_duration("dt", dt)
+        control = series.as_control(control)
+        self.belief = self._predict(resolved.Transition(self.model, dt, control, self.step + 1))
         self.step += 1
         self._clock = self._clock.later(dt)
 
@@ -136,13 +143,22 @@ class KalmanFilter(OnlineFilter):
                 belief, increment = self._update(observation)
                 outcome = Outcome.UPDATED
             mean, covariance = self._moments(belief)
-            mean = wrap(mean, circular_dims(self.model))
-            modes = self._probabilities(belief)
             record = StepRecord(
-                self.step, mean, covariance, self._ess(belief), False, increment, outcome, modes
+                self.step,
+                wrap(mean, contract.circular_dims(self.model)),
+                covariance,
+                ess=self._ess(belief),
+                resampled=False,
+                log_likelihood=increment,
+                outcome=outcome,
+                mode_probabilities=self._probabilities(belief),
             )
         # With P_D = 1 every hypothesis needs a detection; an empty scan, or one out of reach, has the density 0.
-        if observation is not None and has_scans(observation.model) and increment == -np.inf:
+        if (
+            observation is not None
+            and contract.has_scans(observation.model)
+            and increment == -np.inf
+        ):
             raise ValueError(
                 f"z: expected a scan with a detection of the target, which cannot be missed, got {short_repr(z)} at step "
                 f"{self.step}; give the model a detection_probability below 1"
@@ -174,11 +190,11 @@ class KalmanFilter(OnlineFilter):
         combined.record = None
         return combined
 
-    def _observed_by(self, sensor: Sensor | None) -> Model:
+    def _observed_by(self, sensor: Sensor | None) -> contract.Model:
         model = sensed(self.model, sensor)
         # the model's own functions were checked when the filter was built
         if sensor is not None:
-            require(model, type(self).__name__, OBSERVED)
+            contract.require(model, type(self).__name__, contract.OBSERVED)
         return model
 
     def _own_entries(self) -> dict[str, Any]:
@@ -200,10 +216,11 @@ class KalmanFilter(OnlineFilter):
     def _rewind(self) -> None:
         self.belief = self._initial_belief
 
-    # attributes that a filter must share with one whose state it takes over
-    _settings: tuple[str, ...] = ()
+    def _initial(self) -> Any:
+        """Check the model; return the belief at step 0."""
+        raise NotImplementedError
 
-    def _predict(self, transition: Transition) -> Any:
+    def _predict(self, transition: resolved.Transition) -> Any:
         """Return the belief at the step that `transition` leads to."""
         raise NotImplementedError
 
@@ -215,7 +232,7 @@ class KalmanFilter(OnlineFilter):
         """Return mean (d,) and covariance (d, d) of a belief."""
         raise NotImplementedError
 
-    def _predicted_observation(self, model: Model) -> tuple[Array, Array]:
+    def _predicted_observation(self, model: contract.Model) -> tuple[Array, Array]:
         """Return mean (k,) and covariance (k, k) of the observation at this step, its noise included."""
         raise NotImplementedError
 

@@ -7,17 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from herdfilter import angles
 from herdfilter._checks import Array, as_generator, check_count
-from herdfilter.angles import unwrap, wrap
 from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.kalman.update import inverse_factor
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.resampling.base import inverse_cdf
 from herdfilter.filters.state import predicted_moments
-from herdfilter.models import contract
-from herdfilter.models.resolved import Measurement, Motion, Transition
-from herdfilter.models.sensors import to_check
-from herdfilter.models.trial import check_state
+from herdfilter.models import contract, resolved
 
 
 class EnsembleKalmanFilter(KalmanFilter):
@@ -49,6 +46,12 @@ class EnsembleKalmanFilter(KalmanFilter):
     """
 
     belief: Ensemble
+    _initial_needs: tuple[str, ...] = ("sample",)
+    _transitions: tuple[tuple[str, ...], ...] = (
+        contract.ADDITIVE,
+        contract.FROM_NOISE,
+        ("sample_transition",),
+    )
 
     def __init__(
         self,
@@ -56,32 +59,27 @@ class EnsembleKalmanFilter(KalmanFilter):
         n_particles: int = 100,
         rng: np.random.Generator | int | None = None,
     ) -> None:
-        user = "EnsembleKalmanFilter"
-        check_state(model, user, "sample")
-        contract.require(
-            model, user, contract.ADDITIVE, ("transition", "noise_dim"), ("sample_transition",)
-        )
-        contract.require(to_check(model), user, contract.OBSERVED)
         self.n_particles = check_count("n_particles", n_particles, minimum=2)
         self.rng = as_generator(rng)
-        super().__init__(model, self._start(model))
+        super().__init__(model)
 
     @property
     def particles(self) -> Array:
         """The members, shape (n, d), of equal weight."""
         return self.belief.members
 
-    def _start(self, model: contract.Model) -> Ensemble:
-        return Ensemble(Motion(model).sample_initial(self.n_particles, self.rng))
+    def _initial(self) -> Ensemble:
+        self._check_model(self.model)
+        return Ensemble(resolved.Motion(self.model).sample_initial(self.n_particles, self.rng))
 
-    def _predict(self, transition: Transition) -> Ensemble:
+    def _predict(self, transition: resolved.Transition) -> Ensemble:
         return Ensemble(transition.sample(self.particles, self.rng))
 
     def _moments(self, belief: Ensemble) -> tuple[Array, Array]:
-        members = _unwrap_evenly(belief.members, contract.circular_dims(self.model))
-        mean = members.mean(axis=0)
-        centred = members - mean
-        return mean, centred.T @ centred / (len(centred) - 1)
+        n = self.n_particles
+        circular = contract.circular_dims(self.model)
+        mean, covariance = angles.moments(belief.members, np.full(n, 1 / n), circular)
+        return mean, covariance * n / (n - 1)  # unbiased
 
     def _ess(self, belief: Ensemble) -> float:
         return float(self.n_particles)
@@ -90,39 +88,34 @@ class EnsembleKalmanFilter(KalmanFilter):
         """Correct each member by the ensemble's gain, towards the observation plus independent noise."""
         n = self.n_particles
         circular = contract.circular_dims(self.model)
-        members = _unwrap_evenly(self.particles, circular)
-        means = Measurement(observation.model).mean(self.particles, observation.step)
-        means = _unwrap_evenly(means, Measurement(observation.model).circular(means.shape[1]))
+        members = unwrap_members(self.particles, circular)
+        means = unwrap_members(observation.mean(self.particles), observation.circular)
         # Sample covariances P_xz and P_zz of the ensemble, the mean noise covariance added to the latter.
         predicted = means.mean(axis=0)
         spread = (means - predicted) / (n - 1)
         cross = (members - members.mean(axis=0)).T @ spread
-        noises = Measurement(observation.model).noises(
-            self.particles, len(predicted), observation.step
-        )
+        noises = observation.measurement.noises(self.particles, len(predicted), observation.step)
         covariance = (means - predicted).T @ spread + noises.mean(axis=0)
-        observation.expect(predicted.shape, "observation_mean")
         # missing entries do not correct
-        cross = cross[None, :, observation.observed_entries]
-        whitening = inverse_factor(observation.part(covariance)[None], observation.step)
-        noise = contract.correlated(
-            self.rng.standard_normal((n, len(observation.observed_entries))),
-            observation.part(noises),
-        )
+        cross = cross[:, observation.observed_entries]
+        covariance = observation.part(covariance)
+        whitening = inverse_factor(covariance, observation.step)
+        white = self.rng.standard_normal((n, len(observation.observed_entries)))
+        residuals = observation.residuals(means)
+        residuals += contract.correlated(white, observation.part(noises))
         # The gain P_xz S^-1 without S^-1: with W = L^-1 and S = L L' it is P_xz W' W.
-        residuals = observation.residuals(means) + noise
-        corrections = (
-            residuals[None] @ whitening.transpose(0, 2, 1) @ (whitening @ cross.transpose(0, 2, 1))
-        )[0]
-        white = (whitening @ observation.residuals(predicted[None])[:, :, None])[0, :, 0]
-        log_root = np.log(np.diagonal(whitening[0])).sum()  # -log |S| / 2
-        log_density = log_root - 0.5 * ((white * white).sum() + len(white) * np.log(2 * np.pi))
-        return Ensemble(wrap(self.particles + corrections, circular)), float(log_density)
+        corrections = residuals @ whitening.T @ (whitening @ cross.T)
+        log_densities = contract.gaussian_log_density(
+            observation.residuals(predicted[None]), covariance[None], observation.step
+        )
+        return Ensemble(angles.wrap(self.particles + corrections, circular)), float(
+            log_densities[0]
+        )
 
     def _predicted_observation(self, model: contract.Model) -> tuple[Array, Array]:
         n = self.n_particles
         mean, covariance, noise = predicted_moments(
-            Measurement(model), self.particles, np.full(n, 1 / n), self.step
+            resolved.Measurement(model), self.particles, np.full(n, 1 / n), self.step
         )
         # the unbiased covariance, as in the update
         return mean, covariance * (n / (n - 1)) + noise
@@ -141,5 +134,6 @@ class Ensemble:
     members: Array
 
 
-def _unwrap_evenly(x: Array, circular: tuple[int, ...]) -> Array:
-    return unwrap(x, np.ones(len(x)), circular)
+def unwrap_members(x: Array, circular: tuple[int, ...]) -> Array:
+    """Return members (n, d) of equal weight with their angles unwrapped about their circular mean."""
+    return angles.unwrap(x, np.ones(len(x)), circular)

@@ -8,9 +8,8 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from herdfilter._checks import Array, read_only, short_repr
+from herdfilter._checks import Array
 from herdfilter._covariances import covariance_factor
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import merged, unwrap, wrap
@@ -19,23 +18,19 @@ from herdfilter.filters.kalman.rules import (
     UNSCENTED_RULE,
     Linearisation,
     MomentRule,
-    linearised,
+    linearise,
     moment_rule,
 )
-from herdfilter.filters.kalman.update import condition, correct_gaussians, observed_part, triangular
-from herdfilter.filters.observation import Observation, Observations
+from herdfilter.filters.kalman.update import correct_gaussians, observed_part, triangular
+from herdfilter.filters.observation import Observation, ObservationRows
 from herdfilter.filters.state import Particles
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models import contract
+from herdfilter.models import contract, returned, with_clutter
 from herdfilter.models.resolved import Measurement, Motion, Transition
-from herdfilter.models.returned import read_covariance, read_rows
-from herdfilter.models.sensors import to_check
-from herdfilter.models.trial import check_state
-from herdfilter.models.with_clutter import Factor, WithClutter
 
 MOST_ITERATIONS = 20  # most iterations of the extended Kalman update
 SMALLEST_CHANGE = 1e-8  # change at which the iteration stops, in standard deviations of the prior
-NEGLIGIBLE_SHARE = 1e-12  # hypotheses of smaller weight are dropped
+NEGLIGIBLE_HYPOTHESIS = 1e-12  # hypotheses of smaller weight are dropped
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,33 +55,26 @@ class Gaussians:
     __repr__ = fields_in_line
 
     @classmethod
-    def initial(cls, models: Sequence[contract.Model], user: str) -> Gaussians:
-        """Check the models, and return the moments of the initial distribution of each."""
+    def initial(cls, models: Sequence[contract.Model]) -> Gaussians:
+        """Return the moments of the initial distribution of each model."""
         means = []
         factors = []
         for model in models:
-            check_state(model, user, "mean", "covariance")
-            contract.require(model, user, contract.ADDITIVE, ("transition", "noise_dim"))
-            contract.require(to_check(model), user, contract.OBSERVED)
-            # The moments of a mixture are those of unwrapped angles; read_rows and read_covariance check a user's arrays.
-            start = unwrapped(model.initial, contract.circular_dims(model))
-            means.append(read_rows("initial.mean", start.mean, (model.dim,), 0))
+            # a user's distribution may have any arrays as moments: they are checked
+            mean, covariance = initial_moments(model.initial, contract.circular_dims(model))
+            means.append(returned.read_rows("initial.mean", mean, (model.dim,), 0))
             factors.append(
-                read_covariance("initial.covariance", start.covariance, model.dim, 0).factor
+                returned.read_covariance("initial.covariance", covariance, model.dim, 0).factor
             )
         return cls(np.ones(len(models)), np.array(means), np.array(factors))
 
     @classmethod
     def join(cls, parts: Sequence[Gaussians], weights: Array | None = None) -> Gaussians:
         """Return all Gaussians of the parts, each part's weights times its entry of `weights` (H,), if there are any."""
-        names = (
-            ("weights", "means", "factors")
-            if parts[0].modes is None
-            else ("weights", "means", "factors", "modes")
-        )
-        columns = []
-        for name in names:
-            columns.append(np.concatenate(list(map(attrgetter(name), parts))))
+        columns: list[Any] = []
+        for name in ("weights", "means", "factors", "modes"):
+            arrays = list(map(attrgetter(name), parts))
+            columns.append(None if arrays[0] is None else np.concatenate(arrays))
         if weights is not None:
             columns[0] *= np.repeat(weights, list(map(len, parts)))
         return cls(*columns)
@@ -109,11 +97,9 @@ class Gaussians:
 
         def predict_in_mode(motion: Motion, part: Gaussians) -> tuple[Array, ...]:
             onward = transition if motion is transition.motion else transition.of(motion)
-            means, slopes, noises = linear_transition(onward, part.means, part.factors, rule)
-            # The factor of A A' + Q; with no rows of factors only that is computed.
-            return means, condition(
-                slopes, noises, part.factors[:, :0], transition.step, "predicted"
-            )[0]
+            means, slopes, noises = linearise_transition(onward, part.means, part.factors, rule)
+            # the covariance of the prediction is A A' + Q
+            return means, triangular(slopes, noises, transition.step, "predicted")
 
         means, factors = self._in_modes(transition.motion, predict_in_mode)
         return Gaussians(self.weights, transition.wrapped(means), factors, self.modes)
@@ -122,7 +108,7 @@ class Gaussians:
         """Linearise the observation of each Gaussian by a rule; the noise is part of the `rests`."""
 
         def observe_in_mode(measurement: Measurement, part: Gaussians) -> tuple[Array, ...]:
-            return linear_observation(measurement, part.means, part.factors, rule, step)
+            return linearise_observation(measurement, part.means, part.factors, rule, step)
 
         return Linearisation(*self._in_modes(measurement, observe_in_mode))
 
@@ -136,17 +122,18 @@ class Gaussians:
 
         Without a rule the update is iterated. `linear` is the result of `observe`, if it has been computed.
         """
+
+        def update_in_mode(measurement: Measurement, part: Gaussians) -> tuple[Array, ...]:
+            same = measurement is observation.measurement
+            in_mode = observation if same else observation.by(measurement)
+            return update_gaussians(in_mode, part.means, part.factors, rule)
+
         measurement = observation.measurement
-
-        def iterate_in_mode(measurement: Measurement, part: Gaussians) -> tuple[Array, ...]:
-            return iterated_update(observation.by(measurement), part.means, part.factors)
-
-        if rule is None:
-            means, factors, log_densities = self._in_modes(measurement, iterate_in_mode)
+        if rule is None or linear is None:
+            means, factors, log_densities = self._in_modes(measurement, update_in_mode)
         else:
-            linear = linear or self.observe(measurement, rule, observation.step)
-            means, factors, log_densities = update_gaussians(
-                observation, self.means, self.factors, rule, linear
+            means, factors, log_densities = correct_gaussians(
+                self.means, self.factors, *observed_part(observation, linear), observation.step
             )
         # a correction may have taken an angle past the cut
         means = wrap(means, measurement.state_circular)
@@ -168,8 +155,8 @@ class Gaussians:
         return Gaussians(weights, self.means, self.factors, self.modes), log_evidence
 
     def branch(
-        self, observation: Observation, rule: Any, negligible: float = NEGLIGIBLE_SHARE
-    ) -> tuple[Gaussians, float, NDArray[np.int64], NDArray[np.int64]]:
+        self, observation: Observation, rule: Any, negligible: float = NEGLIGIBLE_HYPOTHESIS
+    ) -> tuple[Gaussians, float, np.ndarray, np.ndarray]:
         """Branch each Gaussian into all hypotheses about a scan; return the mixture and the log-evidence.
 
         Return also the index of the Gaussian that each comes from, and its hypothesis: 0 for a miss, 1 + j for detection j.
@@ -185,19 +172,17 @@ class Gaussians:
             return *updated.reweighted(log_densities), all_indices, np.ones_like(all_indices)
         # Log-factors `terms` (1 + k, K) of all hypotheses, misses in row 0. All K k updates are made in one call, with
         # one linearisation for each Gaussian.
-        shape = (len(self), len(scan))
-        model = measurement.model
-        missed, log_factors = model.log_factors(
-            expected_detection(model, self, rule, step), scan, step
-        )
-        terms = np.full((1 + shape[1], shape[0]), missed)
+        count = len(self)
+        detected_share = expected_detection(measurement.model, self, rule, step)
+        missed, log_factors = measurement.model.log_factors(detected_share, scan, step)
+        terms = np.full((1 + len(scan), count), missed)
         linear = self.observe(measurement, rule, step)
         hypotheses = self
         if len(scan):
             pairs = np.repeat(all_indices, len(scan))
-            detections = Observations(measurement, np.tile(scan, (len(self), 1)), step)
+            detections = ObservationRows(measurement, np.tile(scan, (count, 1)), step)
             detected, log_densities = self.take(pairs).update(detections, rule, linear.take(pairs))
-            terms[1:] = log_factors + log_densities.reshape(shape).T
+            terms[1:] = log_factors + log_densities.reshape(count, len(scan)).T
             hypotheses = Gaussians.join([self, detected])
         with np.errstate(divide="ignore"):
             log_weights = (np.log(self.weights) + terms).T
@@ -211,7 +196,7 @@ class Gaussians:
         parents = by_mode[positions]
         weights = shares[parents, labels]
         # In `hypotheses` the K misses come first, then the k detections of each Gaussian.
-        rows = np.where(labels == 0, parents, len(self) + parents * len(scan) + labels - 1)
+        rows = np.where(labels == 0, parents, count + parents * len(scan) + labels - 1)
         branches = replace(hypotheses.take(rows), weights=weights / weights.sum())
         return branches, log_evidence, parents, labels
 
@@ -246,12 +231,9 @@ class Gaussians:
 
     def merged(self, circular: tuple[int, ...]) -> Gaussians:
         """Merge the mixture into one Gaussian for each mode, with the same moments."""
-        if self.modes is None:
-            return self.mixed(self.weights[:, None], circular)
-        return self.mixed(
-            self.weights[:, None] * (self.modes[:, None] == np.arange(self.modes.max() + 1)),
-            circular,
-        )
+        modes = np.zeros(len(self), dtype=int) if self.modes is None else self.modes
+        in_mode = modes[:, None] == np.arange(modes.max() + 1)
+        return self.mixed(self.weights[:, None] * in_mode, circular)
 
     def moments(self, circular: tuple[int, ...]) -> tuple[Array, Array]:
         """Return mean (d,) and covariance (d, d) of the mixture."""
@@ -305,96 +287,61 @@ def merge_gaussians(
     return wrap(centres, circular), triangular(np.concatenate([columns, spread], axis=2))
 
 
-def unwrapped(start: Any, circular: tuple[int, ...]) -> Any:
-    """Return an initial distribution; the angles of a mixture's means are unwrapped about their circular mean."""
-    if not circular or not isinstance(start, GaussianMixture):
-        return start
-    means = unwrap(start.means, start.weights, circular)
-    return GaussianMixture.unchecked(start.weights, means, start.distinct_covariances)
+def initial_moments(initial: Any, circular: tuple[int, ...]) -> tuple[Array, Array]:
+    """Return mean (d,) and covariance (d, d) of an initial distribution; angles of a mixture are first unwrapped."""
+    if circular and isinstance(initial, GaussianMixture):
+        means = unwrap(initial.means, initial.weights, circular)
+        initial = GaussianMixture.unchecked(initial.weights, means, initial.distinct_covariances)
+    return initial.mean, initial.covariance
 
 
-def linear_transition(
-    transition: Transition,
-    means: Array,
-    factors: Array,
-    rule: MomentRule,
+def linearise_transition(
+    transition: Transition, means: Array, factors: Array, rule: MomentRule
 ) -> Linearisation:
     """Linearise the transition of each Gaussian by a rule; slopes are (K, d, m). Angles of the means are not wrapped.
 
     Factors are (K, d, d), or (1, d, d) if all Gaussians share one. Additive noise adds its covariance to the `rests`.
     Other noise goes through the transition with the state: its entries follow the d of the state among the m of u.
     """
-    d = transition.motion.dim
+    motion = transition.motion
     circular = transition.circular
-    if not transition.motion.has_moments:
-        function = contract.VectorFunction(
-            lambda x: transition.propagate(transition.wrapped(x[:, :d]), x[:, d:]),
-            lambda _: circular,
-            angles=circular,
+    if motion.has_moments:
+        arguments = (transition.dt, transition.control, transition.step)
+        jacobian = motion.jacobian and (lambda x: motion.jacobian(x, *arguments))
+        predicted, slopes, rests = linearise(
+            rule, transition.mean, means, factors, circular, lambda _: circular, jacobian
         )
-        # N(mean, F F') and N(0, I) side by side
-        noise_dim = transition.noise_dim
-        joint = np.zeros((len(factors), d + noise_dim, d + noise_dim))
-        joint[:, :d, :d] = factors
-        joint[:, d:, d:] = np.eye(noise_dim)
-        return linearised(
-            rule, function, np.hstack([means, np.zeros((len(means), noise_dim))]), joint
-        )
-    # Points of a rule may lie past the cut of an angle: the model sees wrapped angles only.
-    jacobian = transition.motion.jacobian
-    function = contract.VectorFunction(
-        lambda x: transition.mean(transition.wrapped(x)),
-        lambda _: circular,
-        jacobian
-        and (
-            lambda x: jacobian(
-                read_only(transition.wrapped(x)), transition.dt, transition.control, transition.step
-            )
-        ),
-        circular,
+        return Linearisation(predicted, slopes, rests + transition.covariance)
+    # N(mean, F F') and N(0, I) side by side
+    d = motion.dim
+    noise_dim = transition.noise_dim
+    joint = np.zeros((len(factors), d + noise_dim, d + noise_dim))
+    joint[:, :d, :d] = factors
+    joint[:, d:, d:] = np.eye(noise_dim)
+    joint_means = np.hstack([means, np.zeros((len(means), noise_dim))])
+    return linearise(
+        rule, transition.propagate_joint, joint_means, joint, circular, lambda _: circular
     )
-    means, slopes, rests = linearised(rule, function, means, factors)
-    return Linearisation(means, slopes, rests + transition.covariance)
 
 
-def update_gaussians(
-    observation: Observation,
-    means: Array,
-    factors: Array,
-    rule: MomentRule | None,
-    linear: Linearisation | None = None,
-) -> tuple[Array, Array, Array]:
-    """Kalman update of each N(means[i], factors[i] @ factors[i].T) by an observation that a rule linearises.
-
-    Factors are (K, d, d), or (1, d, d) if all Gaussians share one. Return means (K, d), whose angles are not wrapped,
-    factors (K, d, d), and log-densities (K,) of the finite part of the observation. Without a rule the update is iterated.
-    `linear` is the result of `linear_observation`, if it has been computed.
-    """
-    if rule is None:
-        return iterated_update(observation, means, factors)
-    linear = linear or linear_observation(
-        observation.measurement, means, factors, rule, observation.step
-    )
-    return correct_gaussians(means, factors, *observed_part(observation, linear), observation.step)
-
-
-def linear_observation(
-    measurement: Measurement,
-    means: Array,
-    factors: Array,
-    rule: MomentRule,
-    step: int,
+def linearise_observation(
+    measurement: Measurement, means: Array, factors: Array, rule: MomentRule, step: int
 ) -> Linearisation:
-    """Linearise the observation of each Gaussian by a rule; the noise is part of the `rests`."""
+    """Linearise the observation of each Gaussian by a rule; the noise is part of the `rests`.
+
+    Factors are (K, d, d), or (1, d, d) if all Gaussians share one.
+    """
     circular = measurement.state_circular
     jacobian = measurement.jacobian
-    function = contract.VectorFunction(
-        lambda x: measurement.mean(wrap(x, circular), step),
-        measurement.circular,
-        jacobian and (lambda x: jacobian(read_only(wrap(x, circular)), step)),
+    predicted, slopes, rests = linearise(
+        rule,
+        lambda x: measurement.mean(x, step),
+        means,
+        factors,
         circular,
+        measurement.circular,
+        jacobian and (lambda x: jacobian(x, step)),
     )
-    predicted, slopes, rests = linearised(rule, function, means, factors)
     size = predicted.shape[1]
     if not measurement.takes_state:  # one noise covariance for all
         return Linearisation(predicted, slopes, rests + measurement.noises(means, size, step))
@@ -404,16 +351,13 @@ def linear_observation(
         return np.broadcast_to(noises, (len(x), size, size)).reshape(len(x), -1)
 
     # Law of total covariance: noise that depends on the state adds its covariance, expected over each Gaussian.
-    expected = _expected(entries, circular, means, factors, rule)
+    expected = linearise(rule, entries, means, factors, circular).means
     return Linearisation(predicted, slopes, rests + expected.reshape(-1, size, size))
 
 
 def expected_detection(
-    model: WithClutter,
-    states: Gaussians,
-    rule: MomentRule,
-    step: int,
-) -> Factor:
+    model: with_clutter.WithClutter, states: Gaussians, rule: MomentRule, step: int
+) -> with_clutter.Factor:
     """Return P_D expected over each Gaussian by a rule, (K,), or the constant that it is.
 
     The linear rule evaluates it at the means, others at their points. It is clipped to [0, 1], as the weights of points can
@@ -425,25 +369,24 @@ def expected_detection(
     def column(x: Array) -> Array:
         return np.reshape(model.detection_probabilities(x, step), (-1, 1))
 
-    return np.clip(
-        _expected(column, contract.circular_dims(model), states.means, states.factors, rule)[:, 0],
-        0.0,
-        1.0,
-    )
+    circular = contract.circular_dims(model)
+    expected = linearise(rule, column, states.means, states.factors, circular).means
+    return np.clip(expected[:, 0], 0.0, 1.0)
 
 
-def _expected(
-    function: Callable[[Array], Array],
-    circular: tuple[int, ...],
-    means: Array,
-    factors: Array,
-    rule: MomentRule,
-) -> Array:
-    """Return the expectations (K, k) of a function of states, (n, d) -> (n, k), over each Gaussian by a rule."""
-    values = contract.VectorFunction(
-        lambda x: function(wrap(x, circular)), lambda _: (), angles=circular
-    )
-    return linearised(rule, values, means, factors).means
+def update_gaussians(
+    observation: Observation, means: Array, factors: Array, rule: MomentRule | None
+) -> tuple[Array, Array, Array]:
+    """Kalman update of each N(means[i], factors[i] @ factors[i].T) by an observation that a rule linearises.
+
+    Factors are (K, d, d), or (1, d, d) if all Gaussians share one. Return means (K, d), whose angles are not wrapped,
+    factors (K, d, d), and log-densities (K,) of the finite part of the observation. Without a rule the update is iterated.
+    """
+    step = observation.step
+    if rule is None:
+        return iterated_update(observation, means, factors)
+    linear = linearise_observation(observation.measurement, means, factors, rule, step)
+    return correct_gaussians(means, factors, *observed_part(observation, linear), step)
 
 
 def iterated_update(
@@ -458,7 +401,7 @@ def iterated_update(
     u: Array = np.zeros((count, d)) if start is None else start
     for _ in range(MOST_ITERATIONS):
         states = means + (factors @ u[:, :, None])[:, :, 0]
-        linear = linear_observation(
+        linear = linearise_observation(
             observation.measurement, states, factors, LINEAR_RULE, observation.step
         )
         residuals, slopes, noises = observed_part(observation, linear)
@@ -476,35 +419,25 @@ def iterated_update(
     return correct_gaussians(means, factors, residuals, slopes, noises, observation.step)
 
 
-def log_evidence(
-    transition: Transition,
-    particles: Particles,
-    observation: Observation,
-) -> float:
+def log_evidence(transition: Transition, particles: Particles, observation: Observation) -> float:
     """Return the log-density of an observation by the moments of weighted particles; 0 if the model gives no moments."""
-    if transition.simulated_only or observation.measurement.scans or not observation.has_moments:
+    measurement = observation.measurement
+    step = observation.step
+    if transition.simulated_only or measurement.scans or not observation.has_moments:
         return 0.0
     mean, covariance = particles.moments(transition.circular)
-    predicted = Gaussians(np.ones(1), mean[None], covariance_factor(covariance)[None]).predict(
-        transition, UNSCENTED_RULE
-    )
-    mean, covariance = predicted.predicted_observation(
-        observation.measurement, UNSCENTED_RULE, observation.step
-    )
+    prior = Gaussians(np.ones(1), mean[None], covariance_factor(covariance)[None])
+    predicted = prior.predict(transition, UNSCENTED_RULE)
+    mean, covariance = predicted.predicted_observation(measurement, UNSCENTED_RULE, step)
     residuals = observation.residuals(mean[None])
-    return float(
-        contract.gaussian_log_density(
-            residuals, observation.part(covariance[None]), observation.step
-        )[0]
-    )
+    covariances = observation.part(covariance[None])
+    return float(contract.gaussian_log_density(residuals, covariances, step)[0])
 
 
 def kalman_mixture(
-    model: contract.Model,
+    observation: Observation,
     prediction: GaussianMixture,
-    z: Array,
-    step: int,
-    rule: str | MomentRule = "unscented",
+    rule: str | MomentRule | None = "unscented",
 ) -> tuple[GaussianMixture, float]:
     """Return the posterior of a Gaussian mixture, each component updated as by a separate Kalman filter.
 
@@ -513,16 +446,14 @@ def kalman_mixture(
 
     Parameters
     ----------
-    model : object
-        With ``observation_mean`` and ``observation_covariance``.
+    observation : Observation
+        As of ``Observation.read(model, z, step, partial=True)``, with a model that has ``observation_mean`` and
+        ``observation_covariance``.
     prediction : GaussianMixture
         Of the state, before the observation. Means of angles may lie outside [-pi, pi).
-    z : ndarray, shape (k,)
-        The observation; NaN marks missing entries, and at least one entry is present.
-    step : int
-        Time index of the observation.
-    rule : {"unscented", "extended", "cubature"} or MomentRule
-        How the moments of the observation are computed: as in the Kalman filter of that name.
+    rule : {"unscented", "extended", "cubature"} or MomentRule or None
+        How the moments of the observation are computed: as in the Kalman filter of that name; None for the iterated
+        extended update.
 
     Returns
     -------
@@ -542,27 +473,15 @@ def kalman_mixture(
 
     >>> from herdfilter.filters.kalman import kalman_mixture
     >>> prior = hf.GaussianMixture([0.5, 0.5], [[0.0], [4.0]], [[1.0]])
-    >>> posterior, log_evidence = kalman_mixture(hf.models.linear_chain(1), prior, np.array([3.0]), step=1)
+    >>> observation = hf.Observation.read(hf.models.linear_chain(1), np.array([3.0]), step=1)
+    >>> posterior, log_evidence = kalman_mixture(observation, prior)
     >>> posterior.means.ravel().round(9).tolist(), posterior.weights.round(2).tolist()
     ([1.5, 3.5], [0.12, 0.88])
     """
-    observation = Observation.read(model, z, step, partial=True)
-    if observation is None:
-        raise ValueError(
-            f"z: expected an entry that is not missing, got {short_repr(z)} at step {step}"
-        )
-    return update_mixture(observation, prediction, rule)
-
-
-def update_mixture(
-    observation: Observation, prediction: GaussianMixture, rule: str | MomentRule | None
-) -> tuple[GaussianMixture, float]:
-    """Return the posterior of a Gaussian mixture and the log-evidence, as `kalman_mixture`; iterated without a rule."""
     rule = None if rule is None else moment_rule(rule)
     means, factors, log_densities = update_gaussians(
         observation, prediction.means, prediction.factors, rule
     )
-    posterior, log_evidence = Gaussians(prediction.weights, means, factors).reweighted(
-        log_densities
-    )
+    prior = Gaussians(prediction.weights, means, factors)
+    posterior, log_evidence = prior.reweighted(log_densities)
     return GaussianMixture.unchecked(posterior.weights, means, posterior.covariances), log_evidence

@@ -6,20 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from herdfilter._checks import Array, as_array, as_positive, check_count
+from herdfilter.filters.kalman import rules
 from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.kalman.gaussian import Gaussians
-from herdfilter.filters.kalman.rules import (
-    CUBATURE_RULE,
-    LINEAR_RULE,
-    MomentRule,
-    OptimalPoints,
-    PointRule,
-    ScaledSigmaPoints,
-    moment_rule,
-)
 from herdfilter.filters.observation import Observation
-from herdfilter.models.contract import Model, circular_dims, has_scans
-from herdfilter.models.resolved import Measurement, Transition
+from herdfilter.models import contract, resolved
 
 VANISHING_SHARE = (
     1e-16  # hypotheses of less weight do not change the moments of a mixture, and are dropped
@@ -43,31 +34,32 @@ class GaussianFilter(KalmanFilter):
     belief: Gaussians
     _settings = ("rule",)
 
-    def __init__(self, model: Model, rule: str | MomentRule) -> None:
-        self.rule = moment_rule(rule)
-        super().__init__(model, self._initial(model))
+    def __init__(self, model: contract.Model, rule: str | rules.MomentRule) -> None:
+        self.rule = rules.moment_rule(rule)
+        super().__init__(model)
 
-    def _initial(self, model: Model) -> Gaussians:
-        return Gaussians.initial([model], type(self).__name__)
+    def _initial(self) -> Gaussians:
+        self._check_model(self.model)
+        return Gaussians.initial([self.model])
 
-    def _predict(self, transition: Transition) -> Gaussians:
+    def _predict(self, transition: resolved.Transition) -> Gaussians:
         return self.belief.predict(transition, self.rule)
 
     def _update(self, observation: Observation) -> tuple[Gaussians, float]:
-        scan = has_scans(observation.model)
+        scan = contract.has_scans(observation.model)
         # A prior may be wide, and the rule's points far from the posterior: the first update is iterated (rule None).
         rule = self.rule if scan or observation.step else None
         updated, log_density, *_ = self.belief.branch(observation, rule, negligible=VANISHING_SHARE)
-        return updated.merged(circular_dims(self.model)) if scan else updated, log_density
+        return updated.merged(contract.circular_dims(self.model)) if scan else updated, log_density
 
     def _moments(self, belief: Gaussians) -> tuple[Array, Array]:
-        return belief.moments(circular_dims(self.model))
+        return belief.moments(contract.circular_dims(self.model))
 
-    def _predicted_observation(self, model: Model) -> tuple[Array, Array]:
-        return self.belief.predicted_observation(Measurement(model), self.rule, self.step)
+    def _predicted_observation(self, model: contract.Model) -> tuple[Array, Array]:
+        return self.belief.predicted_observation(resolved.Measurement(model), self.rule, self.step)
 
     def _combine(self, beliefs: Sequence[Gaussians], weights: Array) -> Gaussians:
-        return Gaussians.join(beliefs, weights).merged(circular_dims(self.model))
+        return Gaussians.join(beliefs, weights).merged(contract.circular_dims(self.model))
 
 
 def keeps_one_gaussian(online: Any) -> bool:
@@ -106,8 +98,8 @@ class ExtendedKalmanFilter(GaussianFilter):
     (True, True)
     """
 
-    def __init__(self, model: Model) -> None:
-        super().__init__(model, LINEAR_RULE)
+    def __init__(self, model: contract.Model) -> None:
+        super().__init__(model, rules.LINEAR_RULE)
 
 
 class UnscentedKalmanFilter(GaussianFilter):
@@ -145,17 +137,17 @@ class UnscentedKalmanFilter(GaussianFilter):
 
     def __init__(
         self,
-        model: Model,
+        model: contract.Model,
         alpha: float = 1.0,
         beta: float = 0.0,
         kappa: float = 1.0,
     ) -> None:
-        points = ScaledSigmaPoints(
+        points = rules.ScaledSigmaPoints(
             as_positive("alpha", alpha),
             float(as_array("beta", beta, ())),
             float(as_array("kappa", kappa, ())),
         )
-        rule = PointRule(points)
+        rule = rules.PointRule(points)
         super().__init__(model, rule)
         # raises the error for a kappa out of range here, not in the first step
         rule.points(model.dim)
@@ -185,8 +177,8 @@ class CubatureKalmanFilter(GaussianFilter):
     (True, True)
     """
 
-    def __init__(self, model: Model) -> None:
-        super().__init__(model, CUBATURE_RULE)
+    def __init__(self, model: contract.Model) -> None:
+        super().__init__(model, rules.CUBATURE_RULE)
 
 
 class SmartSamplingKalmanFilter(GaussianFilter):
@@ -219,7 +211,7 @@ class SmartSamplingKalmanFilter(GaussianFilter):
     5.0 43
     """
 
-    def __init__(self, model: Model, n_particles: int = 100) -> None:
+    def __init__(self, model: contract.Model, n_particles: int = 100) -> None:
         self.n_particles = check_count("n_particles", n_particles)
-        super().__init__(model, PointRule(OptimalPoints(self.n_particles)))
+        super().__init__(model, rules.PointRule(rules.OptimalPoints(self.n_particles)))
         check_count("n_particles", n_particles, minimum=2 * model.dim)

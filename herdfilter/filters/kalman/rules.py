@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from herdfilter._checks import Array, as_array, one_of, short_repr
+from herdfilter._checks import Array, as_array, one_of, read_only, short_repr
 from herdfilter._jit import njit
 from herdfilter.angles import unwrap, wrap
 from herdfilter.mixture import GaussianMixture
@@ -41,9 +41,8 @@ class Linearisation(NamedTuple):
         return Linearisation(self.means[rows], self.slopes[rows], rests)
 
 
-QUARTER_TURN = (
-    0.5 * np.pi
-)  # points within this of the mean's angle are at most half a turn apart, and can be unwrapped
+# Points within this of the mean's angle are at most half a turn apart, and can be unwrapped.
+QUARTER_TURN = 0.5 * np.pi
 
 
 class MomentRule(Protocol):
@@ -63,14 +62,17 @@ class LinearRule:
 
     def __call__(self, function: VectorFunction, means: Array, factors: Array) -> Linearisation:
         """See `MomentRule`."""
-        if function.jacobian is None:
-            # steps of a standard deviation in each dimension
-            centres, J = central_differences(function, means, np.sqrt((factors**2).sum(axis=2)))
-        else:
-            centres = function.values(means)
-            J = as_array("jacobian", function.jacobian(means), (*centres.shape, means.shape[1]))
+        centres, J = differentiate(function, means, np.sqrt((factors**2).sum(axis=2)))
         k = centres.shape[1]
         return Linearisation(centres, J @ factors, np.zeros((1, k, k)))
+
+
+def differentiate(function: VectorFunction, means: Array, sd: Array) -> tuple[Array, Array]:
+    """Return values (K, k) and Jacobians (K, k, m) at means (K, m); without a Jacobian, differences in steps of `sd`."""
+    if function.jacobian is None:
+        return central_differences(function, means, sd)
+    values = function.values(means)
+    return values, as_array("jacobian", function.jacobian(means), (*values.shape, means.shape[1]))
 
 
 StandardPoints = Callable[[int], tuple[Array, Array, Array]]
@@ -87,44 +89,31 @@ class PointRule:
     def __call__(self, function: VectorFunction, means: Array, factors: Array) -> Linearisation:
         """See `MomentRule`."""
         z, weights, spread_weights = _cached_points(self.standard, means.shape[1])
-        y, near = self._values(function, means, factors)
+        offsets = z @ factors.mT
+        # A function of angles cannot tell more than half a turn from a smaller turn the other way: points more than a
+        # quarter turn from the mean are moved nearer, to this share of their way.
+        share_of_way = None
+        if function.angles:
+            reach = np.abs(offsets[..., list(function.angles)]).max(axis=2)
+            if reach.max() > QUARTER_TURN:
+                share_of_way = (QUARTER_TURN / np.maximum(reach, QUARTER_TURN))[:, :, None]
+                offsets = share_of_way * offsets
+        y = function.at(means[:, None] + offsets)
         # Angles are unwrapped about a mean with positive weights: any direction among the values will do.
         circular = function.circular(y.shape[-1])
-        if near is None:
+        if share_of_way is None:
             y = unwrap(y, np.abs(weights), circular)
-        else:  # values from a share of the way are extrapolated linearly to the points
+        else:  # extrapolated linearly to the points
             centres = function.at(means[:, None])
-            y = centres + wrap(y - centres, circular) / near[:, :, None]
+            y = centres + wrap(y - centres, circular) / share_of_way
         count, p, k = y.shape
-        linear = Linearisation(
-            np.empty((count, k)), np.zeros((count, k, z.shape[1])), np.empty((count, k, k))
-        )
-        regress(np.ascontiguousarray(y), z, weights, spread_weights, np.empty((2, k, p)), *linear)
-        return linear
+        linear = (np.empty((count, k)), np.zeros((count, k, z.shape[1])), np.empty((count, k, k)))
+        regress(np.ascontiguousarray(y), z, weights, spread_weights, np.empty((2, k, p)), linear)
+        return Linearisation(*linear)
 
     def points(self, dim: int) -> tuple[Array, Array]:
         """Return the points of N(0, I), the first of them 0, and their weights; (p, dim) and (p,)."""
         return _cached_points(self.standard, dim)[:2]
-
-    def _values(
-        self,
-        function: VectorFunction,
-        means: Array,
-        factors: Array,
-    ) -> tuple[Array, Array | None]:
-        """Return the values (K, p, k), and the shares (K, p) of the way from mean to point at which they were taken.
-
-        None stands for the whole way. Points whose angles are more than a quarter turn from the mean's are moved nearer to
-        it, since a function of angles cannot tell more than half a turn from a smaller turn the other way.
-        """
-        offsets = _cached_points(self.standard, means.shape[1])[0] @ factors.mT
-        near = None
-        if function.angles:
-            reach = np.abs(offsets[..., list(function.angles)]).max(axis=2)
-            if reach.max() > QUARTER_TURN:
-                near = QUARTER_TURN / np.maximum(reach, QUARTER_TURN)
-                offsets = near[:, :, None] * offsets
-        return function.at(means[:, None] + offsets), near
 
 
 @lru_cache(maxsize=64)
@@ -133,15 +122,16 @@ def _cached_points(standard: StandardPoints, m: int) -> tuple[Array, Array, Arra
 
 
 @njit(**IN_PLACE)
-def regress(y, z, weights, spread_weights, room, means, slopes, rests):
-    """Fill in means, slopes and rests of values (K, p, k) at points (p, m), by least squares; slopes are passed as zeros.
+def regress(y, z, weights, spread_weights, workspace, linear):
+    """Fill in the arrays of a `Linearisation` of values (K, p, k) at points (p, m), by least squares; slopes are passed as zeros.
 
-    The values of each Gaussian are first transposed into the workspace `room` (2, k, p), so that inner loops run along rows.
+    The values of each Gaussian are first transposed into the workspace (2, k, p), so that inner loops run along rows.
     """
     count, p, k = y.shape
     m = z.shape[1]
-    centred = room[0]
-    weighted = room[1]
+    means, slopes, rests = linear
+    centred = workspace[0]
+    weighted = workspace[1]
     for c in range(count):
         for i in range(k):
             # relative to the first value, to keep the digits of small differences
@@ -229,13 +219,26 @@ def moment_rule(rule: str | MomentRule) -> MomentRule:
     return RULES[one_of("rule", rule, RULES)]  # type: ignore[arg-type]
 
 
-def linearised(
+def linearise(
     rule: MomentRule,
-    function: VectorFunction,
+    values: Callable[[Array], Array],
     means: Array,
     factors: Array,
+    angles: tuple[int, ...],
+    circular: Callable[[int], tuple[int, ...]] = lambda size: (),
+    jacobian: Callable[[Array], Any] | None = None,
 ) -> Linearisation:
-    """Return the linearisation by a rule; raise TypeError unless the rule returns three arrays."""
+    """Linearise a function (n, m) -> (n, k) of K Gaussians by a rule; TypeError unless that returns three arrays.
+
+    Points of a rule may lie past the cut of an angle: the function sees its `angles` wrapped. `circular` as in
+    `VectorFunction`.
+    """
+    function = VectorFunction(
+        lambda x: values(wrap(x, angles)),
+        circular,
+        jacobian and (lambda x: jacobian(read_only(wrap(x, angles)))),
+        angles,
+    )
     linear = rule(function, means, factors)
     if not (isinstance(linear, tuple) and len(linear) == 3):
         raise TypeError(

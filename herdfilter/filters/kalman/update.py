@@ -6,6 +6,8 @@ keeps its digits however wide the prior is (Kailath, Sayed and Hassibi 2000, "Li
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from herdfilter._checks import Array
@@ -18,6 +20,18 @@ from herdfilter.samplers.compiled import IN_PLACE, NO_ARRAYS
 
 RELATIVE_TOLERANCE = 1e-8  # negative eigenvalues down to this share of the variances are rounding, and are raised to zero
 SINGULAR_SHARE = 1e-14  # a conditional variance below this share of the variance is rounding: the matrix is singular
+
+
+class Conditioned(NamedTuple):
+    """K Gaussians x = F u given observations y = A u + e of them.
+
+    Lower triangular S, where S S' is the covariance of y; G, where G S' is the covariance of x with y; and the lower
+    triangular factor of the covariance of x given y.
+    """
+
+    roots: Array  # S, (K, k, k)
+    gains: Array  # G, (K, d, k)
+    after: Array  # (K, d, d)
 
 
 @njit(**NO_ARRAYS)
@@ -51,12 +65,13 @@ def rotate(noise, slopes, gains, factor):
 
 
 @njit(**IN_PLACE)
-def condition_in_place(slopes, noises, factors, variances, rotated, roots, gains, after):
-    """Fill in what `condition` returns; return False if a noise is indefinite.
+def condition_in_place(slopes, noises, factors, variances, rotated, result):
+    """Fill in the arrays of a `Conditioned`, passed as a tuple; return False if a noise is indefinite.
 
     The slopes (K, k, m) are overwritten, `variances` (k,) and `rotated` (d, m) are workspace.
     """
     count, k, m = slopes.shape
+    roots, gains, after = result
     for c in range(count):
         noise = noises[c if len(noises) > 1 else 0]
         before = factors[c if len(factors) > 1 else 0]
@@ -148,13 +163,7 @@ def factorise_noise(matrix, variances, root):
     return True
 
 
-def condition(
-    slopes: Array,
-    noises: Array,
-    factors: Array,
-    step: int,
-    what: str,
-) -> tuple[Array, Array, Array]:
+def condition(slopes: Array, noises: Array, factors: Array, step: int, what: str) -> Conditioned:
     """Condition K Gaussians on linear functions of them.
 
     With u ~ N(0, I), of m entries, a state is x = F u, and y = A u + e is observed, with e independent of u.
@@ -170,12 +179,6 @@ def condition(
     step, what : int, str
         For the text of IndefiniteCovarianceError, if the covariance of y is indefinite. If only that of e is, that of x
         given y may be, and the error names the updated covariance.
-
-    Returns
-    -------
-    roots, gains, after : ndarray, shapes (K, k, k), (K, d, k) and (K, d, d)
-        Lower triangular S, where S S' is the covariance of y; G, where G S' is the covariance of x with y; and the lower
-        triangular factor of the covariance of x given y.
     """
     result = _try_condition(slopes, noises, factors)
     if result is None:
@@ -186,26 +189,26 @@ def condition(
     return result
 
 
-def _try_condition(
-    slopes: Array,
-    noises: Array,
-    factors: Array,
-) -> tuple[Array, Array, Array] | None:
+def _try_condition(slopes: Array, noises: Array, factors: Array) -> Conditioned | None:
     count, k, m = slopes.shape
     d = factors.shape[1]
     result = (np.zeros((count, k, k)), np.zeros((count, d, k)), np.zeros((count, d, d)))
-    inputs = (
+    definite = condition_in_place(
         np.array(slopes, order="C"),
         np.ascontiguousarray(noises),
         np.ascontiguousarray(factors),
+        np.empty(k),
+        np.empty((d, m)),
+        result,
     )
-    return result if condition_in_place(*inputs, np.empty(k), np.empty((d, m)), *result) else None
+    return Conditioned(*result) if definite else None
 
 
-def triangular(factors: Array) -> Array:
-    """Return lower triangular factors (K, d, d) of the same covariances as factors (K, d, m)."""
+def triangular(factors: Array, noises: Array | None = None, step: int = 0, what: str = "") -> Array:
+    """Return lower triangular factors (K, d, d) of the same covariances as factors (K, d, m), plus those of noises."""
     d = factors.shape[1]
-    return condition(factors, np.zeros((1, d, d)), factors[:, :0], 0, "")[0]
+    noises = np.zeros((1, d, d)) if noises is None else noises
+    return condition(factors, noises, factors[:, :0], step, what).roots
 
 
 def correct_gaussians(
@@ -216,17 +219,24 @@ def correct_gaussians(
     noises: Array,
     step: int,
 ) -> tuple[Array, Array, Array]:
-    """Update each Gaussian with its residual (K, k), NaN where missing; slopes and noises as `linear_observation` has them.
+    """Update each Gaussian with its residual (K, k); residuals, slopes and noises are those of `observed_part`.
 
     Return means (K, d), factors (K, d, d), and log-densities (K,) of the residuals.
     """
-    roots, gains, after = condition(slopes, noises, factors, step, "observation's")
+    conditioned = condition(slopes, noises, factors, step, "observation's")
     corrected = means.copy()
     log_densities = np.full(len(means), np.nan)
-    move_in_place(roots, gains, np.array(residuals, order="C"), corrected, log_densities)
+    move_in_place(
+        conditioned.roots,
+        conditioned.gains,
+        np.array(residuals, order="C"),
+        corrected,
+        log_densities,
+    )
+    # the update stops at the first singular S, without a log-density
     if np.isnan(log_densities).any():
         raise IndefiniteCovarianceError(step, "observation's")
-    return corrected, after, log_densities
+    return corrected, conditioned.after, log_densities
 
 
 def observed_part(observation: Observation, linear: Linearisation) -> tuple[Array, Array, Array]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from herdfilter._checks import check_count, check_flags
 from herdfilter._covariances import covariance_factor
-from herdfilter.filters.flow.exact_flow import ExactFlow, pseudo_times
+from herdfilter.filters.flow.exact_flow import exact_flow, pseudo_times
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals.base import BootstrapProposal, Uses
 from herdfilter.filters.state import Particles, each_its_own
@@ -93,11 +93,12 @@ class FlowProposal(BootstrapProposal):
         factor = covariance_factor(covariance)
         white = rng.standard_normal(means.shape)
         noise = white @ factor.T
-        flow = ExactFlow(observation, pseudo_times(self.flow_steps))
+        times = pseudo_times(self.flow_steps)
         origins = means if self.local else predictive.mean[None]
         # Linearised along the path of the means, which does not depend on the noise: an affine map of the noise.
-        (_, migrated), log_determinants = flow.migrate(
-            covariance, (origins, np.zeros(origins.shape)), (means, noise)
+        path = (origins, np.zeros(origins.shape))
+        (_, migrated), log_determinants = exact_flow(
+            observation, times, covariance, path, (means, noise)
         )
         # The flow's displacement lies in the range of Q, singular or not: both densities are those of white noise.
         white_migrated = white + (migrated - noise) @ np.linalg.pinv(factor).T

@@ -11,7 +11,7 @@ import numpy as np
 from herdfilter._checks import check_share
 from herdfilter._covariances import regularised
 from herdfilter.angles import wrap
-from herdfilter.filters.kalman.gaussian import update_gaussians, update_mixture
+from herdfilter.filters.kalman.gaussian import kalman_mixture, update_gaussians
 from herdfilter.filters.kalman.rules import MomentRule, moment_rule
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals.base import BootstrapProposal, Proposal, Uses
@@ -221,7 +221,7 @@ def guided_mixture(
     components of the prior are added with the total weight `unguided_share`. Where the observation is linear the updated
     components differ only by rounding in their covariances, and share one: samplers are faster then.
     """
-    posterior, _ = update_mixture(observation, prior, rule)
+    posterior, _ = kalman_mixture(observation, prior, rule)
     # WIDENING keeps every covariance positive definite, relative to the variances of the prior.
     before = np.diagonal(prior.distinct_covariances, axis1=1, axis2=2)
     covariances = posterior.distinct_covariances + WIDENING * before[:, None, :] * np.eye(prior.dim)

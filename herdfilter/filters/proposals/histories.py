@@ -14,7 +14,7 @@ from herdfilter._checks import Array, check_part
 from herdfilter._covariances import covariance_factor
 from herdfilter.angles import wrap
 from herdfilter.filters.kalman.gaussian import Gaussians
-from herdfilter.filters.kalman.histories import select_histories
+from herdfilter.filters.kalman.jump_filters import select_histories
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals import balanced, base

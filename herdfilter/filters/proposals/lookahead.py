@@ -430,7 +430,8 @@ def _update_noise(update, weights, points, room):
     slopes = room.slopes
     row = update.room[k]  # variances, then a residual
     # Gains are first the slopes A of the observation in the noise, lowers the covariance of the rest.
-    regress(update.offsets, points, weights, weights, room.rows, room.means, gains, lowers)
+    linear = (room.means, gains, lowers)
+    regress(update.offsets, points, weights, weights, room.rows, linear)
     for i in range(count):
         # The gains now hold A, and are divided by L in place; slopes are a copy of A, which the rotations use up.
         # R, the factor of the rest and the observation noise; then L with L L' = A A' + R R' by rotations.

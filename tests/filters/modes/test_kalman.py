@@ -6,7 +6,7 @@ from helpers import assert_same
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
-from herdfilter.filters.kalman.histories import select_histories
+from herdfilter.filters.kalman.jump_filters import select_histories
 
 Z = [[0.3], None, [1.1], [-0.4]]
 
