@@ -9,7 +9,7 @@ import pytest
 from helpers import in_python
 
 from herdfilter import association
-from herdfilter.association import BeliefPropagation, Exact, KBest, belief_propagation, exact
+from herdfilter.association import Exact, KBest, belief_propagation, exact
 from herdfilter.association.exact import elimination_order
 
 SHAPES = [(1, 0), (1, 2), (2, 3), (3, 2), (4, 1), (4, 4)]
@@ -236,14 +236,6 @@ def test_weights_over_hundreds_of_orders_of_magnitude_are_those_of_fractions(bru
             found = association.associate(ratios, method)
             np.testing.assert_allclose(found.marginals, expected, atol=1e-9)
             assert found.log_evidence == pytest.approx(log_total, rel=1e-9, abs=1e-9)
-
-
-@pytest.mark.parametrize("method", [Exact(), KBest(), BeliefPropagation()])
-def test_a_method_refuses_a_cluster_without_an_assignment_by_itself(method):
-    with pytest.raises(
-        ValueError, match="ratios: expected an assignment of positive weight, got none"
-    ):
-        method.cluster(np.array([[0.0, 1.0], [0.0, 1.0]]))
 
 
 @pytest.mark.parametrize("method", ["exact", "belief-propagation"])
