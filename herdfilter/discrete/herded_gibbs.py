@@ -194,9 +194,9 @@ class HerdedGibbs:
         largest = sum(min(count, sweeps) for count in self._possible_counts())
         if d > self.max_vectors or (self.strict and largest > self.max_vectors):
             raise ValueError(
-                f"max_vectors: expected room for the weight vectors of {sweeps:,} sweeps, at least {d:,} and up to {largest:,} "
-                f"of {self.possible_vectors:.6g} that are possible, got {self.max_vectors:,}; pass `neighbours`, "
-                "the variables each conditional depends on, or a larger `max_vectors`"
+                f"max_vectors: expected room for the weight vectors of {sweeps:,} sweeps, at least {d:,} and up to "
+                f"{largest:,} of {self.possible_vectors:.6g} that are possible, got {self.max_vectors:,}; pass "
+                "`neighbours`, the variables each conditional depends on, or a larger `max_vectors`"
             )
 
         key_type = np.min_scalar_type(max(self.cardinalities) - 1)

@@ -115,10 +115,7 @@ class FixedLagSmoother:
     def predict(self, dt: float = 1.0, control: Any = None) -> None:
         """Predict the filter's next step, as its own ``predict`` does."""
         transition = Transition(
-            self.filter.model,
-            as_duration("dt", dt),
-            control,
-            self.filter.step + 1,
+            self.filter.model, as_duration("dt", dt), control, self.filter.step + 1
         )
         departed = []
         if self.filter.step:  # the initial state is not smoothed
@@ -162,11 +159,7 @@ class FixedLagSmoother:
             steps = [*self._past, self._current_step(Transition(model))]
             particles = [step.particles for step in steps if isinstance(step, ParticleStep)]
             self._window = smooth_back(
-                steps,
-                len(steps),
-                model,
-                np.array(particles) if particles else None,
-                steps=numbers,
+                steps, len(steps), model, np.array(particles) if particles else None, steps=numbers
             )
         return self._window
 
@@ -174,10 +167,7 @@ class FixedLagSmoother:
         """Return the filter's current step, with the transition from there."""
         if isinstance(self.filter, ParticleFilter):
             return ParticleStep(
-                self.filter.particles,
-                self.filter.weights,
-                onward,
-                "FixedLagSmoother",
+                self.filter.particles, self.filter.weights, onward, "FixedLagSmoother"
             )
         kalman: Any = self.filter
         return GaussianStep(kalman.belief.means, kalman.belief.factors, kalman.rule, onward)

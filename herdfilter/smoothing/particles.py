@@ -180,10 +180,7 @@ def in_chunks(indices: NDArray[Any], x: Array) -> list[NDArray[Any]]:
 
 
 def backward_weights(
-    transition: Transition,
-    x: Array,
-    weights: Array,
-    user: str,
+    transition: Transition, x: Array, weights: Array, user: str
 ) -> Callable[[Array], Array]:
     """Return a function that gives the backward log-weights of states x (n, d) with weights (n,).
 
@@ -215,17 +212,10 @@ def backward_weights(
     def log_backward_weights(x_next: Array) -> Array:
         if has_density:
             values = model.transition_log_density(
-                read_only(x_next),
-                read_only(x),
-                transition.dt,
-                transition.control,
-                step,
+                read_only(x_next), read_only(x), transition.dt, transition.control, step
             )
             log_densities = read_numbers(
-                "transition_log_density",
-                values,
-                (len(x_next), len(x)),
-                step,
+                "transition_log_density", values, (len(x_next), len(x)), step
             )
             if invalid := np.count_nonzero(np.isnan(log_densities) | (log_densities == np.inf)):
                 raise ValueError(
@@ -355,11 +345,7 @@ def backward_simulation(
         x[:, k] = particles[k, indices]
     positions = position_dims(model)
     return Trajectories(
-        x[:, course.step_of_row],
-        circular_dims(model),
-        result.times,
-        result.steps,
-        positions,
+        x[:, course.step_of_row], circular_dims(model), result.times, result.steps, positions
     )
 
 

@@ -58,10 +58,7 @@ class SmoothedResult(Views):
 
     def __repr__(self) -> str:
         return summary_repr(
-            self,
-            steps=len(self),
-            dim=self.means.shape[1],
-            particles=self.particles,
+            self, steps=len(self), dim=self.means.shape[1], particles=self.particles
         )
 
 
@@ -225,13 +222,7 @@ class Course(NamedTuple):
             particles = particles[self.last][self.step_of_row]
         lag = len(steps) if lag is None else lag
         return smooth_back(
-            steps,
-            lag,
-            model,
-            particles,
-            self.step_of_row,
-            steps=result.steps,
-            times=result.times,
+            steps, lag, model, particles, self.step_of_row, steps=result.steps, times=result.times
         )
 
 

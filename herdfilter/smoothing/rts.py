@@ -126,11 +126,7 @@ class GaussianStep:
         joint = np.zeros((1, d, slopes.shape[2]))
         joint[:, :, :d] = self.factors
         (root,), (gain,), (remainder,) = condition(
-            slopes,
-            noises,
-            joint,
-            self.onward.step,
-            "predicted",
+            slopes, noises, joint, self.onward.step, "predicted"
         )
         # The pseudo-inverse: entries that those before them determine tell nothing more.
         certain = np.diagonal(root) <= CERTAIN_SHARE * np.sqrt((root**2).sum(axis=1))

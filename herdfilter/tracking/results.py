@@ -22,14 +22,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-OF_HISTORY = ("status", "detections", "time_since_detection")  # columns of a table
-LISTS = (
-    "labels",
-    "means",
-    "covariances",
-    "existence",
-    "history",
-)  # fields of a result with an entry for each scan
+HISTORY_COLUMNS = ("status", "detections", "time_since_detection")
+# Fields of a result with an entry for each scan.
+LISTS = ("labels", "means", "covariances", "existence", "history")
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
@@ -184,7 +179,7 @@ class TrackingResult:
             "birth": [birth for birth, _ in labels],
             "number": [number for _, number in labels],
             "existence": np.concatenate([np.empty(0), *self.existence]),
-            **{name: [getattr(past, name) for past in history] for name in OF_HISTORY},
+            **{name: [getattr(entry, name) for entry in history] for name in HISTORY_COLUMNS},
         }
         means = np.concatenate([np.empty((0, self.dim)), *self.means])
         covariances = np.concatenate([np.empty((0, self.dim, self.dim)), *self.covariances])
@@ -244,48 +239,40 @@ class TrackingResult:
         angles = tuple(self.circular if circular is None else circular)
         mass = 0.95 if ellipses is None else ellipses
         times, time_label = plot_times(self, len(self))
-        style: dict[str, Any] = {"color": text_colour(), "linewidth": 1, "label": "truth"}
+        # Of each path: states, covariances, the scans with a ring, and its style.
         paths: list[tuple[Array, Any, Any, dict[str, Any]]] = []
-        for x in actual.swapaxes(0, 1):
-            paths.append((x, None, [], style))
-            style = style | {"label": None}
+        for k, x in enumerate(actual.swapaxes(0, 1)):
+            label = None if k else "truth"
+            paths.append((x, None, [], {"color": text_colour(), "linewidth": 1, "label": label}))
         coasts = self._of_each_track(
-            [[past.status == "coasting" for past in histories] for histories in self.history], ()
+            [[entry.status == "coasting" for entry in scan] for scan in self.history], ()
         )
         spreads = self._of_each_track(self.covariances, (self.dim, self.dim))
-        for label, x in self.trajectories().items():
-            paths.append(
-                (
-                    x,
-                    None if ellipses is None else spreads[label],
-                    coasts[label] == 1,
-                    {"label": f"track {label}"},
-                )
-            )
+        for name, x in self.trajectories().items():
+            spread = None if ellipses is None else spreads[name]
+            paths.append((x, spread, coasts[name] == 1, {"label": f"track {name}"}))
         axes = []
-        for place, drawn in panes:
-            pane = axes_or_new(place)
-            over_time = len(drawn) == 1
-            name_axes(pane, *[time_label] * over_time, *(names[i] for i in drawn))
+        for pane_or_none, pane_dims in panes:
+            pane = axes_or_new(pane_or_none)
+            over_time = len(pane_dims) == 1
+            name_axes(pane, *[time_label] * over_time, *(names[i] for i in pane_dims))
             for x, spread, coasting, style in paths:
-                present = np.flatnonzero(np.isfinite(x[:, drawn[0]])).tolist() or [0]
-                at = slice(present[0], present[-1] + 1)
-                covariances = None if spread is None else spread[at]
+                # From the first to the last scan that reports the track.
+                present = np.flatnonzero(np.isfinite(x[:, pane_dims[0]])).tolist() or [0]
+                rows = slice(present[0], present[-1] + 1)
+                covariances = None if spread is None else spread[rows]
                 if over_time:
                     part = SimpleNamespace(
-                        means=x[at], covariances=covariances, times=self.times[at]
+                        means=x[rows], covariances=covariances, times=self.times[rows]
                     )
-                    plot_state_over_time(part, drawn[0], pane, None, mass, angles, **style)
+                    plot_state_over_time(part, pane_dims[0], pane, None, mass, angles, **style)
                 else:
-                    plot_track(x[at], covariances, pane, drawn, mass, circular=angles, **style)
-                rings = [*[times[coasting]] * over_time, *x[coasting][:, drawn].T]
-                pane.plot(
-                    *rings,
-                    "o",
-                    color=pane.lines[-1].get_color(),
-                    markerfacecolor="none",
-                    markersize=5,
-                )
+                    plot_track(
+                        x[rows], covariances, pane, pane_dims, mass, circular=angles, **style
+                    )
+                rings = [*[times[coasting]] * over_time, *x[coasting][:, pane_dims].T]
+                colour = pane.lines[-1].get_color()
+                pane.plot(*rings, "o", color=colour, markerfacecolor="none", markersize=5)
             axes.append(pane)
         for pane in axes[:-1]:
             pane.set_xlabel("")
