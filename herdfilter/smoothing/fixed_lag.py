@@ -59,11 +59,10 @@ def fixed_lag_smoother(
     [0.608, 0.477, 0.459, 0.456]
     """
     lag = check_count("lag", lag, minimum=0)
-    user = "fixed_lag_smoother"
-    _check_filter(filter, user)
+    _check_filter(filter, "fixed_lag_smoother")
     course = Course.of(filter.model, result, dt, controls, times)
     if isinstance(filter, ParticleFilter):
-        return course.smooth(filter.model, result, particle_steps(result, course, user), lag)
+        return course.smooth(filter.model, result, particle_steps(result, course), lag)
     return course.smooth(filter.model, result, gaussian_steps(filter, result, course), lag)
 
 
@@ -127,9 +126,8 @@ class FixedLagSmoother:
 
     def update(self, z: ArrayLike | None, sensor: Sensor | None = None) -> StepRecord:
         """Update with an observation, as the filter's own ``update`` does, and return its record."""
-        record = self.filter.update(z) if sensor is None else self.filter.update(z, sensor)
         self._window = None
-        return record
+        return self.filter.update(z, sensor)
 
     @property
     def step(self) -> int:
@@ -166,8 +164,6 @@ class FixedLagSmoother:
     def _current_step(self, onward: Transition) -> GaussianStep | ParticleStep:
         """Return the filter's current step, with the transition from there."""
         if isinstance(self.filter, ParticleFilter):
-            return ParticleStep(
-                self.filter.particles, self.filter.weights, onward, "FixedLagSmoother"
-            )
+            return ParticleStep(self.filter.particles, self.filter.weights, onward)
         kalman: Any = self.filter
         return GaussianStep(kalman.belief.means, kalman.belief.factors, kalman.rule, onward)

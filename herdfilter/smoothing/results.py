@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_list
 from herdfilter._repr import summary_repr
-from herdfilter.filters import FilterResult, ParticleFilter, Transition
-from herdfilter.filters.kalman import KalmanFilter
+from herdfilter.filters import FilterResult, Transition
 from herdfilter.filters.results import Views
 from herdfilter.models.contract import Model, circular_dims, position_dims
 from herdfilter.models.series import Clock, series
@@ -224,21 +223,3 @@ class Course(NamedTuple):
         return smooth_back(
             steps, lag, model, particles, self.step_of_row, steps=result.steps, times=result.times
         )
-
-
-def model_of(model_or_filter: Any) -> Model:
-    """Return the model of a filter, or the model itself."""
-    return (
-        model_or_filter.model
-        if isinstance(model_or_filter, ParticleFilter | KalmanFilter)
-        else model_or_filter
-    )
-
-
-def particles_of(result: FilterResult) -> tuple[Array, Array]:
-    """Return particles (T, n, d) and weights (T, n) of a result; ValueError if the run did not store them."""
-    if result.particles is None or result.weights is None:
-        raise ValueError(
-            "result: expected particles, which ParticleFilter.run(..., keep_particles=True) keeps; got none"
-        )
-    return result.particles, result.weights

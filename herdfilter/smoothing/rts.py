@@ -97,11 +97,11 @@ def gaussian_steps(
 ) -> list[GaussianStep]:
     """Return the steps of a result as Gaussians."""
     rule = filter.rule  # type: ignore[attr-defined]
-    factors = [covariance_factor(result.covariances[i])[None] for i in course.last]
-    return [
-        GaussianStep(result.means[[i]], factor, rule, onward)
-        for i, factor, onward in zip(course.last, factors, course.transitions, strict=True)
-    ]
+    steps = []
+    for row, onward in zip(course.last, course.transitions, strict=True):
+        factor = covariance_factor(result.covariances[row])
+        steps.append(GaussianStep(result.means[[row]], factor[None], rule, onward))
+    return steps
 
 
 @dataclass(frozen=True, eq=False)
