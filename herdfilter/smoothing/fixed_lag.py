@@ -62,8 +62,8 @@ def fixed_lag_smoother(
     _check_filter(filter, "fixed_lag_smoother")
     course = Course.of(filter.model, result, dt, controls, times)
     if isinstance(filter, ParticleFilter):
-        return course.smooth(filter.model, result, particle_steps(result, course), lag)
-    return course.smooth(filter.model, result, gaussian_steps(filter, result, course), lag)
+        return course.smooth(particle_steps(course), lag)
+    return course.smooth(gaussian_steps(filter, course), lag)
 
 
 def _check_filter(filter: Any, user: str) -> None:  # noqa: A002
@@ -116,9 +116,8 @@ class FixedLagSmoother:
         transition = Transition(
             self.filter.model, as_duration("dt", dt), control, self.filter.step + 1
         )
-        departed = []
-        if self.filter.step:  # the initial state is not smoothed
-            departed.append(self._current_step(transition.snapshot()))
+        # The initial state is not smoothed.
+        departed = [self._current_step(transition.snapshot())] if self.filter.step else []
         # The step joins the past only if the prediction succeeds.
         self.filter.predict(dt, control)
         self._past.extend(departed)
@@ -152,13 +151,9 @@ class FixedLagSmoother:
                 "window: the filter stands at the initial state, step 0; call predict first"
             )
         if self._window is None:
-            model = self.filter.model
             numbers = np.arange(self.step, self.filter.step + 1)
-            steps = [*self._past, self._current_step(Transition(model))]
-            particles = [step.particles for step in steps if isinstance(step, ParticleStep)]
-            self._window = smooth_back(
-                steps, len(steps), model, np.array(particles) if particles else None, steps=numbers
-            )
+            steps = [*self._past, self._current_step(Transition(self.filter.model))]
+            self._window = smooth_back(steps, len(steps), steps=numbers)
         return self._window
 
     def _current_step(self, onward: Transition) -> GaussianStep | ParticleStep:

@@ -82,20 +82,20 @@ def marginal_smoother(
     """
     model = _checked_model(model, "marginal_smoother")
     course = Course.of(model, result, dt, controls, times)
-    return course.smooth(model, result, particle_steps(result, course))
+    return course.smooth(particle_steps(course))
 
 
 def _checked_model(model: Any, user: str) -> Model:
     """Return a model, or that of a filter; TypeError unless it has a transition density."""
     model = model.model if isinstance(model, ParticleFilter | KalmanFilter) else model
     require(model, user, *DENSITY)
-    return model  # type: ignore[no-any-return]
+    return model
 
 
-def particle_steps(result: FilterResult, course: Course) -> list[ParticleStep]:
+def particle_steps(course: Course) -> list[ParticleStep]:
     """Return the steps of a result as weighted particles; ValueError if the run did not store them."""
-    particles = result.particles
-    weights = result.weights
+    particles = course.result.particles
+    weights = course.result.weights
     if particles is None or weights is None:
         raise ValueError(
             "result: expected particles, which ParticleFilter.run(..., keep_particles=True) keeps; got none"
@@ -317,7 +317,7 @@ def backward_simulation(
     m = check_count("n_trajectories", n_trajectories)
     rng = as_generator(rng)
     course = Course.of(model, result, dt, controls, times)
-    steps = particle_steps(result, course)
+    steps = particle_steps(course)
     x = np.empty((m, len(steps), model.dim))
     with np.errstate(divide="ignore"):  # particles of weight zero are never drawn
         log_weights = np.log(steps[-1].weights[None])

@@ -75,7 +75,7 @@ def rts_smoother(
     """
     check_gaussian(filter, "rts_smoother")
     course = Course.of(filter.model, result, dt, controls, times)
-    return course.smooth(filter.model, result, gaussian_steps(filter, result, course))
+    return course.smooth(gaussian_steps(filter, course))
 
 
 def check_gaussian(filter: Any, user: str, or_else: str = "") -> None:  # noqa: A002
@@ -90,12 +90,9 @@ def check_gaussian(filter: Any, user: str, or_else: str = "") -> None:  # noqa: 
     )
 
 
-def gaussian_steps(
-    filter: KalmanFilter,  # noqa: A002
-    result: FilterResult,
-    course: Course,
-) -> list[GaussianStep]:
+def gaussian_steps(filter: KalmanFilter, course: Course) -> list[GaussianStep]:  # noqa: A002
     """Return the steps of a result as Gaussians."""
+    result = course.result
     rule = filter.rule  # type: ignore[attr-defined]
     steps = []
     for row, onward in zip(course.last, course.transitions, strict=True):
@@ -112,6 +109,7 @@ class GaussianStep:
     factors: Array
     rule: MomentRule
     onward: Transition
+    particles: None = None
 
     @property
     def belief(self) -> Horizons:
