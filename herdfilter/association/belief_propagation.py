@@ -16,19 +16,12 @@ from herdfilter.association.base import Method
 class AssociationWarning(RuntimeWarning):
     """An association method stopped before it converged.
 
-    Attributes
-    ----------
-    change : float
-        Largest change of a message in the last iteration.
-
     Examples
     --------
     >>> import warnings
     >>> with warnings.catch_warnings(action="error", category=hf.association.AssociationWarning):
     ...     p = hf.association.marginals([[0.1, 2.0, 1.0], [0.1, 1.0, 2.0]], "belief-propagation")
     """
-
-    change: float
 
 
 @dataclass(frozen=True)
@@ -56,7 +49,7 @@ class BeliefPropagation(Method):
 
     tolerance: float = 1e-10
     max_iterations: int = 2_000
-    warns = True  # no field
+    warns = True  # a class attribute, no field
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tolerance", as_positive("tolerance", self.tolerance))
@@ -70,12 +63,13 @@ class BeliefPropagation(Method):
         rows = ratios / scale
         wish, free, change = _exchange(rows, self.tolerance, self.max_iterations)
         if self.warns and change > self.tolerance:
-            warning = AssociationWarning(
+            # The text is the same for all scans, so that Python shows it once.
+            warnings.warn(
                 f"BeliefPropagation: messages still change by more than the tolerance, {self.tolerance:g}, after "
-                f"{self.max_iterations:,} iterations; take Exact() or a larger max_iterations"
+                f"{self.max_iterations:,} iterations; take Exact() or a larger max_iterations",
+                AssociationWarning,
+                stacklevel=4,
             )
-            warning.change = change
-            warnings.warn(warning, stacklevel=4)
         belief = rows * np.insert(free, 0, 1.0, axis=1)
         sums = belief.sum(axis=1, keepdims=True)
         # The Bethe free energy (Williams and Lau 2014); messages of infinite size, from tracks that cannot be missed, leave

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -40,8 +39,8 @@ class DictionaryFullError(RuntimeError):
     ----------
     states : ndarray of int, shape (m, d)
         The states completed before, without the burn-in: a valid but shorter sample.
-    vectors, n_bytes : int
-        Weight vectors in the dictionary, and their memory.
+    vectors : int
+        Weight vectors in the dictionary.
 
     Examples
     --------
@@ -53,18 +52,17 @@ class DictionaryFullError(RuntimeError):
     3 1
     """
 
-    def __init__(self, vectors: int, n_bytes: int, states: States) -> None:
+    def __init__(self, vectors: int, states: States) -> None:
         super().__init__(
-            f"max_vectors: expected at most {vectors:,} weight vectors ({n_bytes / 1e6:,.1f} MB), got one more after "
+            f"max_vectors: expected at most {vectors:,} weight vectors, got one more after "
             f"{len(states):,} states (attribute `states`); pass `neighbours`, the variables each conditional depends on, "
             "or a larger `max_vectors`"
         )
         self.vectors = vectors
-        self.n_bytes = n_bytes
         self.states = states
 
-    def __reduce__(self) -> tuple[type, tuple[int, int, States]]:
-        return type(self), (self.vectors, self.n_bytes, self.states)
+    def __reduce__(self) -> tuple[type, tuple[int, States]]:
+        return type(self), (self.vectors, self.states)
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,9 +209,7 @@ class HerdedGibbs:
                 vector = vectors.get(key)
                 if vector is None:
                     if len(vectors) == self.max_vectors:
-                        arrays = [*vectors.values(), *(values for _, values in vectors)]
-                        n_bytes = sys.getsizeof(vectors) + sum(map(sys.getsizeof, arrays))
-                        raise DictionaryFullError(len(vectors), n_bytes, states[: max(t, 0)].copy())
+                        raise DictionaryFullError(len(vectors), states[: max(t, 0)].copy())
                     vector = np.zeros((2, self.cardinalities[i]))
                     vector[0] = self._probabilities(i, x)
                     vectors[key] = vector

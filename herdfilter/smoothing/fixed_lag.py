@@ -16,9 +16,8 @@ from herdfilter.filters.kalman import KalmanFilter
 from herdfilter.models.contract import require
 from herdfilter.models.sensors import Sensor
 from herdfilter.models.series import as_duration
-from herdfilter.smoothing.particles import DENSITY, ParticleStep, particle_steps
+from herdfilter.smoothing import particles, rts
 from herdfilter.smoothing.results import Course, FilteredStep, SmoothedResult, smooth_back
-from herdfilter.smoothing.rts import GaussianStep, check_gaussian, gaussian_steps
 
 
 def fixed_lag_smoother(
@@ -62,16 +61,16 @@ def fixed_lag_smoother(
     _check_filter(filter, "fixed_lag_smoother")
     course = Course.of(filter.model, result, dt, controls, times)
     if isinstance(filter, ParticleFilter):
-        return course.smooth(particle_steps(course), lag)
-    return course.smooth(gaussian_steps(filter, course), lag)
+        return course.smooth(particles.particle_steps(course), lag)
+    return course.smooth(rts.gaussian_steps(filter, course), lag)
 
 
 def _check_filter(filter: Any, user: str) -> None:  # noqa: A002
     """Raise TypeError unless the filter's steps can be smoothed."""
     if isinstance(filter, ParticleFilter):
-        require(filter.model, user, *DENSITY)
+        require(filter.model, user, *particles.DENSITY)
     else:
-        check_gaussian(filter, user, "a ParticleFilter, or ")
+        rts.check_gaussian(filter, user, "a ParticleFilter, or ")
 
 
 class FixedLagSmoother:
@@ -106,6 +105,7 @@ class FixedLagSmoother:
         _check_filter(filter, "FixedLagSmoother")
         # The steps before the filter's own; the window is these and the current one.
         self._past: deque[FilteredStep] = deque(maxlen=self.lag)
+        # Smoothed when it is first read after a step: a step that nobody reads costs nothing.
         self._window: SmoothedResult | None = None
 
     def __repr__(self) -> str:
@@ -152,13 +152,14 @@ class FixedLagSmoother:
             )
         if self._window is None:
             numbers = np.arange(self.step, self.filter.step + 1)
+            # The transition from the current step is not known yet, and not used.
             steps = [*self._past, self._current_step(Transition(self.filter.model))]
             self._window = smooth_back(steps, len(steps), steps=numbers)
         return self._window
 
-    def _current_step(self, onward: Transition) -> GaussianStep | ParticleStep:
+    def _current_step(self, onward: Transition) -> rts.GaussianStep | particles.ParticleStep:
         """Return the filter's current step, with the transition from there."""
         if isinstance(self.filter, ParticleFilter):
-            return ParticleStep(self.filter.particles, self.filter.weights, onward)
+            return particles.ParticleStep(self.filter.particles, self.filter.weights, onward)
         kalman: Any = self.filter
-        return GaussianStep(kalman.belief.means, kalman.belief.factors, kalman.rule, onward)
+        return rts.GaussianStep(kalman.belief.means, kalman.belief.factors, kalman.rule, onward)

@@ -126,10 +126,12 @@ class ParticleStep:
         smoothed = np.zeros((len(weights), len(x)))
         for part in in_chunks(np.flatnonzero(weights.any(axis=0)), x):
             shares = self.backward_weights(after.particles[part])
+            # Each row has a constant of its own, which cancels.
             shares -= shares.max(axis=1, keepdims=True)
             np.exp(shares, out=shares)
             smoothed += (weights[:, part] / shares.sum(axis=1)) @ shares
         smoothed /= smoothed.sum(axis=1, keepdims=True)
+        # By the weights alone, means of many dimensions would be as rough as their few effective particles.
         if self._regression is None:
             parts = zip(*map(self._moments_by, smoothed), strict=True)
             return smoothed, *map(np.array, parts)
@@ -147,6 +149,7 @@ class ParticleStep:
         x = self.particles
         w = self.weights
         transition = self.onward
+        # A model's own density need not be that of its noise, and on a circle a regression has no meaning.
         if transition.circular or transition.motion.has_density or not transition.additive:
             return None
         if x.shape[1] == 1 or not Gaussianity.of(Particles.weighted(x, w), ()).gaussian:
@@ -176,10 +179,10 @@ class ParticleStep:
             )
             shape = (len(x_next), len(x))
             log_densities = read_numbers("transition_log_density", values, shape, transition.step)
-            if invalid := np.count_nonzero(np.isnan(log_densities) | (log_densities == np.inf)):
+            if not log_densities.max() < np.inf:
                 raise ValueError(
                     f"transition_log_density: expected values below infinity from the model at step {transition.step}, got "
-                    f"{invalid} NaN or +inf of {log_densities.size}"
+                    f"{log_densities.max()}"
                 )
         else:
             mean, whitening = self._predicted
@@ -344,6 +347,7 @@ def backward_simulation(
 
 def _choose(log_weights: Array, row: np.ndarray, u: Array) -> NDArray[np.intp]:
     """Return the index that each u (m,) in [0, 1) draws by inversion from the log-weights (r, n) of its `row` (m,)."""
+    # The first particle at which the cumulative weight exceeds u times the total; none of weight zero.
     cumulative = np.cumsum(np.exp(log_weights - log_weights.max(axis=1, keepdims=True)), axis=1)
     index: NDArray[np.intp] = np.count_nonzero(
         cumulative[row] <= (u * cumulative[row, -1])[:, None], axis=1

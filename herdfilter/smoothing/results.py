@@ -196,6 +196,7 @@ class Course(NamedTuple):
             raise ValueError(
                 f"result: expected states of the model's dimension, {model.dim}, got {result.means.shape[1]}"
             )
+        # The time before the first row is not known; its interval leads to the first step, and is not used.
         start = None if times is None else next(iter(as_list("times", times)), None)
         entries = series([None] * rows, dt, controls, times, start)
         numbers = np.arange(1, rows + 1) if result.steps is None else result.steps
@@ -209,6 +210,7 @@ class Course(NamedTuple):
             Transition(model, float(intervals[row]), entries[row].control, int(numbers[row]))
             for row in first[1:]
         ]
+        # All rows of a step get its result.
         step_of_row = np.repeat(np.arange(len(first)), np.diff(first, append=rows))
         last = np.append(first[1:], rows) - 1
         return cls(result, last, step_of_row, [*transitions, Transition(model)])

@@ -121,6 +121,7 @@ class GaussianStep:
         mean, slopes, noises = linear_transition(self.onward, self.means, self.factors, self.rule)
         d = self.means.shape[1]
         # The transition is treated as an observation of this state by the next one.
+        # Its noise has coordinates of its own, on which this state does not depend.
         joint = np.zeros((1, d, slopes.shape[2]))
         joint[:, :, :d] = self.factors
         (root,), (gain,), (remainder,) = condition(

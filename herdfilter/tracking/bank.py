@@ -77,12 +77,14 @@ class ListedFilters(list[Any]):
 
     def predict(self, dt: float, control: Any) -> None:
         """Predict to the next step; copies of this object stay as they are."""
+        # Copies share their arrays, which filters replace and never change.
         self[:] = map(copy.copy, self)
         for online in self:
             online.predict(dt, control)
 
     def predict_detections(self, detections: Detections) -> Linearisation | None:
         """Return the means and covariances of the detections that tracks predict; None if not all of them have any."""
+        # Particles of all tracks are observed in one call; filters of other kinds predict one by one.
         if self.negligible_share is None:
             moments = [online.predicted_observation(detections.sensor) for online in self]
             if None in moments:
@@ -95,6 +97,7 @@ class ListedFilters(list[Any]):
             )
         else:
             return None
+        # Without slopes: all of the covariance is in the residual part.
         return Linearisation(means, np.zeros((*means.shape, 0)), covariances)
 
     def hypotheses(
@@ -107,6 +110,7 @@ class ListedFilters(list[Any]):
         """
         z, step, measurement, sensor = detections
         of_particles = self.negligible_share is not None
+        # A sensor's functions were not there when the proposal was checked.
         if of_particles and sensor is not None and inside.any():
             self[0].proposal.check(measurement.model)
         # The misses come first: they use the particles of the prediction.
@@ -146,7 +150,9 @@ def _suppose(online: Any, z: Array | None, sensor: Sensor | None) -> tuple[Any, 
     try:
         with hold_warnings():
             record = supposed.update(z, sensor)
-    except DegenerateWeightsError:
+    except (
+        DegenerateWeightsError
+    ):  # the detection is impossible for this track: no error of the tracker
         return supposed, -np.inf
     return supposed, -np.inf if record.outcome is Outcome.DEGENERATE else record.log_likelihood
 
@@ -163,12 +169,14 @@ class GaussianFilters(BatchedKalmanFilter):
         for online in filters:
             online.model = self.model
             online.record = None
+            # The state from which a rerun of this filter would start.
             online._initial_belief = online.belief
             yield online
 
     def born(self, starts: Sequence[GaussianMixture], step: int, clock: Clock) -> GaussianFilters:
         """Return such filters with the moments of `starts`, at a step and a time."""
         circular = circular_dims(self.model)
+        # The moments of a mixture of angles are those of unwrapped ones.
         starts = [gaussian.unwrapped(start, circular) for start in starts]
         means = wrap(np.array([start.mean for start in starts]), circular)
         factors = covariance_factor(np.array([start.covariance for start in starts]))

@@ -146,6 +146,7 @@ class BirthFromMeasurements:
         self, scans: Sequence[UnexplainedDetections], step: int, dt: float
     ) -> list[Birth]:
         """Return the births at the detections of a step, `expected` times `dt` in the mean."""
+        # The expected number is shared out over all scans of the step.
         total = sum(scan.probabilities.sum() for scan in scans)
         births = []
         for model, z, probabilities in scans:
@@ -194,6 +195,7 @@ def _near_pairs(measurement: Measurement, z: Array, states: Array, step: int) ->
     """Return which detections (k, m) are no further apart than the mean square of a difference of noise, m; (k, k)."""
     size = z.shape[1]
     differences = wrap(z[:, None] - z, measurement.circular(size))
+    # The difference of two detections of one target has twice the covariance of the noise.
     try:
         precisions = np.linalg.inv(2 * measurement.noises(states, size, step))
     except np.linalg.LinAlgError:  # there is no noise
@@ -210,7 +212,8 @@ class ModelWithInitial:
         self.initial = initial
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # while it is copied or unpickled
+        # While it is copied or unpickled, `_model` itself is missing.
+        if name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self._model, name)
 
@@ -224,11 +227,11 @@ class BirthModel(ModelWithInitial):
     def __init__(self, model: Model, mixture: GaussianMixture) -> None:
         covariances = mixture.distinct_covariances
         common: Array = covariances[0]
-        share = 1.0
+        share = 1.0  # of the common covariance that no component falls below
         if len(covariances) > 1:
             common = covariances.mean(axis=0)
-            # The largest share of the mean that no component falls below is the smallest eigenvalue, over all components,
-            # of their covariances where the mean is whitened; in correlations, as units may differ by orders of magnitude.
+            # The smallest eigenvalue of all components where their mean is whitened; by way of correlations, as units may
+            # differ by orders of magnitude.
             scale = np.sqrt(np.where(np.diagonal(common) > 0, np.diagonal(common), 1.0))
             values, vectors = np.linalg.eigh(common / np.outer(scale, scale))
             positive = values > 1e-12 * values[-1]
@@ -249,6 +252,7 @@ class BirthModel(ModelWithInitial):
         return self._noise
 
     def __getattr__(self, name: str) -> Any:
+        # Nothing else of the motion may be used.
         if name not in ("dim", "circular", *OBSERVATION):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return super().__getattr__(name)

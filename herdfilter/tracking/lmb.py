@@ -153,11 +153,13 @@ class LMBTracker(Timed):
             one_of("filter", filter, catalogue())
         self.n_particles = check_count("n_particles", n_particles)
         self.rng = as_generator(rng)
+        # Each track has a generator of its own, and each tracker seeds of its own, though they may share `rng`.
         (self._seeds,) = self.rng.bit_generator.seed_seq.spawn(1)  # type: ignore[attr-defined]
         self.report = as_probability("report", report)
         self.prune = as_probability("prune", prune)
         self.max_tracks = check_count("max_tracks", max_tracks)
         self.gate_probability = as_probability("gate_probability", gate_probability)
+        # Without a gate nothing is left out.
         self._negligible_ratio = SMALLEST_GATED_RATIO if self.gate_probability < 1 else 0.0
         self.confirm = as_confirm(confirm)
         self.step = 0
@@ -166,7 +168,7 @@ class LMBTracker(Timed):
         self._measurement = Measurement(only_mode(model.model))
         initial = _as_births("initial", initial)
         births = (self.birth,) if isinstance(self.birth, BirthFromMeasurements) else self.birth
-        starts = [start.initial for start in (*births, *initial)]
+        starts = [birth.initial for birth in (*births, *initial)]
         # A state shows how long a detection is.
         self._start = starts[0].means[:1] if starts else None
         for start in starts:
@@ -200,11 +202,13 @@ class LMBTracker(Timed):
         """
         dt = as_duration("dt", dt)
         step = self.step + 1
+        # A target survives a time dt with probability p_S ** dt.
         tracks = replace(self._held, existence=self.survival_probability**dt * self._held.existence)
         # Births at detections stand at the step of these, and are predicted with the others.
         if isinstance(self.birth, BirthFromMeasurements):
             births = self.birth.births_at(self._unexplained, self.step, dt)
             tracks = tracks.join(self._start_tracks(births, step))
+        # A copy: the tracks held so far are those of a replay, or of a prediction that fails.
         bank = copy.copy(tracks.bank)
         bank.predict(dt, control)
         histories = [
@@ -250,6 +254,7 @@ class LMBTracker(Timed):
             _log.info(
                 "step %d: %d of %d tracks kept, max_tracks", self.step, self.max_tracks, count
             )
+            # Of equally probable tracks the older ones stay.
             bound = np.sort(tracks.existence)[-self.max_tracks]
             tracks = tracks.take(np.flatnonzero(tracks.existence >= bound)[: self.max_tracks])
         self._held = tracks
@@ -286,14 +291,14 @@ class LMBTracker(Timed):
             measurement = Measurement(only_mode(sensor.on(self.model.model))).at_one_step()
         fixed_births = not isinstance(self.birth, BirthFromMeasurements)
         if not (fixed_births or measurement.has_moments):
-            require(
-                model.model, "BirthFromMeasurements", OBSERVED
-            )  # an error that says what is missing
+            # The error says what is missing; births need it only at the next step.
+            require(model.model, "BirthFromMeasurements", OBSERVED)
         try:
             z = read_only(model.as_scan(scan, self.step, self._start))
         except ValueError as error:
             raise ValueError(f"scan: {str(error).removeprefix('z: ')}") from None
 
+        # P_D of each track, expected over the Gaussian of its moments if it varies with the state.
         detected: Factor = 1.0
         if not callable(model.detection_probability):
             detected = model.detection_probability
@@ -309,6 +314,7 @@ class LMBTracker(Timed):
         matrix = association_matrix(
             tracks.existence, detected, log_densities, log_clutter, self._negligible_ratio
         )
+        # A row of zeros: the target exists and is detected for certain, but no detection is near it.
         possible = matrix.any(axis=1)
         if not possible.all():
             raise ValueError(
@@ -316,6 +322,7 @@ class LMBTracker(Timed):
                 f"missed, got none near it at step {self.step}; give a detection or a survival probability below 1"
             )
         marginals = solve_clusters(self._method, matrix, self.rng).marginals
+        # The probability of each detection that it is of no track.
         unexplained = 1 - marginals[:, 1:].sum(axis=0)
         if fixed_births and unexplained.sum() > MOST_UNEXPLAINED and np.all(clutter == 0):
             j = int(np.argmax(unexplained))
@@ -326,6 +333,7 @@ class LMBTracker(Timed):
         existence, weights = update_existence(tracks.existence, detected, marginals)
         hits = (marginals[:, 1:].sum(axis=1) > 0.5).tolist()
         histories = add_scan(tracks.histories, hits, self.confirm)
+        # Hypotheses are merged only for tracks that stay.
         alive = np.flatnonzero(existence >= self.prune)
         tracks = Tracks(
             [tracks.labels[i] for i in alive],
@@ -346,11 +354,13 @@ class LMBTracker(Timed):
         its density is then that of the Gaussian.
         """
         bank = self._held.bank
+        # Without a prediction of the detections, or a gate, all detections are in all gates.
         inside = np.ones((len(self._held.labels), len(detections.z)), dtype=bool)
         log_densities = np.full(inside.shape, -np.inf)
         prediction = bank.predict_detections(detections) if inside.size else None
         if prediction is not None and self.gate_probability < 1:
             hit = self._held.existence * detected
+            # The largest weight of a detection over a miss, for a unit of density: where clutter is least.
             with np.errstate(divide="ignore", invalid="ignore"):
                 log_odds = np.log(hit) - np.log1p(-hit) - np.min(log_clutter)
             inside, foretold = gate_detections(
@@ -362,6 +372,7 @@ class LMBTracker(Timed):
                 self.gate_probability,
             )
             if bank.negligible_share is not None:
+                # The association by Gaussian densities tells which hypotheses will have weight.
                 log_densities[inside] = foretold[inside]
                 matrix = association_matrix(
                     self._held.existence, detected, log_densities, log_clutter, SMALLEST_GATED_RATIO
@@ -437,11 +448,13 @@ class LMBTracker(Timed):
         seeds = np.random.SeedSequence(self._seeds.entropy, spawn_key=key)
         rng = np.random.Generator(type(self.rng.bit_generator)(seeds))
         build = catalogue_spec(self.filter) if isinstance(self.filter, str) else self.filter
-
-        def make(model: Any) -> Any:
-            return build(model, self.n_particles, rng)
-
-        return start_filter(make, self.model.model, start, step, predicted)
+        return start_filter(
+            lambda model: build(model, self.n_particles, rng),
+            self.model.model,
+            start,
+            step,
+            predicted,
+        )
 
 
 class _Foretelling(BeliefPropagation):

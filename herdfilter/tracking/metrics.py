@@ -91,9 +91,11 @@ def gospa(
     localisation = float((near**p).sum())
     penalty = cutoff**p
     if alpha == 2:
+        # Such a pair costs as much as a missed target and a false estimate: it counts as these.
         missed = (n - len(near)) * (penalty / 2)
         false = (m - len(near)) * (penalty / 2)
         return GOSPA((localisation + missed + false) ** (1 / p), localisation, missed, false)
+    # Pairs at least the cutoff apart cost c^p each, unmatched members c^p / alpha.
     far = min(n, m) - len(near)
     total = localisation + far * penalty + abs(n - m) * penalty / alpha
     return GOSPA(total ** (1 / p), np.nan, np.nan, np.nan)
@@ -206,8 +208,10 @@ def _correspondence(
     """Assign labels to targets at one step: first the last labels, then as many others as possible."""
     from scipy.optimize import linear_sum_assignment
 
+    # A pair that is assigned takes its row and column out of reach.
     near = distances < cutoff
     assigned: dict[int, Hashable] = {}
+    # Of two targets that had a label, the later one keeps it.
     for target, name in reversed(last.items()):
         if target not in targets or name not in names:
             continue
@@ -231,6 +235,7 @@ def _assigned(distances: Array, cutoff: float, p: float) -> Array:
         return np.empty(0)
     from scipy.optimize import linear_sum_assignment
 
+    # In units of the cutoff, so that no power overflows.
     relative = np.minimum(distances / cutoff, 1.0)
     pairs: Array = relative[linear_sum_assignment(relative**p)]
     return cutoff * pairs[pairs < 1]
@@ -240,6 +245,7 @@ def _distances(truth: ArrayLike, estimates: ArrayLike) -> Array:
     """Return the Euclidean distances of targets (n, k) to estimates (m, k), (n, m)."""
     x = _as_set("truth", truth, finite=False)
     y = _as_set("estimates", estimates)
+    # Rows of NaN are absent targets; NaN in part of a row is an error.
     x = x[~np.isnan(x).all(axis=1)] if x.size else x
     if not np.isfinite(x).all():
         raise ValueError(

@@ -181,6 +181,7 @@ class TrackingResult:
             "existence": np.concatenate([np.empty(0), *self.existence]),
             **{name: [getattr(entry, name) for entry in history] for name in HISTORY_COLUMNS},
         }
+        # The empty array gives the shape if no scan reports a track.
         means = np.concatenate([np.empty((0, self.dim)), *self.means])
         covariances = np.concatenate([np.empty((0, self.dim, self.dim)), *self.covariances])
         for i, name in enumerate(names):
@@ -199,6 +200,7 @@ class TrackingResult:
         """
         columns = {"first": ("time", "first"), "last": ("time", "last"), "scans": ("time", "size")}
         columns |= {name: (name, "last") for name in ("detections", "existence", "status")}
+        # Rows come in the order of the scans: "first" and "last" are those of each track.
         table: pd.DataFrame = (
             self.to_dataframe()
             .groupby(["birth", "number"])
@@ -244,6 +246,7 @@ class TrackingResult:
         for k, x in enumerate(actual.swapaxes(0, 1)):
             label = None if k else "truth"
             paths.append((x, None, [], {"color": text_colour(), "linewidth": 1, "label": label}))
+        # NaN where a track is not reported, so that comparison with 1 gives the scans at which it coasts.
         coasts = self._of_each_track(
             [[entry.status == "coasting" for entry in scan] for scan in self.history], ()
         )
@@ -274,6 +277,7 @@ class TrackingResult:
                 colour = pane.lines[-1].get_color()
                 pane.plot(*rings, "o", color=colour, markerfacecolor="none", markersize=5)
             axes.append(pane)
+        # Of several panels over time only the last names the axis.
         for pane in axes[:-1]:
             pane.set_xlabel("")
         return np.array(axes) if len(axes) > 1 else axes[0]

@@ -49,6 +49,7 @@ def simulate_scans(model: Any, truth: ArrayLike, rng: np.random.Generator | int)
     size = len(np.asarray(model.region))
     scans = []
     for step, x in enumerate(states, start=1):
+        # The model gets numbers for absent targets, too; what it says of them is not used.
         chances = np.broadcast_to(model.detection_probabilities(np.nan_to_num(x), step), len(x))
         detected = np.isfinite(x).all(axis=1) & (rng.random(len(x)) < chances)
         scan = model.clutter_sampler(size, rng, step)()
@@ -85,9 +86,11 @@ def simulate_path(
         contract.require(model, "simulation back in time", contract.ADDITIVE)
         transition = Transition(model, dt, None, step)
         x = states[step]
+        # The transition x F' + c, from its values at the origin and at the unit vectors.
         origin, *columns = transition.mean(np.vstack([np.zeros_like(x), np.eye(len(x))]))
         added = transition.factor @ rng.standard_normal(len(x)) if noise else 0.0
         earlier = np.linalg.solve((np.array(columns) - origin).T, x - added - origin)
+        # Forward again: a transition that is not linear leads elsewhere.
         again = transition.mean(earlier[None])[0] + added
         if not np.allclose(again, x, rtol=1e-6, atol=1e-6 * (1 + np.abs(earlier).max())):
             raise ValueError(

@@ -150,6 +150,7 @@ def gate_detections(
     """
     size = z.shape[1]
     residuals = wrap(z - means[:, None], circular)
+    # N(z; m, S) with S = L L': the squared distance is |L^-1 (z - m)|^2.
     roots = np.linalg.cholesky(covariances)
     squares = ((np.linalg.inv(roots) @ residuals.mT) ** 2).sum(axis=1)
     log_roots = np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
@@ -175,6 +176,7 @@ def association_matrix(
     log g from `log_densities` (T, M), minus infinity outside the gate, and log kappa `log_clutter`. P_D is a number or (T,),
     log kappa a number or (M,). Ratios below `negligible` times a miss's are 0: no marginal changes by more than they are.
     """
+    # In logarithms, as densities over clutter may differ by hundreds of orders of magnitude.
     rows = np.empty((len(existence), 1 + log_densities.shape[1]))
     with np.errstate(divide="ignore"):
         rows[:, 0] = np.log1p(-existence * detected)

@@ -106,14 +106,13 @@ def test_a_full_dictionary_is_an_error_that_keeps_the_states_so_far():
     free = HerdedGibbs.from_joint(table).sample(400)
     with pytest.raises(
         DictionaryFullError,
-        match=r"max_vectors: expected at most 100 weight vectors .* pass `neighbours`",
+        match=r"max_vectors: expected at most 100 weight vectors.* pass `neighbours`",
     ) as caught:
         HerdedGibbs.from_joint(table, max_vectors=100).sample(400)
     error = caught.value
     assert 0 < len(error.states) < 400
     np.testing.assert_array_equal(error.states, free[: len(error.states)])
     assert error.vectors == 100
-    assert 100 * (2 * 2 * 8 + 5) < error.n_bytes < 100 * 1000
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(error)).states, error.states)
 
 
