@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from herdfilter._checks import (
     Array,
-    as_any,
     as_array,
     as_dims,
     as_list,
@@ -121,12 +120,13 @@ class HerdedGibbs:
             raise ValueError(
                 f"conditional: expected a function of (i, x), got {short_repr(self.conditional)}"
             )
-        sizes = np.atleast_1d(as_any("cardinalities", self.cardinalities))
-        if sizes.ndim != 1 or sizes.size == 0 or sizes.dtype.kind not in "iu" or (sizes < 1).any():
-            raise ValueError(
-                f"cardinalities: expected positive integers, one per variable, got {short_repr(self.cardinalities)}"
-            )
-        object.__setattr__(self, "cardinalities", tuple(sizes.tolist()))
+        sizes = as_list(
+            "cardinalities", self.cardinalities, "a list with the size of each variable"
+        )
+        sizes = [check_count("cardinalities", size) for size in sizes]
+        if not sizes:
+            raise ValueError("cardinalities: expected at least one variable, got none")
+        object.__setattr__(self, "cardinalities", tuple(sizes))
         if self.neighbours is not None:
             object.__setattr__(self, "neighbours", as_neighbours(self.neighbours, len(sizes)))
         object.__setattr__(self, "max_vectors", check_count("max_vectors", self.max_vectors))
@@ -143,9 +143,7 @@ class HerdedGibbs:
         **options
             `neighbours`, `max_vectors`, `strict` and `remember` as above.
         """
-        joint = as_numbers("table", table, (None, None))
-        if joint.ndim == 0:
-            raise ValueError(f"table: expected one axis per variable, got {table!r}")
+        joint = np.atleast_1d(as_numbers("table", table, (None, None)))
         joint = as_weights("table", joint.ravel()).reshape(joint.shape)
         return cls(partial(joint_conditional, joint), joint.shape, **options)
 

@@ -159,11 +159,9 @@ def _choose(z: Array, m: int, w: Array, most_copies: NDArray[np.int64]) -> NDArr
     cells = _split_at_medians(z, w, CELLS)
     totals = np.array([w[cell].sum() for cell in cells])
     # The candidate of a cell is its weighted median along the direction of its last split.
-    medians = [
-        np.searchsorted(w[cell].cumsum(), total / 2)
-        for cell, total in zip(cells, totals, strict=True)
-    ]
-    candidates = np.array([cell[i] for cell, i in zip(cells, medians, strict=True)])
+    candidates = np.array(
+        [cell[np.searchsorted(w[cell].cumsum(), w[cell].sum() / 2)] for cell in cells]
+    )
     mean = _mean_distances_by_cells(z, w, cells, totals, z[candidates])
     return candidates[_members(z[candidates], m, most_copies[candidates], mean, totals)]
 

@@ -30,11 +30,6 @@ from herdfilter.models.resolved import Measurement, only_mode
 from herdfilter.models.with_clutter import WithClutter
 
 
-def as_probability(name: str, value: float) -> float:
-    """Return a number from 0 to 1."""
-    return as_fraction(name, value, "a probability from 0 to 1")
-
-
 def _check_initial(initial: Any) -> None:
     if not isinstance(initial, GaussianMixture):
         raise TypeError(
@@ -67,7 +62,7 @@ class Birth:
     __repr__ = fields_in_line
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "probability", as_probability("probability", self.probability))
+        object.__setattr__(self, "probability", as_fraction("probability", self.probability))
         _check_initial(self.initial)
 
     def within(self, dt: float) -> Birth:
@@ -140,7 +135,7 @@ class BirthFromMeasurements:
             raise TypeError(
                 f"state: expected a function of detections, got {short_repr(self.state)}"
             )
-        object.__setattr__(self, "most", as_probability("most", self.most))
+        object.__setattr__(self, "most", as_fraction("most", self.most))
 
     def births_at(
         self, scans: Sequence[UnexplainedDetections], step: int, dt: float

@@ -11,7 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_generator, check_count, one_of, read_only, short_repr
+from herdfilter._checks import (
+    Array,
+    as_fraction,
+    as_generator,
+    check_count,
+    one_of,
+    read_only,
+    short_repr,
+)
 from herdfilter._covariances import covariance_factor
 from herdfilter._repr import summary_repr
 from herdfilter.association.base import solve_clusters
@@ -35,7 +43,6 @@ from herdfilter.tracking.birth import (
     BirthFromMeasurements,
     ModelWithInitial,
     UnexplainedDetections,
-    as_probability,
     start_filter,
 )
 from herdfilter.tracking.results import TrackingRecord, TrackingResult
@@ -145,7 +152,7 @@ class LMBTracker(Timed):
         self.birth = (
             birth if isinstance(birth, BirthFromMeasurements) else _as_births("birth", birth)
         )
-        self.survival_probability = as_probability("survival_probability", survival_probability)
+        self.survival_probability = as_fraction("survival_probability", survival_probability)
         self.association = association
         self.filter = filter
         self._method = as_method("association", association)
@@ -155,10 +162,10 @@ class LMBTracker(Timed):
         self.rng = as_generator(rng)
         # Each track has a generator of its own, and each tracker seeds of its own, though they may share `rng`.
         (self._seeds,) = self.rng.bit_generator.seed_seq.spawn(1)  # type: ignore[attr-defined]
-        self.report = as_probability("report", report)
-        self.prune = as_probability("prune", prune)
+        self.report = as_fraction("report", report)
+        self.prune = as_fraction("prune", prune)
         self.max_tracks = check_count("max_tracks", max_tracks)
-        self.gate_probability = as_probability("gate_probability", gate_probability)
+        self.gate_probability = as_fraction("gate_probability", gate_probability)
         # Without a gate nothing is left out.
         self._negligible_ratio = SMALLEST_GATED_RATIO if self.gate_probability < 1 else 0.0
         self.confirm = as_confirm(confirm)

@@ -42,11 +42,7 @@ def simulate_scans(model: Any, truth: ArrayLike, rng: np.random.Generator | int)
         )
     states = as_array("truth", truth, (None, None, model.dim), finite=False)
     rng = as_generator(rng)
-    if model.region is None:
-        raise ValueError(
-            "region: expected WithClutter(..., region=[[lowest, highest], ...]), got None"
-        )
-    size = len(np.asarray(model.region))
+    size: Any = model.detection_size(step=1)
     scans = []
     for step, x in enumerate(states, start=1):
         # The model gets numbers for absent targets, too; what it says of them is not used.
@@ -55,10 +51,6 @@ def simulate_scans(model: Any, truth: ArrayLike, rng: np.random.Generator | int)
         scan = model.clutter_sampler(size, rng, step)()
         if detected.any():
             detections = Measurement(model.model).sample(x[detected], rng, step)
-            if detections.shape[1] != size:
-                raise ValueError(
-                    f"region: expected bounds of shape ({detections.shape[1]}, 2), got {(size, 2)}"
-                )
             scan = np.concatenate([scan, detections])
         scans.append(rng.permutation(scan))
     return scans

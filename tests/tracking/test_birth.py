@@ -82,11 +82,7 @@ def test_a_scan_of_no_detection_leads_to_no_birth(walk, cluttered):
 
 @cases(
     "build error expected",
-    (
-        lambda g: Birth(1.5, g),
-        ValueError,
-        "probability: expected a probability from 0 to 1, got 1.5",
-    ),
+    (lambda g: Birth(1.5, g), ValueError, "probability: expected a fraction from 0 to 1, got 1.5"),
     (
         lambda g: Birth(0.5, 3.0),
         TypeError,
