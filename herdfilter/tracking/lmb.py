@@ -6,6 +6,7 @@ import copy
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -265,18 +266,18 @@ class LMBTracker(Timed):
             bound = np.sort(tracks.existence)[-self.max_tracks]
             tracks = tracks.take(np.flatnonzero(tracks.existence >= bound)[: self.max_tracks])
         self._held = tracks
-        reported = np.flatnonzero(tracks.existence >= self.report)
-        _log.debug("step %d: %d tracks, %d of them reported", self.step, count, len(reported))
-        means, covariances = tracks.bank.moments(reported)
+        reported = tracks.existence >= self.report
+        means, covariances = tracks.bank.moments(np.flatnonzero(reported))
+        _log.debug("step %d: %d tracks, %d of them reported", self.step, count, len(means))
         dim = self.model.model.dim
         self.record = TrackingRecord(
             self.step,
-            [tracks.labels[i] for i in reported],
+            list(compress(tracks.labels, reported)),
             means.reshape(-1, dim),
             covariances.reshape(-1, dim, dim),
             tracks.existence[reported],
             self.cardinality,
-            [tracks.histories[i] for i in reported],
+            list(compress(tracks.histories, reported)),
         )
         return self.record
 
@@ -341,12 +342,12 @@ class LMBTracker(Timed):
         hits = (marginals[:, 1:].sum(axis=1) > 0.5).tolist()
         histories = add_scan(tracks.histories, hits, self.confirm)
         # Hypotheses are merged only for tracks that stay.
-        alive = np.flatnonzero(existence >= self.prune)
+        alive = existence >= self.prune
         tracks = Tracks(
-            [tracks.labels[i] for i in alive],
+            list(compress(tracks.labels, alive)),
             existence[alive],
-            merge(alive, weights),
-            [histories[i] for i in alive],
+            merge(np.flatnonzero(alive), weights),
+            list(compress(histories, alive)),
         )
         scan_births = UnexplainedDetections(model, z, np.clip(unexplained, 0.0, 1.0))
         self._unexplained = [*self._unexplained, scan_births]
