@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -71,17 +70,17 @@ class Method:
         return solve_clusters(self, as_ratios(ratios), rng).marginals  # type: ignore[arg-type]
 
 
-def check_method(name: str, value: Any, names: Iterable[str] = ()) -> None:
-    """Raise ValueError unless a value can solve clusters; the error lists the names of known methods."""
+def check_method(name: str, value: Any) -> None:
+    """Raise ValueError unless a value can solve clusters."""
     if isinstance(value, type) or not hasattr(value, "cluster"):
-        choices = f"one of {', '.join(names)}, or " if names else ""
         raise ValueError(
-            f"{name}: expected {choices}an instance such as Exact(), got {short_repr(value)}"
+            f"{name}: expected an association method such as Exact(), got {short_repr(value)}"
         )
 
 
 def solve_clusters(method: ClusterMethod, ratios: Array, rng: Any) -> Association:
     """Split a matrix of ratios, which is not checked, into clusters, and assemble their solutions."""
+    # The weight of a joint assignment is the product over the clusters: marginals multiply, log evidences add up.
     shared = np.count_nonzero(ratios, axis=0) > 1
     shared[0] = False
     # A measurement in the gate of a single track is no other track's concern: its weight is added to that of column 0.

@@ -146,5 +146,5 @@ def as_method(name: str, method: Any) -> ClusterMethod:
     """Return the method with this name, or the method itself."""
     if isinstance(method, str):
         return METHODS[one_of(name, method, METHODS)]()
-    base.check_method(name, method, METHODS)
+    base.check_method(name, method)
     return cast(ClusterMethod, method)

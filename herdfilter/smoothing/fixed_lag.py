@@ -16,8 +16,7 @@ from herdfilter.filters.kalman import KalmanFilter
 from herdfilter.models.contract import require
 from herdfilter.models.sensors import Sensor
 from herdfilter.models.series import as_duration
-from herdfilter.smoothing import particles, rts
-from herdfilter.smoothing.results import Course, FilteredStep, SmoothedResult, smooth_back
+from herdfilter.smoothing import particles, results, rts
 
 
 def fixed_lag_smoother(
@@ -27,7 +26,7 @@ def fixed_lag_smoother(
     dt: float | Sequence[float] | Array | None = None,
     controls: Sequence[Any] | Array | None = None,
     times: ArrayLike | None = None,
-) -> SmoothedResult:
+) -> results.SmoothedResult:
     """Smooth each state by the observations up to `lag` steps after it; return a `SmoothedResult`.
 
     Particles are weighted as by `marginal_smoother`, Gaussians smoothed as by `rts_smoother`; the same errors are raised.
@@ -59,7 +58,7 @@ def fixed_lag_smoother(
     """
     lag = check_count("lag", lag, minimum=0)
     _check_filter(filter, "fixed_lag_smoother")
-    course = Course.of(filter.model, result, dt, controls, times)
+    course = results.Course.of(filter.model, result, dt, controls, times)
     if isinstance(filter, ParticleFilter):
         return course.smooth(particles.particle_steps(course), lag)
     return course.smooth(rts.gaussian_steps(filter, course), lag)
@@ -104,9 +103,9 @@ class FixedLagSmoother:
         self.lag = check_count("lag", lag, minimum=0)
         _check_filter(filter, "FixedLagSmoother")
         # The steps before the filter's own; the window is these and the current one.
-        self._past: deque[FilteredStep] = deque(maxlen=self.lag)
+        self._past: deque[results.FilteredStep] = deque(maxlen=self.lag)
         # Smoothed when it is first read after a step: a step that nobody reads costs nothing.
-        self._window: SmoothedResult | None = None
+        self._window: results.SmoothedResult | None = None
 
     def __repr__(self) -> str:
         return summary_repr(self, filter=self.filter, lag=self.lag, step=self.step)
@@ -144,7 +143,7 @@ class FixedLagSmoother:
         return self.window.covariances[0, ...]
 
     @property
-    def window(self) -> SmoothedResult:
+    def window(self) -> results.SmoothedResult:
         """All steps from `step` to the latest, each given all observations so far."""
         if self.filter.step == 0:
             raise RuntimeError(
@@ -154,7 +153,7 @@ class FixedLagSmoother:
             numbers = np.arange(self.step, self.filter.step + 1)
             # The transition from the current step is not known yet, and not used.
             steps = [*self._past, self._current_step(Transition(self.filter.model))]
-            self._window = smooth_back(steps, len(steps), steps=numbers)
+            self._window = results.smooth_back(steps, len(steps), steps=numbers)
         return self._window
 
     def _current_step(self, onward: Transition) -> rts.GaussianStep | particles.ParticleStep:

@@ -158,9 +158,10 @@ def smooth_back(
                 )
         weights.append(beliefs[0][0])
         moments.append(filtered[k].moments(beliefs))
+    means, covariances = map(np.array, zip(*reversed(moments), strict=True))
     return SmoothedResult(
-        means=np.array([mean for mean, _ in moments[::-1]])[rows],
-        covariances=np.array([covariance for _, covariance in moments[::-1]])[rows],
+        means=means[rows],
+        covariances=covariances[rows],
         particles=np.array([step.particles for step in filtered])[rows] if of_particles else None,
         weights=np.array(weights[::-1])[rows] if of_particles else None,
         circular=circular_dims(model),

@@ -18,11 +18,10 @@ from herdfilter._checks import Array
 from herdfilter._covariances import covariance_factor
 from herdfilter.angles import wrap
 from herdfilter.filters import FilterResult, ParticleFilter, Transition
-from herdfilter.filters.kalman import KalmanFilter
+from herdfilter.filters.kalman import KalmanFilter, update
 from herdfilter.filters.kalman.gaussian import linear_transition
 from herdfilter.filters.kalman.gaussian_filters import keeps_one_gaussian
 from herdfilter.filters.kalman.rules import MomentRule
-from herdfilter.filters.kalman.update import condition, triangular
 from herdfilter.smoothing.results import Course, Horizons, SmoothedResult
 
 CERTAIN_SHARE = 1e-11
@@ -124,7 +123,7 @@ class GaussianStep:
         # Its noise has coordinates of its own, on which this state does not depend.
         joint = np.zeros((1, d, slopes.shape[2]))
         joint[:, :, :d] = self.factors
-        (root,), (gain,), (remainder,) = condition(
+        (root,), (gain,), (remainder,) = update.condition(
             slopes, noises, joint, self.onward.step, "predicted"
         )
         # The pseudo-inverse: entries that those before them determine tell nothing more.
@@ -140,7 +139,7 @@ class GaussianStep:
         means = self.means + wrap(next_means - mean, self.onward.circular) @ gain.T
         # (P - G C') + G P^s G' as the factor of the two factors side by side.
         remainders = np.broadcast_to(remainder, (len(means), *remainder.shape))
-        return self.onward.wrapped(means), triangular(
+        return self.onward.wrapped(means), update.triangular(
             np.concatenate([remainders, gain @ next_factors], axis=2)
         )
 

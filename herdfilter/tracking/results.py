@@ -231,21 +231,23 @@ class TrackingResult:
         names : sequence of str, length d
             Names of the dimensions, for the axes.
         """
-        from herdfilter.pictures.axes import axes_or_new, name_axes, panels, text_colour
-        from herdfilter.pictures.tracks import plot_state_over_time, plot_times, plot_track
+        from herdfilter.pictures import axes as figure
+        from herdfilter.pictures import tracks
 
-        panes = panels(ax, dims, self.dim, self.position_dims)
+        panes = figure.panels(ax, dims, self.dim, self.position_dims)
         names = self._dimension_names(names)
         truth = np.empty((len(self), 0, self.dim)) if truth is None else truth
         actual = as_array("truth", truth, (len(self), None, self.dim), finite=False)
         angles = tuple(self.circular if circular is None else circular)
         mass = 0.95 if ellipses is None else ellipses
-        times, time_label = plot_times(self, len(self))
+        times, time_label = tracks.plot_times(self, len(self))
         # Of each path: states, covariances, the scans with a ring, and its style.
         paths: list[tuple[Array, Any, Any, dict[str, Any]]] = []
         for k, x in enumerate(actual.swapaxes(0, 1)):
             label = None if k else "truth"
-            paths.append((x, None, [], {"color": text_colour(), "linewidth": 1, "label": label}))
+            paths.append(
+                (x, None, [], {"color": figure.text_colour(), "linewidth": 1, "label": label})
+            )
         # NaN where a track is not reported, so that comparison with 1 gives the scans at which it coasts.
         coasts = self._of_each_track(
             [[entry.status == "coasting" for entry in scan] for scan in self.history], ()
@@ -256,9 +258,9 @@ class TrackingResult:
             paths.append((x, spread, coasts[name] == 1, {"label": f"track {name}"}))
         axes = []
         for pane_or_none, pane_dims in panes:
-            pane = axes_or_new(pane_or_none)
+            pane = figure.axes_or_new(pane_or_none)
             over_time = len(pane_dims) == 1
-            name_axes(pane, *[time_label] * over_time, *(names[i] for i in pane_dims))
+            figure.name_axes(pane, *[time_label] * over_time, *(names[i] for i in pane_dims))
             for x, spread, coasting, style in paths:
                 # From the first to the last scan that reports the track.
                 present = np.flatnonzero(np.isfinite(x[:, pane_dims[0]])).tolist() or [0]
@@ -268,9 +270,11 @@ class TrackingResult:
                     part = SimpleNamespace(
                         means=x[rows], covariances=covariances, times=self.times[rows]
                     )
-                    plot_state_over_time(part, pane_dims[0], pane, None, mass, angles, **style)
+                    tracks.plot_state_over_time(
+                        part, pane_dims[0], pane, None, mass, angles, **style
+                    )
                 else:
-                    plot_track(
+                    tracks.plot_track(
                         x[rows], covariances, pane, pane_dims, mass, circular=angles, **style
                     )
                 rings = [*[times[coasting]] * over_time, *x[coasting][:, pane_dims].T]

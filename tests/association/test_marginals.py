@@ -136,12 +136,12 @@ test_wrong_options_are_named = refuses(
     ),
     (
         lambda: association.marginals([[1.0]], Exact),
-        "method: expected one of exact, .* an instance",
+        "method: expected an association method such as Exact.., got",
     ),
     (lambda: Exact(0), "max_ways: expected an integer of at least 1, got 0"),
     (
         lambda: Exact(otherwise="exact"),
-        "otherwise: expected an instance such as Exact.., got 'exact'",
+        "otherwise: expected an association method such as Exact.., got 'exact'",
     ),
     (lambda: BeliefPropagation(tolerance=0), "tolerance: expected a positive"),
     (lambda: KBest(0), "k: expected an integer"),
