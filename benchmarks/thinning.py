@@ -188,7 +188,7 @@ def measured_large(n: int, args: argparse.Namespace) -> pd.DataFrame:
                 "over_random": error(chosen) / random,
             }
             if n <= args.whole:
-                with mock.patch.object(rule, "CANDIDATES", n):
+                with mock.patch.object(rule, "CELLS", n):
                     found["seconds_whole"], whole = timed(lambda x=x, m=m: hf.thin(x, m))
                 found["over_whole"] = error(chosen) / error(whole)
             if m not in megabytes:  # they hang on the numbers of points and members alone

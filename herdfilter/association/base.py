@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -58,6 +57,7 @@ class ClusterMethod(Protocol):
         """Return marginals of the same shape, and the log evidence or NaN.
 
         The matrix has two rows or more, each with a positive entry; every column but the first has at least two of them.
+        Some assignment has a positive weight.
         """
 
 
@@ -70,20 +70,20 @@ class Method:
         return solve_clusters(self, as_ratios(ratios), rng).marginals  # type: ignore[arg-type]
 
 
-def check_method(name: str, value: Any, names: Iterable[str] = ()) -> None:
-    """Raise ValueError unless a value can solve clusters; the error lists the names of known methods."""
+def check_method(name: str, value: Any) -> None:
+    """Raise ValueError unless a value can solve clusters."""
     if isinstance(value, type) or not hasattr(value, "cluster"):
-        choices = f"one of {', '.join(names)}, or " if names else ""
         raise ValueError(
-            f"{name}: expected {choices}an instance such as Exact(), got {short_repr(value)}"
+            f"{name}: expected an association method such as Exact(), got {short_repr(value)}"
         )
 
 
 def solve_clusters(method: ClusterMethod, ratios: Array, rng: Any) -> Association:
-    """Split a matrix of ratios, which is not checked, and put the solutions of its clusters together."""
+    """Split a matrix of ratios, which is not checked, into clusters, and assemble their solutions."""
+    # The weight of a joint assignment is the product over the clusters: marginals multiply, log evidences add up.
     shared = np.count_nonzero(ratios, axis=0) > 1
     shared[0] = False
-    # A measurement that only one track can have hinders no other track: it joins column 0.
+    # A measurement in the gate of a single track is no other track's concern: its weight is added to that of column 0.
     unshared = np.where(shared, 0.0, ratios)
     alone = unshared.sum(axis=1)
     pairs = ratios[:, shared]
@@ -91,14 +91,14 @@ def solve_clusters(method: ClusterMethod, ratios: Array, rng: Any) -> Associatio
     matched = np.zeros_like(pairs)
     first = first_competitors(pairs > 0)
     sizes = np.bincount(first, minlength=len(ratios))
-    log_evidence = float(np.log(alone[sizes[first] == 1]).sum())  # single tracks in closed form
+    # A track that competes with no other contributes the sum of its row.
+    log_evidence = float(np.log(alone[sizes[first] == 1]).sum())
     for cluster in np.flatnonzero(sizes > 1):
         tracks = np.flatnonzero(first == cluster)
         block = np.ix_(tracks, pairs[tracks].any(axis=0))
         competing = np.column_stack([alone[tracks], pairs[block]])
-        in_need = (
-            competing[competing[:, 0] == 0, 1:] > 0
-        )  # tracks that must have one of the shared measurements
+        # Tracks that cannot be missed need a matching that gives each of them a measurement.
+        in_need = competing[competing[:, 0] == 0, 1:] > 0
         if len(in_need):
             from scipy.optimize import linear_sum_assignment
 
@@ -127,9 +127,9 @@ def as_ratios(ratios: ArrayLike) -> Array:
         )
     with np.errstate(over="ignore"):
         sums = matrix.sum(axis=1)
-    wrong = ~((sums > 0) & np.isfinite(sums))
-    if wrong.any():
-        t = int(wrong.argmax())
+    valid = (sums > 0) & np.isfinite(sums)
+    if not valid.all():
+        t = int(valid.argmin())
         raise ValueError(
             f"ratios: expected rows with a positive finite sum, got {sums[t]:g} in row {t}; give its first "
             "column, the weight of the track without a measurement, a positive number"
@@ -140,6 +140,7 @@ def as_ratios(ratios: ArrayLike) -> Array:
 @njit(cache=True, nogil=True)
 def first_competitors(gated: NDArray[np.bool_]) -> Integers:
     """Return for each track the first one with which it competes, even indirectly, for measurements: itself if with none."""
+    # Union-find: `first` points to an earlier member of the same cluster, the root to itself.
     first = np.arange(len(gated))
     for j in range(gated.shape[1]):
         lowest = -1

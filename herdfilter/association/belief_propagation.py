@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from herdfilter._checks import Array, as_positive, check_count
 from herdfilter._jit import njit
-from herdfilter.association.base import Integers, Method, no_assignment_error
+from herdfilter.association.base import Method
 
 
 class AssociationWarning(RuntimeWarning):
     """An association method stopped before it converged.
-
-    Attributes
-    ----------
-    change : float
-        Largest change of a message in the last iteration.
 
     Examples
     --------
@@ -26,8 +22,6 @@ class AssociationWarning(RuntimeWarning):
     >>> with warnings.catch_warnings(action="error", category=hf.association.AssociationWarning):
     ...     p = hf.association.marginals([[0.1, 2.0, 1.0], [0.1, 1.0, 2.0]], "belief-propagation")
     """
-
-    change: float
 
 
 @dataclass(frozen=True)
@@ -55,7 +49,7 @@ class BeliefPropagation(Method):
 
     tolerance: float = 1e-10
     max_iterations: int = 2_000
-    warns = True  # no field
+    warns = True  # a class attribute, no field
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tolerance", as_positive("tolerance", self.tolerance))
@@ -63,37 +57,24 @@ class BeliefPropagation(Method):
             self, "max_iterations", check_count("max_iterations", self.max_iterations)
         )
 
-    def cluster(
-        self, ratios: Array, rng: np.random.Generator | int | None = None
-    ) -> tuple[Array, float]:
+    def cluster(self, ratios: Array, rng: Any = None) -> tuple[Array, float]:
         """Return the marginals of one cluster and its log evidence."""
         scale = ratios.max(axis=1, keepdims=True)
-        missed, pairs = np.split(ratios / scale, [1], axis=1)
-        free = np.ones_like(pairs)  # messages to tracks: the measurement is free
-        track, measurement = gated = np.nonzero(pairs)
-        wish, free, messages = np.zeros_like(pairs), np.ones_like(pairs), np.ones(len(track))
-        wish[gated], change = _exchange(
-            track,
-            measurement,
-            pairs[gated],
-            missed[:, 0],
-            messages,
-            self.tolerance,
-            self.max_iterations,
-        )
-        free[gated] = messages
+        rows = ratios / scale
+        wish, free, change = _exchange(rows, self.tolerance, self.max_iterations)
         if self.warns and change > self.tolerance:
-            warning = AssociationWarning(
+            # The text is the same for all scans, so that Python shows it once.
+            warnings.warn(
                 f"BeliefPropagation: messages still change by more than the tolerance, {self.tolerance:g}, after "
-                f"{self.max_iterations:,} iterations; take Exact() or a larger max_iterations"
+                f"{self.max_iterations:,} iterations; take Exact() or a larger max_iterations",
+                AssociationWarning,
+                stacklevel=4,
             )
-            warning.change = change
-            warnings.warn(warning, stacklevel=4)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            belief = np.concatenate([missed, pairs * free], axis=1)
-            sums = belief.sum(axis=1, keepdims=True)
-            if (sums == 0).any():
-                raise no_assignment_error()
+        belief = rows * np.insert(free, 0, 1.0, axis=1)
+        sums = belief.sum(axis=1, keepdims=True)
+        # The Bethe free energy (Williams and Lau 2014); messages of infinite size, from tracks that cannot be missed, leave
+        # it undefined.
+        with np.errstate(invalid="ignore"):
             log_evidence = float(
                 np.log(sums * scale).sum()
                 + np.log1p(wish.sum(axis=0)).sum()
@@ -103,49 +84,42 @@ class BeliefPropagation(Method):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _exchange(
-    track: Integers,
-    measurement: Integers,
-    ratio: Array,
-    missed: Array,
-    free: Array,
-    tolerance: float,
-    max_iterations: int,
-) -> tuple[Array, float]:
-    """Return the messages to measurements, one for each pair, and the last change of those to tracks, which are in `free`.
+def _exchange(rows: Array, tolerance: float, max_iterations: int) -> tuple[Array, Array, float]:
+    """Return the messages to measurements and to tracks, (T, M), and the last change of those to tracks.
 
     A message has the sum of all others: of those before it and those behind it, as a difference from the sum would cancel.
     """
-    pairs = len(ratio)
-    wish, others = np.zeros(pairs), np.zeros(pairs)
-    by_track, by_measurement = np.zeros(len(missed)), np.zeros(measurement.max() + 1)
+    tracks, columns = rows.shape
+    wish = np.zeros((tracks, columns - 1))
+    free = np.ones((tracks, columns - 1))
+    before = np.zeros((tracks, columns - 1))
     change = np.inf
     for _ in range(max_iterations):
-        # messages to measurements: the track's ratio for it over the sum of its alternatives
-        for t in range(len(by_track)):
-            by_track[t] = missed[t]
-        for k in range(pairs):
-            others[k] = by_track[track[k]]
-            by_track[track[k]] += ratio[k] * free[k]
-        for t in range(len(by_track)):
-            by_track[t] = 0.0
-        for k in range(pairs - 1, -1, -1):
-            wish[k] = ratio[k] / (others[k] + by_track[track[k]])
-            by_track[track[k]] += ratio[k] * free[k]
-        # messages to tracks: the measurement is free
-        for j in range(len(by_measurement)):
-            by_measurement[j] = 1.0
-        for k in range(pairs):
-            others[k] = by_measurement[measurement[k]]
-            by_measurement[measurement[k]] += wish[k]
-        for j in range(len(by_measurement)):
-            by_measurement[j] = 0.0
+        # To measurements: the track's ratio for it over the sum of the track's alternatives.
+        for t in range(tracks):
+            total = rows[t, 0]
+            for j in range(columns - 1):
+                before[t, j] = total
+                total += rows[t, j + 1] * free[t, j]
+            total = 0.0
+            for j in range(columns - 2, -1, -1):
+                if rows[t, j + 1] > 0.0:
+                    wish[t, j] = rows[t, j + 1] / (before[t, j] + total)
+                    total += rows[t, j + 1] * free[t, j]
+        # To tracks: the probability that no other track takes the measurement.
         change = 0.0
-        for k in range(pairs - 1, -1, -1):
-            before = free[k]
-            free[k] = 1.0 / (others[k] + by_measurement[measurement[k]])
-            by_measurement[measurement[k]] += wish[k]
-            change = max(change, abs(free[k] - before))
+        for j in range(columns - 1):
+            total = 1.0
+            for t in range(tracks):
+                before[t, j] = total
+                total += wish[t, j]
+            total = 0.0
+            for t in range(tracks - 1, -1, -1):
+                if rows[t, j + 1] > 0.0:
+                    message = 1.0 / (before[t, j] + total)
+                    change = max(change, abs(message - free[t, j]))
+                    free[t, j] = message
+                    total += wish[t, j]
         if change <= tolerance:
             break
-    return wish, change
+    return wish, free, change

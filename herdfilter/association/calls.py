@@ -10,27 +10,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_generator, one_of
-from herdfilter.association.base import (
-    Association,
-    ClusterMethod,
-    as_ratios,
-    check_method,
-    solve_clusters,
-)
+from herdfilter.association import base, gibbs
+from herdfilter.association.base import Association, ClusterMethod
 from herdfilter.association.belief_propagation import BeliefPropagation
 from herdfilter.association.exact import Exact
-from herdfilter.association.gibbs import HerdedGibbs, RandomGibbs
 from herdfilter.association.k_best import KBest
 
 METHODS: dict[str, Callable[[], ClusterMethod]] = {
     "exact": Exact,
+    # Two million ways take about a tenth of a second.
     "auto": partial(Exact, max_ways=2_000_000, otherwise=BeliefPropagation()),
     "belief-propagation": BeliefPropagation,
     "k-best": KBest,
-    "random-gibbs": RandomGibbs,
-    "herded-gibbs": HerdedGibbs,
+    "random-gibbs": gibbs.RandomGibbs,
+    "herded-gibbs": gibbs.HerdedGibbs,
 }
 """Name -> method, with its default options."""
+
+PROBABILITIES = "probabilities from 0 to 1"
 
 
 def ratios(
@@ -66,21 +63,11 @@ def ratios(
     g = as_array("likelihoods", likelihoods, (None, None))
     if (g < 0).any():
         raise ValueError(f"likelihoods: expected no negative entry, got {g.min():g}")
-    detected, r = (
-        _for_each(name, values, len(g), lambda p: (p >= 0) & (p <= 1), "probabilities from 0 to 1")
-        for name, values in (
-            ("detection_probability", detection_probability),
-            ("existence", existence),
-        )
-    )
-    clutter = _for_each(
-        "clutter_density",
-        clutter_density,
-        g.shape[1],
-        lambda density: density > 0,
-        "positive densities",
-    )
-    with np.errstate(over="ignore"):
+    tracks, measurements = g.shape
+    detected = _for_each("detection_probability", detection_probability, tracks, PROBABILITIES)
+    r = _for_each("existence", existence, tracks, PROBABILITIES)
+    clutter = _for_each("clutter_density", clutter_density, measurements, "positive densities")
+    with np.errstate(over="ignore"):  # an infinite ratio raises an error below
         matrix = np.column_stack([1.0 - r * detected, (r * detected)[:, None] * (g / clutter)])
     if not np.isfinite(matrix).all():
         raise ValueError(
@@ -90,15 +77,13 @@ def ratios(
     return matrix
 
 
-def _for_each(
-    name: str, values: ArrayLike, n: int, fits: Callable[[Array], Any], expected: str
-) -> Array:
-    """Return a number, or one for each of n, as an array (n,); ValueError unless all are finite and fit."""
-    array = as_array(name, values, (n,) if np.ndim(values) else ())
-    wrong = array[~fits(array)]
-    if wrong.size:
-        raise ValueError(f"{name}: expected {expected}, got {wrong[0]:.16g}")
-    return np.broadcast_to(array, (n,))
+def _for_each(name: str, values: ArrayLike, n: int, expected: str) -> Array:
+    """Return a number, or one for each of n, as an array (n,); ValueError unless they are as expected."""
+    array = np.broadcast_to(as_array(name, values, (n,) if np.ndim(values) else ()), (n,))
+    valid = (array >= 0) & (array <= 1) if expected == PROBABILITIES else array > 0
+    if not valid.all():
+        raise ValueError(f"{name}: expected {expected}, got {array[~valid][0]:.16g}")
+    return array
 
 
 def marginals(
@@ -154,12 +139,12 @@ def associate(
     [[0.048 0.952]] 0.742
     """
     as_generator(rng)
-    return solve_clusters(as_method("method", method), as_ratios(ratios), rng)
+    return base.solve_clusters(as_method("method", method), base.as_ratios(ratios), rng)
 
 
 def as_method(name: str, method: Any) -> ClusterMethod:
     """Return the method with this name, or the method itself."""
     if isinstance(method, str):
         return METHODS[one_of(name, method, METHODS)]()
-    check_method(name, method, METHODS)
+    base.check_method(name, method)
     return cast(ClusterMethod, method)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import count, islice
 from math import isqrt, sqrt
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from herdfilter._checks import Array, as_generator, as_positive, check_count, check_flags, one_of
 from herdfilter._jit import njit
@@ -17,16 +17,69 @@ from herdfilter.association.k_best import weighted_marginals
 
 Estimate = Literal["conditionals", "counts", "joint"]
 ESTIMATES = ("conditionals", "counts", "joint")
-KEYS = ("set", "assignment")
-FIRST_VISITS = ("irrational", "argmax")
-PATIENCE = 100
+SEPARATE_AFTER = 100
 """Visits after which an assignment has a vector of its own: the error of a herded conditional falls as 1/visits."""
 MOST_BYTES = 2**25
-"""Bound of the table of weight vectors of a herded run; a quarter of it holds uniform numbers of a random run."""
+"""Bound of the table of weight vectors of a herded run."""
+
+
+class Herding(NamedTuple):
+    """The state of herded conditionals: weight vectors, and the hash table that finds them by key."""
+
+    codes: NDArray[np.uint64]  # (T, 1 + M), random numbers that identify assignments
+    counts_for: NDArray[
+        np.bool_
+    ]  # (T, 1 + M), the measurements in use on which a track's key depends
+    separate_after: int  # visits of an assignment
+    steps: Array  # (T,), of the additive sequences that decide the first visits; 0 for the largest weight
+    weights: Array  # (vectors, 1 + M); the first ones belong to the draws of a sweep
+    keys: NDArray[np.uint64]  # (slots,)
+    vectors: Integers  # (slots,), rows of the weights; 0 for a free slot
+    visits: NDArray[np.uint16]  # (slots,), of assignments
+
+
+class GibbsMethod(Method):
+    """What the two methods share: the options, and the sweeps over one cluster."""
+
+    sweeps: int
+    estimate: Estimate
+    pairs: bool
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sweeps", check_count("sweeps", self.sweeps))
+        one_of("estimate", self.estimate, ESTIMATES)
+        check_flags(pairs=self.pairs)
+
+    def cluster(self, ratios: Array, rng: Any = None) -> tuple[Array, float]:
+        """Return the marginals of one cluster, and the log evidence if the estimate is "joint"."""
+        rows = np.ascontiguousarray(ratios / ratios.max(axis=1, keepdims=True))
+        rows /= rows.sum(axis=1, keepdims=True)
+        if (rows[:, 0] == 0).any():
+            raise ValueError(
+                "ratios: expected a positive first column for Gibbs sampling, which changes two tracks at most, got 0 in a "
+                "row that competes with others: take Exact() or BeliefPropagation()"
+            )
+        moves = gibbs_moves(rows, self.pairs)
+        draws = int(np.count_nonzero(moves >= 0))
+        tracks = len(rows)
+        sums = np.zeros((2, *rows.shape))  # of conditionals, and of states
+        states = np.empty((self.sweeps if self.estimate == "joint" else 0, tracks), np.int64)
+        uniforms, herding = self._start(rows, draws, rng)
+        sweep_tracks(rows, moves, uniforms, herding, sums, states)
+        if self.estimate == "joint":
+            distinct = np.unique(states, axis=0)
+            log_weights = np.log(ratios[np.arange(tracks), distinct]).sum(axis=1)
+            return weighted_marginals(distinct, log_weights, ratios.shape)
+        totals = sums[ESTIMATES.index(self.estimate)]
+        return totals / totals.sum(axis=1, keepdims=True), np.nan
+
+    def _start(self, rows: Array, draws: int, rng: Any) -> tuple[Array, Herding]:
+        """Return uniform numbers (sweeps, draws), or (sweeps, 0) if conditionals are herded, and the state of herding."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class HerdedGibbs(Method):
+class HerdedGibbs(GibbsMethod):
     """Deterministic Gibbs sampling of the association: every conditional distribution is herded.
 
     Each track in turn adds its conditional p, given the measurements of the others, to a weight vector w, takes the
@@ -83,43 +136,37 @@ class HerdedGibbs(Method):
     pairs: bool = True
 
     def __post_init__(self) -> None:
-        check_sweeps(self)
-        one_of("key", self.key, KEYS)
-        one_of("first_visit", self.first_visit, FIRST_VISITS)
+        super().__post_init__()
+        one_of("key", self.key, ("set", "assignment"))
+        one_of("first_visit", self.first_visit, ("irrational", "argmax"))
         if not isinstance(self.neglect, str | int | float) or self.neglect not in ("auto", 0):
             object.__setattr__(self, "neglect", as_positive("neglect", self.neglect))
 
-    def cluster(
-        self, ratios: Array, rng: np.random.Generator | int | None = None
-    ) -> tuple[Array, float]:
-        """Return the marginals of one cluster, and the log evidence if the estimate is "joint"."""
-        rows = gibbs_rows(ratios)
-        codes = np.random.default_rng(0).integers(
-            2**64, size=rows.shape, dtype=np.uint64
-        )  # any that differ
-        counts_for = rows > (3 / sqrt(self.sweeps) if self.neglect == "auto" else self.neglect)
-        patience = PATIENCE if self.key == "set" else 0
+    def _start(self, rows: Array, draws: int, rng: Any) -> tuple[Array, Herding]:
+        bound = 3 / sqrt(self.sweeps) if self.neglect == "auto" else self.neglect
         steps = np.zeros(len(rows))
-        if (
-            self.first_visit == "irrational"
-        ):  # square roots of primes are independent over the rational numbers
+        if self.first_visit == "irrational":
+            # Square roots of primes are independent over the rational numbers.
             primes = (n for n in count(2) if all(n % divisor for divisor in range(2, 1 + isqrt(n))))
             steps = np.sqrt(list(islice(primes, len(rows)))) % 1
-        moves = gibbs_moves(rows, self.pairs)
-        draws = int(np.count_nonzero(moves >= 0))
-        most = min(self.sweeps * draws, MOST_BYTES // (8 * rows.shape[1] + 72))
-        size = (
-            2 ** int(2 * most).bit_length()
-        )  # at least half of the slots stay free: 36 to 72 bytes a vector
-        table = np.zeros(size, np.uint64), np.zeros(size, np.int64), np.zeros(size, np.uint16)
-        herding = codes, counts_for, patience, steps, table, np.zeros((draws + most, rows.shape[1]))
-        return run_sweeps(
-            self.estimate, ratios, rows, moves, [np.empty((self.sweeps, 0))], *herding
+        vectors = min(self.sweeps * draws, MOST_BYTES // (8 * rows.shape[1] + 72))
+        # At least half of the slots stay free: 36 to 72 bytes a vector.
+        slots = 2 ** int(2 * vectors).bit_length()
+        herding = Herding(
+            codes=np.random.default_rng(0).integers(2**64, size=rows.shape, dtype=np.uint64),
+            counts_for=rows > bound,
+            separate_after=SEPARATE_AFTER if self.key == "set" else 0,
+            steps=steps,
+            weights=np.zeros((draws + vectors, rows.shape[1])),
+            keys=np.zeros(slots, np.uint64),
+            vectors=np.zeros(slots, np.int64),
+            visits=np.zeros(slots, np.uint16),
         )
+        return np.empty((self.sweeps, 0)), herding
 
 
 @dataclass(frozen=True)
-class RandomGibbs(Method):
+class RandomGibbs(GibbsMethod):
     """Random Gibbs sampling: each track in turn draws from its conditional, given the measurements of the others.
 
     Pairs and limits are those of `HerdedGibbs`: a track that competes with others needs a positive first column.
@@ -147,51 +194,10 @@ class RandomGibbs(Method):
     estimate: Estimate = "conditionals"
     pairs: bool = True
 
-    def __post_init__(self) -> None:
-        check_sweeps(self)
-
-    def cluster(
-        self, ratios: Array, rng: np.random.Generator | int | None = None
-    ) -> tuple[Array, float]:
-        """Return the marginals of one cluster, and the log evidence if the estimate is "joint"."""
-        rows = gibbs_rows(ratios)
-        moves = gibbs_moves(rows, self.pairs)
-        generator = as_generator(rng)
-        draws = int(np.count_nonzero(moves >= 0))
-        part = 1 + MOST_BYTES // (32 * draws)
-        uniforms = (
-            generator.random((min(part, self.sweeps - n), draws))
-            for n in range(0, self.sweeps, part)
-        )
-        table = np.zeros(1, np.uint64), np.zeros(1, np.int64), np.zeros(1, np.uint16)
-        unused = (
-            np.zeros(rows.shape, np.uint64),
-            rows > 0,
-            0,
-            np.zeros(len(rows)),
-            table,
-            np.zeros((1, rows.shape[1])),
-        )
-        return run_sweeps(self.estimate, ratios, rows, moves, uniforms, *unused)
-
-
-def check_sweeps(method: HerdedGibbs | RandomGibbs) -> None:
-    """Check the options that both methods have."""
-    object.__setattr__(method, "sweeps", check_count("sweeps", method.sweeps))
-    one_of("estimate", method.estimate, ESTIMATES)
-    check_flags(pairs=method.pairs)
-
-
-def gibbs_rows(ratios: Array) -> Array:
-    """Return the rows divided by their sums; raise ValueError if a first entry is 0."""
-    rows = np.ascontiguousarray(ratios / ratios.max(axis=1, keepdims=True))
-    rows /= rows.sum(axis=1, keepdims=True)
-    if (rows[:, 0] == 0).any():
-        raise ValueError(
-            "ratios: expected a positive first column for Gibbs sampling, which changes two tracks at most, got 0 in a row "
-            "that competes with others: take Exact() or BeliefPropagation()"
-        )
-    return rows
+    def _start(self, rows: Array, draws: int, rng: Any) -> tuple[Array, Herding]:
+        # The compiled sweep has one signature: it gets a state of herding that it does not use.
+        unused = HerdedGibbs(sweeps=1)._start(rows, draws, None)[1]
+        return as_generator(rng).random((self.sweeps, draws)), unused
 
 
 def gibbs_moves(rows: Array, pairs: bool) -> Integers:
@@ -207,69 +213,43 @@ def gibbs_moves(rows: Array, pairs: bool) -> Integers:
     alone = np.column_stack([np.arange(tracks), np.full(tracks, -1)])
     if not pairs:
         return alone
-    missed, measured = rows[:, :1], rows[:, 1:]
+    missed = rows[:, :1]
+    measured = rows[:, 1:]
     keeps = (measured * measured / (missed + measured)).sum(axis=1)
     overlap = np.where(np.add.outer(1 - keeps, 1 - keeps) < 1 / 3, measured @ measured.T, 0.0)
     np.fill_diagonal(overlap, 0)
-    joint, closest = overlap > 0, 1 + (tracks - 1).bit_length()
+    joint = overlap > 0
+    closest = 1 + (tracks - 1).bit_length()
     if tracks > 1 + closest and joint.any():
         from scipy.sparse.csgraph import minimum_spanning_tree
 
         joint = minimum_spanning_tree(-overlap).toarray() < 0
-        np.put_along_axis(
-            joint, np.argsort(-overlap, axis=1, kind="stable")[:, :closest], True, axis=1
-        )
+        nearest = np.argsort(-overlap, axis=1, kind="stable")[:, :closest]
+        np.put_along_axis(joint, nearest, True, axis=1)
     return np.concatenate([alone, np.argwhere(np.triu((joint | joint.T) & (overlap > 0)))])
 
 
-def run_sweeps(
-    estimate: Estimate,
-    ratios: Array,
-    rows: Array,
-    moves: Integers,
-    uniforms: Iterable[Array],
-    *herding: Any,
-) -> tuple[Array, float]:
-    """Sweep in parts; return the marginals by one of the `ESTIMATES`, and the log evidence or NaN."""
-    tracks, columns = ratios.shape
-    state = np.zeros(tracks, np.int64)
-    sums = np.zeros((2, tracks, columns))  # of conditionals, and of states
-    parts = []
-    for part in uniforms:
-        parts.append(np.empty((len(part) if estimate == "joint" else 0, tracks), np.int64))
-        sweep_tracks(rows, moves, part, *herding, state, sums, parts[-1])
-    if estimate == "joint":
-        distinct = np.unique(np.concatenate(parts), axis=0)
-        log_weights = np.log(ratios[np.arange(tracks), distinct]).sum(axis=1)
-        return weighted_marginals(distinct, log_weights, ratios.shape)
-    totals = sums[ESTIMATES.index(estimate)]
-    return totals / totals.sum(axis=1, keepdims=True), np.nan
-
-
 @njit(cache=True, nogil=True)
-def sweep_tracks(
-    ratios, moves, uniforms, codes, counts_for, patience, steps, table, weights, state, sums, states
-):
+def sweep_tracks(rows, moves, uniforms, herding, sums, states):
     """Sweep over the moves; add to the sums of conditionals and of states, and write the state after each sweep.
 
     A move (t, s) draws t from its conditional given the others but s, then s given all others; a move (t, -1) draws t
     alone. With uniform numbers, shape (sweeps, draws), conditionals are inverted. Without, shape (sweeps, 0), each is
     herded with one weight vector for each key: the exclusive or of a code of the draw and codes of the measurements of
-    the others that count for t (or for s, if it is open). Once the whole assignment of the others was met `patience`
-    times, it gets a vector of its own, a copy to begin with. At the first visit of a key the value is drawn with the
-    track's additive sequence, or is that of largest weight if the step of the sequence is 0. Keys that find no place in
-    the table share one vector for each draw of a sweep.
+    the others that count for t (or for s, if it is summed out). Once the whole assignment of the others was met
+    `separate_after` times, it gets a vector of its own, a copy to begin with. At the first visit of a key the value is
+    drawn with the track's additive sequence, or is that of largest weight if the step of the sequence is 0. Keys that find
+    no slot in the table share one vector for each draw of a sweep.
     """
-    tracks, columns = ratios.shape
-    keys, places, visits = (
-        table  # a hash table with open addresses: rows of the weights, 0 for a free slot
-    )
+    codes, counts_for, separate_after, steps, weights, keys, vectors, visits = herding
+    tracks, columns = rows.shape
     mask = np.uint64(len(keys) - 1)
-    met = np.count_nonzero(moves >= 0) - 1  # the first vectors belong to the draws of a sweep
-    at = np.zeros(tracks)  # of the additive sequences
+    last_vector = (
+        np.count_nonzero(moves >= 0) - 1
+    )  # the first vectors belong to the draws of a sweep
+    sequence = np.zeros(tracks)
+    state = np.zeros(tracks, np.int64)
     free = np.ones(columns, np.bool_)
-    for t in range(tracks):
-        free[state[t]] = state[t] == 0
     p = np.empty(columns)
     for sweep in range(len(uniforms)):
         draw = 0
@@ -281,25 +261,23 @@ def sweep_tracks(
             for t, s in ((first, second), (second, -1)):
                 if t < 0:
                     continue
-                total, top, rest = (
-                    1.0,
-                    0,
-                    0.0,
-                )  # of row s: free entries, the largest, and the sum of all but that
+                # Of row s: the sum of its free entries, the largest measurement, and the sum without that.
+                total = 1.0
+                top = 0
+                without_top = 0.0
                 if s >= 0:
-                    total = ratios[s, 0]
+                    total = rows[s, 0]
                     for j in range(1, columns):
                         if free[j]:
-                            total += ratios[s, j]
-                            rest += min(ratios[s, j], ratios[s, top])
-                            top = j if ratios[s, j] > ratios[s, top] else top
+                            total += rows[s, j]
+                            without_top += min(rows[s, j], rows[s, top])
+                            top = j if rows[s, j] > rows[s, top] else top
                 norm = 0.0
                 for j in range(columns):
-                    p[j] = ratios[t, j] if free[j] else 0.0
-                    if (
-                        s >= 0 and j > 0
-                    ):  # p(t has j) is proportional to row t times what is left of row s
-                        p[j] *= (rest if j == top else total - ratios[s, j]) / total
+                    p[j] = rows[t, j] if free[j] else 0.0
+                    # p(t has j) is proportional to row t times the sum of row s without j.
+                    if s >= 0 and j > 0:
+                        p[j] *= (without_top if j == top else total - rows[s, j]) / total
                     norm += p[j]
                 for j in range(columns):
                     p[j] /= norm
@@ -310,48 +288,50 @@ def sweep_tracks(
                 if uniforms.shape[1]:
                     u = uniforms[sweep, draw]
                 else:
+                    # The key of the measurements in use, and that of the whole assignment of the others.
                     key = codes[t, 0]
-                    if second >= 0:
-                        key = (
-                            codes[first, 0] - codes[second, 0]
-                            if s >= 0
-                            else codes[first, 0] + codes[second, 0]
-                        )
-                    whole = ~key
+                    if second >= 0 and s >= 0:
+                        key = codes[first, 0] - codes[second, 0]
+                    elif second >= 0:
+                        key = codes[first, 0] + codes[second, 0]
+                    assignment = ~key
                     for r in range(tracks):
                         if r != t and r != s and state[r] > 0:
-                            whole ^= codes[r, state[r]]
+                            assignment ^= codes[r, state[r]]
                             if counts_for[t, state[r]] or (s >= 0 and counts_for[s, state[r]]):
                                 key ^= codes[0, state[r]]
-                    place, new = 0, True
-                    for code in (key if patience else whole, whole):
-                        if code == whole and visits[whole & mask] < patience:
-                            visits[whole & mask] += 1
+                    # Look both up in the table (open addressing); the assignment's own vector comes second and is used.
+                    vector = 0
+                    is_new = True
+                    for code in (key if separate_after else assignment, assignment):
+                        if code == assignment and visits[assignment & mask] < separate_after:
+                            visits[assignment & mask] += 1
                             break
                         i = code & mask
-                        while places[i] > 0 and keys[i] != code:
+                        while vectors[i] > 0 and keys[i] != code:
                             i = (i + np.uint64(1)) & mask
-                        if place == 0:
-                            new = places[i] == 0
-                        if places[i] == 0 and met + 1 < len(weights):
-                            met += 1
+                        if vector == 0:
+                            is_new = vectors[i] == 0
+                        if vectors[i] == 0 and last_vector + 1 < len(weights):
+                            last_vector += 1
                             keys[i] = code
-                            places[i] = met
+                            vectors[i] = last_vector
                             for j in range(columns):
-                                weights[met, j] = weights[place, j]
-                        if places[i] > 0:
-                            place = places[i]
-                    if place == 0:  # the table is full
-                        place, new = draw, False
-                    if new and steps[t] > 0:
-                        at[t] = (at[t] + steps[t]) % 1.0
-                        u = at[t]
-                    w = weights[place]
+                                weights[last_vector, j] = weights[vector, j]
+                        if vectors[i] > 0:
+                            vector = vectors[i]
+                    if vector == 0:  # the table is full
+                        vector = draw
+                        is_new = False
+                    if is_new and steps[t] > 0:
+                        sequence[t] = (sequence[t] + steps[t]) % 1.0
+                        u = sequence[t]
+                    w = weights[vector]
                     for j in range(columns):
                         w[j] += p[j]
 
                 value = 0
-                if u >= 0:
+                if u >= 0:  # inversion
                     below = p[0]
                     for j in range(1, columns):
                         if u >= below and p[j] > 0:

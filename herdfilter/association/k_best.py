@@ -92,9 +92,8 @@ def k_best_assignments(ratios: ArrayLike, k: int) -> tuple[Integers, Array]:
     k = check_count("k", k)
     tracks = len(matrix)
     n = matrix.shape[1] - 1
-    costs = np.full(
-        (tracks, n + tracks), np.inf
-    )  # every track has a column of its own for no measurement
+    # Every track has a column of its own for no measurement.
+    costs = np.full((tracks, n + tracks), np.inf)
     with np.errstate(divide="ignore"):
         costs[:, :n] = -np.log(matrix[:, 1:])
         costs[np.arange(tracks), n + np.arange(tracks)] = -np.log(matrix[:, 0])
@@ -122,8 +121,9 @@ def k_best_assignments(ratios: ArrayLike, k: int) -> tuple[Integers, Array]:
             part[0, np.isin(free, excluded)] = np.inf
             best = _cheapest_columns(part)
             if best is not None:
-                whole = np.concatenate([columns[:t], free[best]])
-                heapq.heappush(heap, (costs[rows, whole].sum(), next(order), whole, t, excluded))
+                assigned = np.concatenate([columns[:t], free[best]])
+                cost = costs[rows, assigned].sum()
+                heapq.heappush(heap, (cost, next(order), assigned, t, excluded))
     assignments = np.array(ranked, dtype=np.int64).reshape(len(ranked), tracks) + 1
     assignments[assignments > n] = 0
     return assignments, np.array(log_weights)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from math import prod
@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from herdfilter._checks import (
     Array,
-    as_any,
     as_array,
+    as_dims,
     as_list,
     as_numbers,
     as_weights,
@@ -25,12 +25,10 @@ from herdfilter._checks import (
 )
 from herdfilter.discrete.herding import TIED_SCORES
 
-CHECKED_REVISITS = (
-    16  # for each variable: a check that its conditional depends on nothing but its neighbours
-)
-States = NDArray[np.int64]
-DiscreteConditional = Callable[[int, States], ArrayLike]
+# For each variable: checks that its conditional depends on nothing but its neighbours.
+CHECKED_REVISITS = 16
 PROBABILITY_ERROR = 1e-6  # of the sum of a conditional distribution
+States = NDArray[np.int64]
 
 
 class DictionaryFullError(RuntimeError):
@@ -40,8 +38,8 @@ class DictionaryFullError(RuntimeError):
     ----------
     states : ndarray of int, shape (m, d)
         The states completed before, without the burn-in: a valid but shorter sample.
-    vectors, n_bytes : int
-        Weight vectors in the dictionary, and their memory.
+    vectors : int
+        Weight vectors in the dictionary.
 
     Examples
     --------
@@ -53,16 +51,17 @@ class DictionaryFullError(RuntimeError):
     3 1
     """
 
-    def __init__(self, vectors: int, n_bytes: int, states: States) -> None:
+    def __init__(self, vectors: int, states: States) -> None:
         super().__init__(
-            f"max_vectors: expected at most {vectors:,} weight vectors ({n_bytes / 1e6:,.1f} MB), got one more after "
+            f"max_vectors: expected at most {vectors:,} weight vectors, got one more after "
             f"{len(states):,} states (attribute `states`); pass `neighbours`, the variables each conditional depends on, "
             "or a larger `max_vectors`"
         )
-        self.vectors, self.n_bytes, self.states = vectors, n_bytes, states
+        self.vectors = vectors
+        self.states = states
 
-    def __reduce__(self) -> tuple[type, tuple[int, int, States]]:
-        return type(self), (self.vectors, self.n_bytes, self.states)
+    def __reduce__(self) -> tuple[type, tuple[int, States]]:
+        return type(self), (self.vectors, self.states)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +107,7 @@ class HerdedGibbs:
      [0.2 0.3]]
     """
 
-    conditional: DiscreteConditional
+    conditional: Callable[[int, States], ArrayLike]
     cardinalities: Sequence[int]
     neighbours: Sequence[Sequence[int]] | None = None
     max_vectors: int = 1_000_000
@@ -121,12 +120,13 @@ class HerdedGibbs:
             raise ValueError(
                 f"conditional: expected a function of (i, x), got {short_repr(self.conditional)}"
             )
-        sizes = np.atleast_1d(as_any("cardinalities", self.cardinalities))
-        if sizes.ndim != 1 or sizes.size == 0 or sizes.dtype.kind not in "iu" or (sizes < 1).any():
-            raise ValueError(
-                f"cardinalities: expected positive integers, one per variable, got {short_repr(self.cardinalities)}"
-            )
-        object.__setattr__(self, "cardinalities", tuple(sizes.tolist()))
+        sizes = as_list(
+            "cardinalities", self.cardinalities, "a list with the size of each variable"
+        )
+        sizes = [check_count("cardinalities", size) for size in sizes]
+        if not sizes:
+            raise ValueError("cardinalities: expected at least one variable, got none")
+        object.__setattr__(self, "cardinalities", tuple(sizes))
         if self.neighbours is not None:
             object.__setattr__(self, "neighbours", as_neighbours(self.neighbours, len(sizes)))
         object.__setattr__(self, "max_vectors", check_count("max_vectors", self.max_vectors))
@@ -143,9 +143,7 @@ class HerdedGibbs:
         **options
             `neighbours`, `max_vectors`, `strict` and `remember` as above.
         """
-        joint = as_numbers("table", table, (None, None))
-        if joint.ndim == 0:
-            raise ValueError(f"table: expected one axis per variable, got {table!r}")
+        joint = np.atleast_1d(as_numbers("table", table, (None, None)))
         joint = as_weights("table", joint.ravel()).reshape(joint.shape)
         return cls(partial(joint_conditional, joint), joint.shape, **options)
 
@@ -155,7 +153,7 @@ class HerdedGibbs:
         return sum(self._possible_counts())
 
     def _possible_counts(self) -> list[int]:
-        return [prod(self.cardinalities[j] for j in around) for around in self._around()]
+        return [prod(self.cardinalities[j] for j in indices) for indices in self._around()]
 
     def sample(self, n: int, start: ArrayLike | None = None, burn_in: int = 0) -> States:
         """Run sweeps from `start` and return the states after each, integers (n, d).
@@ -178,96 +176,79 @@ class HerdedGibbs:
         ValueError
             If `max_vectors` is certain to be hit (or could be, with `strict`), or a conditional is not as documented.
         """
-        n, burn_in = check_count("n", n), check_count("burn_in", burn_in, minimum=0)
-        d, sweeps, sizes = len(self.cardinalities), n + burn_in, self._possible_counts()
-        state = as_array("start", np.zeros(d) if start is None else start, (d,))
-        for i, (value, k) in enumerate(zip(state, self.cardinalities, strict=True)):
-            if value != int(value) or not 0 <= value < k:
-                raise ValueError(
-                    f"start: expected variable {i} to be an integer from 0 to {k - 1}, got {value}"
-                )
-        x = state.astype(np.int64)
-        most = sum(
-            min(count, sweeps) for count in sizes
-        )  # a variable meets at most as many configurations as sweeps
-        if d > self.max_vectors or (self.strict and most > self.max_vectors):
+        n = check_count("n", n)
+        burn_in = check_count("burn_in", burn_in, minimum=0)
+        d = len(self.cardinalities)
+        first = as_array("start", np.zeros(d) if start is None else start, (d,))
+        x = first.astype(np.int64)
+        for i in np.flatnonzero((first != x) | (x < 0) | (x >= self.cardinalities)).tolist():
             raise ValueError(
-                f"max_vectors: expected room for the weight vectors of {sweeps:,} sweeps, at least {d:,} and up to {most:,} "
-                f"of {sum(sizes):.6g} that are possible, got {self.max_vectors:,}; pass `neighbours`, the variables each "
-                "conditional depends on, or a larger `max_vectors`"
+                f"start: expected variable {i} to be an integer from 0 to {self.cardinalities[i] - 1}, got {first[i]}"
+            )
+        # A variable meets at most as many configurations as there are sweeps.
+        sweeps = n + burn_in
+        largest = sum(min(count, sweeps) for count in self._possible_counts())
+        if d > self.max_vectors or (self.strict and largest > self.max_vectors):
+            raise ValueError(
+                f"max_vectors: expected room for the weight vectors of {sweeps:,} sweeps, at least {d:,} and up to "
+                f"{largest:,} of {self.possible_vectors:.6g} that are possible, got {self.max_vectors:,}; pass "
+                "`neighbours`, the variables each conditional depends on, or a larger `max_vectors`"
             )
 
         key_type = np.min_scalar_type(max(self.cardinalities) - 1)
         around = [np.array(indices, dtype=np.intp) for indices in self._around()]
-        dictionaries: list[dict[bytes, Array]] = [{} for _ in range(d)]
+        # Variable and values of its neighbours -> the conditional and the weights, shape (2, k).
+        vectors: dict[tuple[int, bytes], Array] = {}
         revisits = [CHECKED_REVISITS if self.neighbours is not None else 0] * d
-        vectors = 0
-        compact = x.astype(key_type)
         states = np.empty((n, d), np.int64)
         for t in range(-burn_in, n):
             for i in range(d):
-                key = compact[around[i]].tobytes()
-                entry = dictionaries[i].get(key)  # the conditional and the weights, shape (2, k)
-                if entry is None:
-                    if vectors == self.max_vectors:
-                        n_bytes = sum(map(sys.getsizeof, dictionaries))
-                        n_bytes += sum(
-                            sys.getsizeof(part)
-                            for one in dictionaries
-                            for pair in one.items()
-                            for part in pair
-                        )
-                        raise DictionaryFullError(vectors, n_bytes, states[: max(t, 0)].copy())
-                    entry = np.zeros((2, self.cardinalities[i]))
-                    entry[0] = self._probabilities(i, x)
-                    dictionaries[i][key] = entry
-                    vectors += 1
+                key = (i, x[around[i]].astype(key_type).tobytes())
+                vector = vectors.get(key)
+                if vector is None:
+                    if len(vectors) == self.max_vectors:
+                        raise DictionaryFullError(len(vectors), states[: max(t, 0)].copy())
+                    vector = np.zeros((2, self.cardinalities[i]))
+                    vector[0] = self._probabilities(i, x)
+                    vectors[key] = vector
                 elif not self.remember:
-                    entry[0] = self._probabilities(i, x)
+                    vector[0] = self._probabilities(i, x)
                 elif revisits[i]:
+                    # A conditional that changes between visits of one key depends on more than the neighbours.
                     revisits[i] -= 1
-                    now = self._probabilities(i, x)
-                    if np.abs(now - entry[0]).max() > PROBABILITY_ERROR:
+                    p = self._probabilities(i, x)
+                    if np.abs(p - vector[0]).max() > PROBABILITY_ERROR:
                         raise ValueError(
                             f"neighbours: expected variable {i} to depend on its neighbours {around[i].tolist()} only, got "
-                            f"the conditionals {entry[0].tolist()} and {now.tolist()} for the same values of these, the "
+                            f"the conditionals {vector[0].tolist()} and {p.tolist()} for the same values of these, the "
                             f"latter at {x.tolist()}"
                         )
-                weights = entry[1]
-                weights += entry[0]
-                value = int((weights > weights.max() - TIED_SCORES).argmax())
-                weights[value] -= 1.0
-                x[i] = compact[i] = value
+                weights = vector[1]
+                weights += vector[0]
+                x[i] = (weights > weights.max() - TIED_SCORES).argmax()
+                weights[x[i]] -= 1.0
             if t >= 0:
                 states[t] = x
         return states
 
     def _around(self) -> Sequence[Sequence[int]]:
+        """Return the variables whose values select a weight vector, for each variable."""
         if self.neighbours is not None:
             return self.neighbours
         d = len(self.cardinalities)
         return [[j for j in range(d) if j != i] for i in range(d)]
 
     def _probabilities(self, i: int, x: States) -> Array:
-        """Return the checked answer of the conditional of variable i at x, shape (cardinalities[i],)."""
-        came, values = self.conditional(i, x.copy()), self.cardinalities[i]
-        try:
-            p = as_numbers("p", came, (values,))
-        except ValueError:
-            p = np.empty(0)
-        where = f"conditional of variable {i} at x = {x.tolist()}"
-        if p.shape != (values,):
-            raise ValueError(f"{where}: expected {values} numbers, got {short_repr(came)}")
-        total: float = p.sum()
-        if not (p >= 0).all():
-            raise ValueError(
-                f"{where}: expected non-negative numbers, got {short_repr(p.tolist())}"
-            )
-        if not abs(total - 1.0) <= PROBABILITY_ERROR:
-            raise ValueError(
-                f"{where}: expected a sum of 1, got {total:.9g} from {short_repr(p.tolist())}"
-            )
-        return p / total
+        """Return the checked conditional of variable i at x, shape (cardinalities[i],)."""
+        values = self.conditional(i, x.copy())
+        with suppress(ValueError):
+            p = as_array("p", values, (self.cardinalities[i],))
+            if (p >= 0).all() and abs(p.sum() - 1.0) <= PROBABILITY_ERROR:
+                return np.asarray(p / p.sum())
+        raise ValueError(
+            f"conditional of variable {i} at x = {x.tolist()}: expected {self.cardinalities[i]} non-negative numbers with a "
+            f"sum of 1, got {short_repr(values)}"
+        )
 
 
 def joint_conditional(table: Array, i: int, x: States) -> Array:
@@ -283,19 +264,12 @@ def as_neighbours(neighbours: Sequence[Sequence[int]], d: int) -> tuple[tuple[in
     if len(neighbours) != d:
         raise ValueError(f"neighbours: expected {d} lists, one per variable, got {len(neighbours)}")
     checked = []
-    for i, around in enumerate(neighbours):
-        index = as_any("neighbours", around)
-        if index.size == 0:
-            index = index.astype(np.int64)
-        allowed = (
-            index.ndim == 1
-            and index.dtype.kind in "iu"
-            and not ((index < 0) | (index >= d) | (index == i)).any()
-        )
-        if not allowed or len(set(index.tolist())) != len(index):
+    for i, variables in enumerate(neighbours):
+        indices = sorted(as_dims("neighbours", variables, d))
+        if i in indices or len({*indices}) < len(indices):
             raise ValueError(
                 f"neighbours: expected distinct variables from 0 to {d - 1} other than {i} for variable {i}, "
-                f"got {short_repr(around)}"
+                f"got {short_repr(variables)}"
             )
-        checked.append(tuple(sorted(index.tolist())))
+        checked.append(tuple(indices))
     return tuple(checked)

@@ -8,10 +8,10 @@ from numpy.typing import ArrayLike, NDArray
 from herdfilter._checks import Array, as_array, as_weights, check_count
 from herdfilter._jit import njit
 
-SEPARATING_MARGIN = (
-    1e-9  # relative, far above rounding, by which weights must separate moments from features
-)
-TIED_SCORES = 1e-9  # relative to one step of the weights: scores that differ by less are equal, the first is taken
+# Relative margin, far above rounding, by which weights must separate moments from features.
+SEPARATING_MARGIN = 1e-9
+# Relative to one step of the weights: scores that differ by less are equal, and the first is taken.
+TIED_SCORES = 1e-9
 
 
 def herding(moments: ArrayLike, n: int, features: ArrayLike | None = None) -> NDArray[np.int64]:
@@ -59,8 +59,8 @@ def herding(moments: ArrayLike, n: int, features: ArrayLike | None = None) -> ND
         )
     target = as_array("moments", moments, (phi.shape[1],))
     states = np.empty(n, np.int64)
-    found, direction = herded_states(np.ascontiguousarray(phi), target, states, SEPARATING_MARGIN)
-    if found < n:
+    length, direction = herded_states(np.ascontiguousarray(phi), target, states, SEPARATING_MARGIN)
+    if length < n:
         raise ValueError(
             f"moments: expected a point in the convex hull of the features, got one outside: along the direction "
             f"{np.array2string(direction, precision=3, threshold=8)} it lies at {direction @ target:.6g}, all features "
@@ -91,21 +91,19 @@ def _herd_labels(weights, lack, labels):
 
 @njit(cache=True, nogil=True)
 def herded_states(features, moments, states, tolerance):
-    """Fill in the states by herding with features (S, k); return how many were found, and the last weights.
+    """Fill in the states by herding with features (S, k); return how many were chosen, and the last weights.
 
     The loop stops early if the weights w separate the moments from all features, <w, moments> > max_x <w, phi(x)> by more
     than `tolerance` times the largest term: the moments then lie outside the convex hull.
     """
     size, k = features.shape
-    w = np.empty(k)
-    for j in range(k):
-        w[j] = 0.0
+    w = np.zeros(k)
     for t in range(len(states)):
         scale = 0.0
-        wanted = 0.0
+        target_score = 0.0
         for j in range(k):
             w[j] += moments[j]
-            wanted += w[j] * moments[j]
+            target_score += w[j] * moments[j]
         best = 0
         best_score = -np.inf
         for x in range(size):
@@ -116,10 +114,11 @@ def herded_states(features, moments, states, tolerance):
                 score += term
                 length += abs(term)
             scale = max(scale, length)
+            # Rounding grows with the largest sum of terms.
             if score > best_score + TIED_SCORES * scale:
                 best_score = score
                 best = x
-        if wanted - best_score > tolerance * scale:
+        if target_score - best_score > tolerance * scale:
             return t, w
         states[t] = best
         for j in range(k):

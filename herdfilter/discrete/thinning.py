@@ -21,20 +21,19 @@ from herdfilter._checks import (
 from herdfilter._covariances import regularised
 from herdfilter.angles import unwrap_angles
 
-CANDIDATES = (
-    2**14
-)  # from which a sample of more than twice as many is thinned: one in each of about as many cells
-LEAST_CHOICE = 8  # candidates per member; more members than this leaves are chosen block by block
+# A sample of more than twice as many points is divided into about this number of cells, with one candidate in each.
+CELLS = 2**14
+CELLS_PER_MEMBER = 8  # with more members than this allows, members are chosen block by block
 EXACT_MEANS = (
     256  # candidates whose mean distance to a larger sample is computed from all of its points
 )
-POINTS_AT_ONCE = (
-    256  # points whose distances to as many others are taken at once: they stay in the cache
+BLOCK_SIZE = (
+    256  # points whose distances to as many others are taken together: they stay in the cache
 )
-DISTANCES_KEPT = 2**24  # distances between members and all points that are kept at once
+MOST_DISTANCES = 2**24  # distances between members and all points that are stored together
 EXCHANGE_SWEEPS = 50  # of exchange over all members, at most
 WORTHWHILE_FALL = 0.01  # relative fall of the energy distance for which there is another sweep
-LEAST_GAIN = 1e-9  # least gain of an exchange relative to the mean distance: rounding makes none
+SMALLEST_GAIN = 1e-9  # of an exchange, relative to the mean distance, so that rounding is no gain
 FREEDOM = 3.0  # degrees of freedom of the t distribution whose scatter sets the metric
 SCATTER_ROUNDS = 50  # of its iteration
 SETTLED_SCATTER = 0.01  # relative change of the scatter that no longer matters
@@ -87,24 +86,23 @@ def thin(
     points = as_particles("x", sample[:, None] if sample.ndim == 1 else sample)
     points = as_array("x", points, (None, None), largest=LARGEST)
     n, d = points.shape
-    m, angles = check_count("m", m), sorted({*as_dims("circular", circular, d)})
+    m = check_count("m", m)
+    angles = sorted({*as_dims("circular", circular, d)})
     if m > n:
         raise ValueError(f"m: expected at most {n}, the number of points in x, got {m}")
     w = np.full(n, 1.0 / n) if weights is None else as_weights("weights", weights, n)
-    present = np.flatnonzero(w > 0)
-    points, w = points[present], w[present]
-    order = np.lexsort(
-        (w, *points.T[::-1])
-    )  # the same sums in the same order, however the points came
-    z, w = _metric(points[order], w[order], angles), w[order]
-    # Members and the rest deviate from the whole in opposite directions: the best to keep leave the best to drop.
+    # Sorted points give the same sums, to the last bit, however the points came.
+    order = np.lexsort((w, *points.T[::-1]))
+    order = order[w[order] > 0]
+    w = w[order]
+    z = _metric(points[order], w, angles)
+    # Members and the others deviate from the sample in opposite directions: the best to keep leave the best to drop.
     inverse = weights is None and 2 * m > n
     k = n - m if inverse else m
-    most = np.ceil(k * w * (1 - 1e-9)).astype(
-        int
-    )  # a weight of 1/m calls for one, rounded up or down
-    chosen = _chosen(z, k, w, most)
-    return np.sort(present[order[np.setdiff1d(np.arange(n), chosen) if inverse else chosen]])
+    # A weight of 1/m calls for one copy, whichever way it is rounded.
+    most_copies = np.ceil(k * w * (1 - 1e-9)).astype(int)
+    members = _choose(z, k, w, most_copies)
+    return np.sort(order[np.setdiff1d(np.arange(n), members) if inverse else members])
 
 
 def _metric(x: Array, w: Array, circular: list[int]) -> Array:
@@ -115,14 +113,11 @@ def _metric(x: Array, w: Array, circular: list[int]) -> Array:
     centred = centred / np.where(size > 0, size, 1.0)  # squares neither overflow nor vanish
     scatter = _scatter(centred, w)
     line = np.setdiff1d(np.arange(x.shape[1]), circular)
-    straight = (
-        _whitened(scatter[np.ix_(line, line)], centred[:, line]) if line.size else centred[:, :0]
-    )
-    radii = [1.0 / (np.sqrt(scatter[i, i]) * (size[i] or 1.0)) for i in circular]
-    round_ = [
-        r * turn(x[:, i]) for r, i in zip(radii, circular, strict=True) for turn in (np.cos, np.sin)
-    ]
-    return np.column_stack([straight, *round_])
+    columns = [_whitened(scatter[np.ix_(line, line)], centred[:, line])] if line.size else []
+    for i in circular:
+        radius = 1.0 / (np.sqrt(scatter[i, i]) * (size[i] or 1.0))
+        columns += [radius * np.cos(x[:, i]), radius * np.sin(x[:, i])]
+    return np.column_stack(columns)
 
 
 def _whitened(covariance: Array, centred: Array) -> Array:
@@ -137,52 +132,54 @@ def _scatter(x: Array, w: Array) -> Array:
     for _ in range(SCATTER_ROUNDS):
         white = _whitened(scatter, x - centre)
         share = w / (FREEDOM + (white * white).sum(axis=1))
-        share /= (
-            share.sum()
-        )  # not by the sum of w: the same maximum in fewer rounds (Kent, Tyler and Vardi 1994)
+        # Not by the sum of w: the same maximum in fewer rounds (Kent, Tyler and Vardi 1994).
+        share /= share.sum()
         centre = share @ x
-        found = regularised(((x - centre).T * share) @ (x - centre))
-        change = np.abs(found - scatter) / np.sqrt(np.outer(scatter.diagonal(), scatter.diagonal()))
-        scatter = found
+        updated = regularised(((x - centre).T * share) @ (x - centre))
+        variances = scatter.diagonal()
+        change = np.abs(updated - scatter) / np.sqrt(np.outer(variances, variances))
+        scatter = updated
         if change.max() < SETTLED_SCATTER:
             return scatter
     return covariance
 
 
-def _chosen(z: Array, m: int, w: Array, most: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the indices of m members, each at most as often as `most` says, from all points or from candidates."""
-    if len(z) <= 2 * CANDIDATES:
-        return _members(z, m, most, _mean_distances(z, z, w), w)
-    if m * LEAST_CHOICE > CANDIDATES:
-        parts = _cells(z, w, -(-m * LEAST_CHOICE // CANDIDATES))
-        weights = np.array([w[part].sum() for part in parts])
-        numbers = np.diff(np.rint(m * weights.cumsum() / weights.sum()).astype(int), prepend=0)
-        found = zip(parts, numbers, weights, strict=True)
-        return np.concatenate(
-            [part[_chosen(z[part], k, w[part] / total, most[part])] for part, k, total in found]
-        )
-    cells = _cells(z, w, CANDIDATES)
+def _choose(z: Array, m: int, w: Array, most_copies: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the indices of m members, with at most so many copies of each, from all points or from candidates."""
+    if len(z) <= 2 * CELLS:
+        return _members(z, m, most_copies, _mean_distances(z, z, w), w)
+    if m * CELLS_PER_MEMBER > CELLS:
+        blocks = _split_at_medians(z, w, -(-m * CELLS_PER_MEMBER // CELLS))
+        totals = np.array([w[block].sum() for block in blocks])
+        numbers = np.diff(np.rint(m * totals.cumsum() / totals.sum()).astype(int), prepend=0)
+        members = []
+        for block, k, total in zip(blocks, numbers, totals, strict=True):
+            members.append(block[_choose(z[block], k, w[block] / total, most_copies[block])])
+        return np.concatenate(members)
+    cells = _split_at_medians(z, w, CELLS)
+    totals = np.array([w[cell].sum() for cell in cells])
+    # The candidate of a cell is its weighted median along the direction of its last split.
     candidates = np.array(
         [cell[np.searchsorted(w[cell].cumsum(), w[cell].sum() / 2)] for cell in cells]
-    )  # medians
-    weights = np.array([w[cell].sum() for cell in cells])
-    mean = _mean_distances_by_cells(z, w, cells, weights, z[candidates])
-    return candidates[_members(z[candidates], m, most[candidates], mean, weights)]
+    )
+    mean = _mean_distances_by_cells(z, w, cells, totals, z[candidates])
+    return candidates[_members(z[candidates], m, most_copies[candidates], mean, totals)]
 
 
-def _cells(z: Array, w: Array, count: int) -> list[NDArray[np.int64]]:
-    """Divide a sample into about `count` parts of alike weight, at medians of the coordinate that varies most."""
-    cells, left = [], [np.arange(len(z))]
-    while left:
-        part = left.pop()
-        if len(part) == 1 or w[part].sum() * count <= 1.5:
-            cells.append(part)
+def _split_at_medians(z: Array, w: Array, count: int) -> list[NDArray[np.int64]]:
+    """Divide a sample into about `count` cells of similar weight, at medians of the coordinate that varies most."""
+    cells = []
+    unsplit = [np.arange(len(z))]
+    while unsplit:
+        cell = unsplit.pop()
+        if len(cell) == 1 or w[cell].sum() * count <= 1.5:
+            cells.append(cell)
             continue
-        values = z[part]
-        part = part[values[:, values.var(axis=0).argmax()].argsort()]
-        reached = w[part].cumsum()
-        middle = max(1, int(np.abs(reached[:-1] - reached[-1] / 2).argmin()) + 1)
-        left += [part[middle:], part[:middle]]
+        values = z[cell]
+        cell = cell[values[:, values.var(axis=0).argmax()].argsort()]
+        cumulative = w[cell].cumsum()
+        middle = max(1, int(np.abs(cumulative[:-1] - cumulative[-1] / 2).argmin()) + 1)
+        unsplit += [cell[middle:], cell[:middle]]
     return cells
 
 
@@ -204,12 +201,14 @@ def _mean_distances_by_cells(
             (1 - 1 / d) * (shares @ ((z[cell] - lifted[i, :d]) ** 2).sum(axis=1))
         )
     mean = _mean_distances(np.pad(x, ((0, 0), (0, 1))), lifted, weights)
-    few = np.linspace(0, len(x) - 1, EXACT_MEANS).astype(int)
+    nodes = np.linspace(0, len(x) - 1, EXACT_MEANS).astype(int)
+    error = _mean_distances(x[nodes], z, w) - mean[nodes]
+    # The interpolant is a constant plus kernels whose slopes sum to 0, the last row of the system.
     system = np.ones((EXACT_MEANS + 1, EXACT_MEANS + 1))
-    system[:-1, :-1], system[-1, -1] = scipy.spatial.distance.cdist(x[few], x[few]), 0.0
-    error = _mean_distances(x[few], z, w) - mean[few]
+    system[:-1, :-1] = scipy.spatial.distance.cdist(x[nodes], x[nodes])
+    system[-1, -1] = 0.0
     *slopes, level = np.linalg.lstsq(system, np.append(error, 0.0))[0]
-    mean += level + _mean_distances(x, x[few], np.array(slopes))
+    mean += level + _mean_distances(x, x[nodes], np.array(slopes))
     return mean
 
 
@@ -219,58 +218,68 @@ def _mean_distances(x: Array, z: Array, w: Array) -> Array:
     Without matrix products: their threads make many small blocks slower by an order of magnitude on busy cores.
     """
     total = np.zeros(len(x))
-    for i in range(0, len(x), POINTS_AT_ONCE):
-        for j in range(i if z is x else 0, len(z), POINTS_AT_ONCE):
-            distance = scipy.spatial.distance.cdist(
-                x[i : i + POINTS_AT_ONCE], z[j : j + POINTS_AT_ONCE]
-            )
-            total[i : i + POINTS_AT_ONCE] += np.einsum(
-                "ij,j->i", distance, w[j : j + POINTS_AT_ONCE]
-            )
+    for i in range(0, len(x), BLOCK_SIZE):
+        rows = slice(i, i + BLOCK_SIZE)
+        for j in range(i if z is x else 0, len(z), BLOCK_SIZE):
+            columns = slice(j, j + BLOCK_SIZE)
+            distance = scipy.spatial.distance.cdist(x[rows], z[columns])
+            total[rows] += np.einsum("ij,j->i", distance, w[columns])
             if z is x and j > i:
-                total[j : j + POINTS_AT_ONCE] += np.einsum(
-                    "ij,i->j", distance, w[i : i + POINTS_AT_ONCE]
-                )
+                total[columns] += np.einsum("ij,i->j", distance, w[rows])
     return total
 
 
-def _members(z: Array, m: int, most: NDArray[np.int64], mean: Array, w: Array) -> NDArray[np.int64]:
-    """Return the indices of m members, each at most as often as `most` says.
+def _members(
+    z: Array, m: int, most_copies: NDArray[np.int64], mean: Array, w: Array
+) -> NDArray[np.int64]:
+    """Return the indices of m members, with at most so many copies of each.
 
     With a the mean distance to the sample and r the sum of distances to the members, the best addition to t of them
     minimises ``(t + 1) a - r``, and the best replacement of a member ``m a - r``, with r over the others.
     """
-    n, most = len(z), most.copy()
+    n = len(z)
     if m == 0:
         return np.empty(0, np.int64)
-    least = LEAST_GAIN * m * float(w @ mean)
-    members, total, barred = np.empty(m, np.int64), np.zeros(n), np.zeros(n)
+    copies_left = most_copies.copy()
+    smallest_gain = SMALLEST_GAIN * m * float(w @ mean)
+    members = np.empty(m, np.int64)
+    barred = np.zeros(n)  # infinite for points without a copy left
 
     def choose(k: int, cost: Array) -> Array:
-        members[k] = i = int(cost.argmin())
-        most[i] -= 1
-        barred[i] = 0.0 if most[i] else np.inf
+        """Make the cheapest point member k; return its distances to all points."""
+        i = int(cost.argmin())
+        members[k] = i
+        copies_left[i] -= 1
+        barred[i] = 0.0 if copies_left[i] else np.inf
         return np.asarray(scipy.spatial.distance.cdist(z[i : i + 1], z)[0])
 
+    # Herding: the best addition, m times.
+    total = np.zeros(n)
     for t in range(m):
         total += choose(t, (t + 1) * mean - total + barred)
+    # Exchange: each member in turn for its best replacement, until the energy distance hardly falls.
     cost = m * mean - total
-    rows, distances, energy = max(1, DISTANCES_KEPT // n), None, np.inf
+    stored = max(1, MOST_DISTANCES // n)
+    distances = None
+    energy = np.inf
     for _ in range(EXCHANGE_SWEEPS):
-        before, energy = energy, float(mean[members].mean() + cost[members].mean() / m - w @ mean)
-        if before - energy <= WORTHWHILE_FALL * abs(energy):
+        previous_energy = energy
+        energy = float(mean[members].mean() + cost[members].mean() / m - w @ mean)
+        if previous_energy - energy <= WORTHWHILE_FALL * abs(energy):
             break
         for k in range(m):
-            if distances is None or (k % rows == 0 and rows < m):
-                distances = scipy.spatial.distance.cdist(z[members[k : k + rows]], z)
-            own, old = distances[k % rows], members[k]
-            without = cost + own
+            if distances is None or (k % stored == 0 and stored < m):
+                distances = scipy.spatial.distance.cdist(z[members[k : k + stored]], z)
+            member = members[k]
+            without = (
+                cost + distances[k % stored]
+            )  # the cost of each point once this member is gone
             without += barred
-            without[old] = cost[old]
-            if without.min() < cost[old] - least:
-                most[old] += 1
-                barred[old] = 0.0
-                cost += own
-                distances[k % rows] = choose(k, without)
-                cost -= distances[k % rows]
+            without[member] = cost[member]
+            if without.min() < cost[member] - smallest_gain:
+                copies_left[member] += 1
+                barred[member] = 0.0
+                cost += distances[k % stored]
+                distances[k % stored] = choose(k, without)
+                cost -= distances[k % stored]
     return members

@@ -16,9 +16,7 @@ from herdfilter.filters.kalman import KalmanFilter
 from herdfilter.models.contract import require
 from herdfilter.models.sensors import Sensor
 from herdfilter.models.series import as_duration
-from herdfilter.smoothing.particles import DENSITY, ParticleStep, particle_steps
-from herdfilter.smoothing.results import Course, FilteredStep, SmoothedResult, smooth_back
-from herdfilter.smoothing.rts import GaussianStep, check_gaussian, gaussian_steps
+from herdfilter.smoothing import particles, results, rts
 
 
 def fixed_lag_smoother(
@@ -28,7 +26,7 @@ def fixed_lag_smoother(
     dt: float | Sequence[float] | Array | None = None,
     controls: Sequence[Any] | Array | None = None,
     times: ArrayLike | None = None,
-) -> SmoothedResult:
+) -> results.SmoothedResult:
     """Smooth each state by the observations up to `lag` steps after it; return a `SmoothedResult`.
 
     Particles are weighted as by `marginal_smoother`, Gaussians smoothed as by `rts_smoother`; the same errors are raised.
@@ -59,20 +57,19 @@ def fixed_lag_smoother(
     [0.608, 0.477, 0.459, 0.456]
     """
     lag = check_count("lag", lag, minimum=0)
-    user = "fixed_lag_smoother"
-    _check_filter(filter, user)
-    course = Course.of(filter.model, result, dt, controls, times)
+    _check_filter(filter, "fixed_lag_smoother")
+    course = results.Course.of(filter.model, result, dt, controls, times)
     if isinstance(filter, ParticleFilter):
-        return course.smooth(filter.model, result, particle_steps(result, course, user), lag)
-    return course.smooth(filter.model, result, gaussian_steps(filter, result, course), lag)
+        return course.smooth(particles.particle_steps(course), lag)
+    return course.smooth(rts.gaussian_steps(filter, course), lag)
 
 
 def _check_filter(filter: Any, user: str) -> None:  # noqa: A002
     """Raise TypeError unless the filter's steps can be smoothed."""
     if isinstance(filter, ParticleFilter):
-        require(filter.model, user, *DENSITY)
+        require(filter.model, user, *particles.DENSITY)
     else:
-        check_gaussian(filter, user, "a ParticleFilter, or ")
+        rts.check_gaussian(filter, user, "a ParticleFilter, or ")
 
 
 class FixedLagSmoother:
@@ -106,8 +103,9 @@ class FixedLagSmoother:
         self.lag = check_count("lag", lag, minimum=0)
         _check_filter(filter, "FixedLagSmoother")
         # The steps before the filter's own; the window is these and the current one.
-        self._past: deque[FilteredStep] = deque(maxlen=self.lag)
-        self._window: SmoothedResult | None = None
+        self._past: deque[results.FilteredStep] = deque(maxlen=self.lag)
+        # Smoothed when it is first read after a step: a step that nobody reads costs nothing.
+        self._window: results.SmoothedResult | None = None
 
     def __repr__(self) -> str:
         return summary_repr(self, filter=self.filter, lag=self.lag, step=self.step)
@@ -115,14 +113,10 @@ class FixedLagSmoother:
     def predict(self, dt: float = 1.0, control: Any = None) -> None:
         """Predict the filter's next step, as its own ``predict`` does."""
         transition = Transition(
-            self.filter.model,
-            as_duration("dt", dt),
-            control,
-            self.filter.step + 1,
+            self.filter.model, as_duration("dt", dt), control, self.filter.step + 1
         )
-        departed = []
-        if self.filter.step:  # the initial state is not smoothed
-            departed.append(self._current_step(transition.snapshot()))
+        # The initial state is not smoothed.
+        departed = [self._current_step(transition.snapshot())] if self.filter.step else []
         # The step joins the past only if the prediction succeeds.
         self.filter.predict(dt, control)
         self._past.extend(departed)
@@ -130,9 +124,8 @@ class FixedLagSmoother:
 
     def update(self, z: ArrayLike | None, sensor: Sensor | None = None) -> StepRecord:
         """Update with an observation, as the filter's own ``update`` does, and return its record."""
-        record = self.filter.update(z) if sensor is None else self.filter.update(z, sensor)
         self._window = None
-        return record
+        return self.filter.update(z, sensor)
 
     @property
     def step(self) -> int:
@@ -150,34 +143,22 @@ class FixedLagSmoother:
         return self.window.covariances[0, ...]
 
     @property
-    def window(self) -> SmoothedResult:
+    def window(self) -> results.SmoothedResult:
         """All steps from `step` to the latest, each given all observations so far."""
         if self.filter.step == 0:
             raise RuntimeError(
                 "window: the filter stands at the initial state, step 0; call predict first"
             )
         if self._window is None:
-            model = self.filter.model
             numbers = np.arange(self.step, self.filter.step + 1)
-            steps = [*self._past, self._current_step(Transition(model))]
-            particles = [step.particles for step in steps if isinstance(step, ParticleStep)]
-            self._window = smooth_back(
-                steps,
-                len(steps),
-                model,
-                np.array(particles) if particles else None,
-                steps=numbers,
-            )
+            # The transition from the current step is not known yet, and not used.
+            steps = [*self._past, self._current_step(Transition(self.filter.model))]
+            self._window = results.smooth_back(steps, len(steps), steps=numbers)
         return self._window
 
-    def _current_step(self, onward: Transition) -> GaussianStep | ParticleStep:
+    def _current_step(self, onward: Transition) -> rts.GaussianStep | particles.ParticleStep:
         """Return the filter's current step, with the transition from there."""
         if isinstance(self.filter, ParticleFilter):
-            return ParticleStep(
-                self.filter.particles,
-                self.filter.weights,
-                onward,
-                "FixedLagSmoother",
-            )
+            return particles.ParticleStep(self.filter.particles, self.filter.weights, onward)
         kalman: Any = self.filter
-        return GaussianStep(kalman.belief.means, kalman.belief.factors, kalman.rule, onward)
+        return rts.GaussianStep(kalman.belief.means, kalman.belief.factors, kalman.rule, onward)

@@ -8,7 +8,7 @@ time series", Journal of the American Statistical Association 99, algorithm 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,19 +20,13 @@ from herdfilter._checks import Array, as_generator, check_count, read_only
 from herdfilter._repr import summary_repr
 from herdfilter.angles import moments, wrap_angles
 from herdfilter.filters import FilterResult, ParticleFilter, Transition
+from herdfilter.filters.kalman import KalmanFilter
 from herdfilter.filters.proposals.gaussianity import Gaussianity, nonlinear_share
 from herdfilter.filters.results import Views
 from herdfilter.filters.state import Particles
 from herdfilter.models.contract import ADDITIVE, Model, circular_dims, position_dims, require
 from herdfilter.models.returned import read_numbers
-from herdfilter.smoothing.results import (
-    Course,
-    Horizons,
-    SmoothedResult,
-    UnreachableStateError,
-    model_of,
-    particles_of,
-)
+from herdfilter.smoothing.results import Course, Horizons, SmoothedResult, UnreachableStateError
 
 # Largest size of an array of residuals; more states are weighted in chunks that fit the cache.
 CHUNK_SIZE = 2**16
@@ -86,19 +80,29 @@ def marginal_smoother(
     >>> bool(smoothed.means[0] > filtered.means[0])  # later observations are larger
     True
     """
-    model = model_of(model)
-    user = "marginal_smoother"
-    require(model, user, *DENSITY)
+    model = _checked_model(model, "marginal_smoother")
     course = Course.of(model, result, dt, controls, times)
-    return course.smooth(model, result, particle_steps(result, course, user))
+    return course.smooth(particle_steps(course))
 
 
-def particle_steps(result: FilterResult, course: Course, user: str) -> list[ParticleStep]:
-    """Return the steps of a result as weighted particles."""
-    particles, weights = particles_of(result)
-    rows = zip(course.last, course.transitions, strict=True)
+def _checked_model(model: Any, user: str) -> Model:
+    """Return a model, or that of a filter; TypeError unless it has a transition density."""
+    model = model.model if isinstance(model, ParticleFilter | KalmanFilter) else model
+    require(model, user, *DENSITY)
+    return model
+
+
+def particle_steps(course: Course) -> list[ParticleStep]:
+    """Return the steps of a result as weighted particles; ValueError if the run did not store them."""
+    particles = course.result.particles
+    weights = course.result.weights
+    if particles is None or weights is None:
+        raise ValueError(
+            "result: expected particles, which ParticleFilter.run(..., keep_particles=True) keeps; got none"
+        )
     return [
-        ParticleStep(particles[row], weights[row], transition, user) for row, transition in rows
+        ParticleStep(particles[row], weights[row], onward)
+        for row, onward in zip(course.last, course.transitions, strict=True)
     ]
 
 
@@ -109,7 +113,6 @@ class ParticleStep:
     particles: Array
     weights: Array
     onward: Transition
-    user: str
 
     @cached_property
     def belief(self) -> Horizons:
@@ -119,19 +122,19 @@ class ParticleStep:
         """Return weights (K, n) and moments of this step from the weights (K, m) and moments of the next one."""
         x = self.particles
         weights, next_means, next_covariances = later
-        backward = backward_weights(self.onward, x, self.weights, self.user)
         # The equation of `marginal_smoother`: each next particle j shares out its weight among the particles i.
         smoothed = np.zeros((len(weights), len(x)))
         for part in in_chunks(np.flatnonzero(weights.any(axis=0)), x):
-            shares = backward(after.particles[part])
+            shares = self.backward_weights(after.particles[part])
+            # Each row has a constant of its own, which cancels.
             shares -= shares.max(axis=1, keepdims=True)
             np.exp(shares, out=shares)
             smoothed += (weights[:, part] / shares.sum(axis=1)) @ shares
         smoothed /= smoothed.sum(axis=1, keepdims=True)
+        # By the weights alone, means of many dimensions would be as rough as their few effective particles.
         if self._regression is None:
-            return smoothed, *(
-                np.array(part) for part in zip(*map(self._moments_by, smoothed), strict=True)
-            )
+            parts = zip(*map(self._moments_by, smoothed), strict=True)
+            return smoothed, *map(np.array, parts)
         # m + G (m^s - m^-) and P - G C' + G P^s G', as in `rts_smoother`.
         mean, gain, residual_covariance = self._regression
         means = self.belief[1] + (next_means - mean) @ gain.T
@@ -146,14 +149,10 @@ class ParticleStep:
         x = self.particles
         w = self.weights
         transition = self.onward
-        plain = (
-            transition.additive and not transition.circular and not transition.motion.has_density
-        )
-        if (
-            x.shape[1] == 1
-            or not plain
-            or not Gaussianity.of(Particles.weighted(x, w), ()).gaussian
-        ):
+        # A model's own density need not be that of its noise, and on a circle a regression has no meaning.
+        if transition.circular or transition.motion.has_density or not transition.additive:
+            return None
+        if x.shape[1] == 1 or not Gaussianity.of(Particles.weighted(x, w), ()).gaussian:
             return None
         predicted = transition.mean(x)
         # A nonlinear share of the variance below 1 / n does not show with n particles.
@@ -166,6 +165,60 @@ class ParticleStep:
         gain = np.linalg.solve((centred.T * w) @ centred + transition.covariance, cross.T).T
         return predicted_mean, gain, covariance - gain @ cross.T
 
+    def backward_weights(self, x_next: Array) -> Array:
+        """Return the logarithms of w_i p(x_next_j | x_i) for next states (m, d), (m, n), each row up to a constant.
+
+        Raises UnreachableStateError if a next state cannot be reached.
+        """
+        x = self.particles
+        transition = self.onward
+        circular = transition.circular
+        if transition.motion.has_density:
+            values = transition.model.transition_log_density(
+                read_only(x_next), read_only(x), transition.dt, transition.control, transition.step
+            )
+            shape = (len(x_next), len(x))
+            log_densities = read_numbers("transition_log_density", values, shape, transition.step)
+            if not log_densities.max() < np.inf:
+                raise ValueError(
+                    f"transition_log_density: expected values below infinity from the model at step {transition.step}, got "
+                    f"{log_densities.max()}"
+                )
+        else:
+            mean, whitening = self._predicted
+            if circular:
+                z = wrap_angles(x_next[:, None] - mean, circular) @ whitening.T
+                log_densities = -0.5 * np.einsum("mni,mni->mn", z, z)
+            else:
+                from scipy.spatial.distance import cdist
+
+                centre = mean[0]  # differences of large coordinates would lose digits
+                log_densities = -0.5 * cdist(
+                    (x_next - centre) @ whitening.T, (mean - centre) @ whitening.T, "sqeuclidean"
+                )
+        with np.errstate(divide="ignore"):  # weights of 0
+            backward: Array = np.log(self.weights) + log_densities
+        if (backward.max(axis=1) == -np.inf).any():
+            raise UnreachableStateError(transition.step - 1, len(x))
+        return backward
+
+    @cached_property
+    def _predicted(self) -> tuple[Array, Array]:
+        """Predicted means (n, d) of the next state, and W with W' W = Q^-1."""
+        # By way of correlations: the units in Q may differ by many orders of magnitude.
+        covariance = self.onward.covariance
+        scale = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+        divisor = np.where(scale > 0, scale, 1.0)
+        correlation = covariance / np.outer(divisor, divisor)
+        rank = np.count_nonzero(np.linalg.eigvalsh(correlation) > SMALLEST_EIGENVALUE)
+        if rank < len(scale):
+            raise ValueError(
+                "transition_covariance: particle smoothing needs a transition density, so a covariance of full rank, "
+                f"{len(scale)}; got rank {rank} at step {self.onward.step}"
+            )
+        whitening = np.linalg.inv(np.linalg.cholesky(correlation)) / scale
+        return self.onward.mean(self.particles), whitening
+
     def _moments_by(self, weights: Array) -> tuple[Array, Array]:
         return moments(self.particles, weights, circular_dims(self.onward.model))
 
@@ -177,75 +230,6 @@ def in_chunks(indices: NDArray[Any], x: Array) -> list[NDArray[Any]]:
     """Divide indices of next states into chunks, for states x (n, d)."""
     size = max(CHUNK_SIZE // x.size, 1)
     return [indices[start : start + size] for start in range(0, len(indices), size)]
-
-
-def backward_weights(
-    transition: Transition,
-    x: Array,
-    weights: Array,
-    user: str,
-) -> Callable[[Array], Array]:
-    """Return a function that gives the backward log-weights of states x (n, d) with weights (n,).
-
-    For next states x_next (m, d) it returns the logarithms of w_i p(x_next_j | x_i), (m, n), each row up to a constant. It
-    raises UnreachableStateError if a next state cannot be reached.
-    """
-    from scipy.spatial.distance import cdist
-
-    model = transition.model
-    step = transition.step
-    circular = transition.circular
-    with np.errstate(divide="ignore"):  # weights of 0
-        log_weights = np.log(weights)
-    has_density = transition.motion.has_density
-    if not has_density:
-        mean = transition.mean(x)
-        # W with W' W = Q^-1, by way of correlations: the units in Q may differ by many orders of magnitude.
-        scale = np.sqrt(np.maximum(np.diagonal(transition.covariance), 0.0))
-        divisor = np.where(scale > 0, scale, 1.0)
-        correlation = transition.covariance / np.outer(divisor, divisor)
-        rank = np.count_nonzero(np.linalg.eigvalsh(correlation) > SMALLEST_EIGENVALUE)
-        if rank < len(scale):
-            raise ValueError(
-                f"transition_covariance: {user} needs a transition density, so a covariance of full rank, {len(scale)}; "
-                f"got rank {rank} at step {step}"
-            )
-        whitening = np.linalg.inv(np.linalg.cholesky(correlation)) / scale
-
-    def log_backward_weights(x_next: Array) -> Array:
-        if has_density:
-            values = model.transition_log_density(
-                read_only(x_next),
-                read_only(x),
-                transition.dt,
-                transition.control,
-                step,
-            )
-            log_densities = read_numbers(
-                "transition_log_density",
-                values,
-                (len(x_next), len(x)),
-                step,
-            )
-            if invalid := np.count_nonzero(np.isnan(log_densities) | (log_densities == np.inf)):
-                raise ValueError(
-                    f"transition_log_density: expected values below infinity from the model at step {step}, got {invalid} "
-                    f"NaN or +inf of {log_densities.size}"
-                )
-        elif circular:
-            z = wrap_angles(x_next[:, None] - mean, circular) @ whitening.T
-            log_densities = -0.5 * np.einsum("mni,mni->mn", z, z)
-        else:
-            centre = mean[0]  # differences of large coordinates would lose digits
-            log_densities = -0.5 * cdist(
-                (x_next - centre) @ whitening.T, (mean - centre) @ whitening.T, "sqeuclidean"
-            )
-        backward: Array = log_weights + log_densities
-        if (backward.max(axis=1) == -np.inf).any():
-            raise UnreachableStateError(step - 1, len(x))
-        return backward
-
-    return log_backward_weights
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -332,39 +316,38 @@ def backward_simulation(
     >>> bool(drawn.means.max() < drawn.x.max(axis=1).mean())
     True
     """
-    model = model_of(model)
-    user = "backward_simulation"
-    require(model, user, *DENSITY)
+    model = _checked_model(model, "backward_simulation")
     m = check_count("n_trajectories", n_trajectories)
     rng = as_generator(rng)
     course = Course.of(model, result, dt, controls, times)
-    particles, weights = (part[course.last] for part in particles_of(result))
-    x = np.empty((m, len(particles), model.dim))
+    steps = particle_steps(course)
+    x = np.empty((m, len(steps), model.dim))
     with np.errstate(divide="ignore"):  # particles of weight zero are never drawn
-        indices = _choose(np.log(weights[-1:]), np.zeros(m, dtype=int), rng.random(m))
-    x[:, -1] = particles[-1, indices]
-    for k in range(len(particles) - 2, -1, -1):
-        backward = backward_weights(course.transitions[k], particles[k], weights[k], user)
+        log_weights = np.log(steps[-1].weights[None])
+    indices = _choose(log_weights, np.zeros(m, dtype=int), rng.random(m))
+    x[:, -1] = steps[-1].particles[indices]
+    for k in range(len(steps) - 2, -1, -1):
         later_indices = indices
         u = rng.random(m)
         indices = np.empty(m, dtype=int)
         # Sorted, because trajectories in the same next state share its backward weights.
-        for part in in_chunks(np.argsort(later_indices), particles[k]):
+        for part in in_chunks(np.argsort(later_indices), steps[k].particles):
             states, row = np.unique(later_indices[part], return_inverse=True)
-            indices[part] = _choose(backward(particles[k + 1][states]), row, u[part])
-        x[:, k] = particles[k, indices]
-    positions = position_dims(model)
+            log_weights = steps[k].backward_weights(steps[k + 1].particles[states])
+            indices[part] = _choose(log_weights, row, u[part])
+        x[:, k] = steps[k].particles[indices]
     return Trajectories(
         x[:, course.step_of_row],
         circular_dims(model),
         result.times,
         result.steps,
-        positions,
+        position_dims(model),
     )
 
 
 def _choose(log_weights: Array, row: np.ndarray, u: Array) -> NDArray[np.intp]:
     """Return the index that each u (m,) in [0, 1) draws by inversion from the log-weights (r, n) of its `row` (m,)."""
+    # The first particle at which the cumulative weight exceeds u times the total; none of weight zero.
     cumulative = np.cumsum(np.exp(log_weights - log_weights.max(axis=1, keepdims=True)), axis=1)
     index: NDArray[np.intp] = np.count_nonzero(
         cumulative[row] <= (u * cumulative[row, -1])[:, None], axis=1

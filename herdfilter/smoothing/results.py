@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_list
 from herdfilter._repr import summary_repr
-from herdfilter.filters import FilterResult, ParticleFilter, Transition
-from herdfilter.filters.kalman import KalmanFilter
+from herdfilter.filters import FilterResult, Transition
 from herdfilter.filters.results import Views
 from herdfilter.models.contract import Model, circular_dims, position_dims
 from herdfilter.models.series import Clock, series
@@ -58,10 +57,7 @@ class SmoothedResult(Views):
 
     def __repr__(self) -> str:
         return summary_repr(
-            self,
-            steps=len(self),
-            dim=self.means.shape[1],
-            particles=self.particles,
+            self, steps=len(self), dim=self.means.shape[1], particles=self.particles
         )
 
 
@@ -114,6 +110,14 @@ class FilteredStep(Protocol):
     """A step of a filter, and the transition to the next step."""
 
     @property
+    def particles(self) -> Array | None:
+        """The particles (n, d); None for a Gaussian."""
+
+    @property
+    def onward(self) -> Transition:
+        """The transition to the next step; not used in the last one."""
+
+    @property
     def belief(self) -> Horizons:
         """Moments or weights given the observations up to this step, which is the only horizon."""
 
@@ -125,12 +129,7 @@ class FilteredStep(Protocol):
 
 
 def smooth_back(
-    filtered: Sequence[FilteredStep],
-    lag: int,
-    model: Model,
-    particles: Array | None,
-    rows: Any = ...,
-    **labels: Any,
+    filtered: Sequence[FilteredStep], lag: int, rows: Any = ..., **labels: Any
 ) -> SmoothedResult:
     """Smooth each step by the observations up to `lag` steps after it, and return a row of the result for each of `rows`.
 
@@ -138,8 +137,10 @@ def smooth_back(
     steps, that is only the last one, and the whole series is smoothed.
     """
     last = len(filtered) - 1
+    of_particles = filtered[last].particles is not None
     horizon = last
     beliefs = filtered[last].belief
+    model = filtered[last].onward.model
     weights = []
     moments = []
     for k in range(last, -1, -1):
@@ -157,11 +158,12 @@ def smooth_back(
                 )
         weights.append(beliefs[0][0])
         moments.append(filtered[k].moments(beliefs))
+    means, covariances = map(np.array, zip(*reversed(moments), strict=True))
     return SmoothedResult(
-        means=np.array([mean for mean, _ in moments[::-1]])[rows],
-        covariances=np.array([covariance for _, covariance in moments[::-1]])[rows],
-        particles=particles,
-        weights=None if particles is None else np.array(weights[::-1])[rows],
+        means=means[rows],
+        covariances=covariances[rows],
+        particles=np.array([step.particles for step in filtered])[rows] if of_particles else None,
+        weights=np.array(weights[::-1])[rows] if of_particles else None,
         circular=circular_dims(model),
         position_dims=position_dims(model),
         **labels,
@@ -171,6 +173,7 @@ def smooth_back(
 class Course(NamedTuple):
     """The S steps of a filter; each has one or more of the T rows of the filter's result."""
 
+    result: FilterResult
     last: np.ndarray  # (S,), the last row of each step, after all readings of its time
     step_of_row: np.ndarray  # (T,), index of each row's step
     transitions: list[Transition]  # S, from each step to the next; the last one is not used
@@ -194,6 +197,7 @@ class Course(NamedTuple):
             raise ValueError(
                 f"result: expected states of the model's dimension, {model.dim}, got {result.means.shape[1]}"
             )
+        # The time before the first row is not known; its interval leads to the first step, and is not used.
         start = None if times is None else next(iter(as_list("times", times)), None)
         entries = series([None] * rows, dt, controls, times, start)
         numbers = np.arange(1, rows + 1) if result.steps is None else result.steps
@@ -207,47 +211,13 @@ class Course(NamedTuple):
             Transition(model, float(intervals[row]), entries[row].control, int(numbers[row]))
             for row in first[1:]
         ]
+        # All rows of a step get its result.
         step_of_row = np.repeat(np.arange(len(first)), np.diff(first, append=rows))
-        return cls(np.append(first[1:], rows) - 1, step_of_row, [*transitions, Transition(model)])
+        last = np.append(first[1:], rows) - 1
+        return cls(result, last, step_of_row, [*transitions, Transition(model)])
 
-    def smooth(
-        self,
-        model: Model,
-        result: FilterResult,
-        steps: Sequence[FilteredStep],
-        lag: int | None = None,
-    ) -> SmoothedResult:
-        """Smooth each step of a result by the observations up to `lag` steps after it, by default to the last."""
-        # A `ParticleStep` has weights and moments.
-        particles = result.particles if len(steps[0].belief) == 3 else None
-        if particles is not None and len(self.last) < len(result):
-            # Readings of the same time share a state.
-            particles = particles[self.last][self.step_of_row]
+    def smooth(self, steps: Sequence[FilteredStep], lag: int | None = None) -> SmoothedResult:
+        """Smooth each step by the observations up to `lag` steps after it, by default to the last."""
         lag = len(steps) if lag is None else lag
-        return smooth_back(
-            steps,
-            lag,
-            model,
-            particles,
-            self.step_of_row,
-            steps=result.steps,
-            times=result.times,
-        )
-
-
-def model_of(model_or_filter: Any) -> Model:
-    """Return the model of a filter, or the model itself."""
-    return (
-        model_or_filter.model
-        if isinstance(model_or_filter, ParticleFilter | KalmanFilter)
-        else model_or_filter
-    )
-
-
-def particles_of(result: FilterResult) -> tuple[Array, Array]:
-    """Return particles (T, n, d) and weights (T, n) of a result; ValueError if the run did not store them."""
-    if result.particles is None or result.weights is None:
-        raise ValueError(
-            "result: expected particles, which ParticleFilter.run(..., keep_particles=True) keeps; got none"
-        )
-    return result.particles, result.weights
+        times = self.result.times
+        return smooth_back(steps, lag, self.step_of_row, steps=self.result.steps, times=times)

@@ -18,11 +18,10 @@ from herdfilter._checks import Array
 from herdfilter._covariances import covariance_factor
 from herdfilter.angles import wrap
 from herdfilter.filters import FilterResult, ParticleFilter, Transition
-from herdfilter.filters.kalman import KalmanFilter
+from herdfilter.filters.kalman import KalmanFilter, update
 from herdfilter.filters.kalman.gaussian import linearise_transition
 from herdfilter.filters.kalman.gaussian_filters import keeps_one_gaussian
 from herdfilter.filters.kalman.rules import MomentRule
-from herdfilter.filters.kalman.update import condition, triangular
 from herdfilter.smoothing.results import Course, Horizons, SmoothedResult
 
 CERTAIN_SHARE = 1e-11
@@ -75,7 +74,7 @@ def rts_smoother(
     """
     check_gaussian(filter, "rts_smoother")
     course = Course.of(filter.model, result, dt, controls, times)
-    return course.smooth(filter.model, result, gaussian_steps(filter, result, course))
+    return course.smooth(gaussian_steps(filter, course))
 
 
 def check_gaussian(filter: Any, user: str, or_else: str = "") -> None:  # noqa: A002
@@ -90,18 +89,15 @@ def check_gaussian(filter: Any, user: str, or_else: str = "") -> None:  # noqa: 
     )
 
 
-def gaussian_steps(
-    filter: KalmanFilter,  # noqa: A002
-    result: FilterResult,
-    course: Course,
-) -> list[GaussianStep]:
+def gaussian_steps(filter: KalmanFilter, course: Course) -> list[GaussianStep]:  # noqa: A002
     """Return the steps of a result as Gaussians."""
+    result = course.result
     rule = filter.rule  # type: ignore[attr-defined]
-    factors = [covariance_factor(result.covariances[i])[None] for i in course.last]
-    return [
-        GaussianStep(result.means[[i]], factor, rule, onward)
-        for i, factor, onward in zip(course.last, factors, course.transitions, strict=True)
-    ]
+    steps = []
+    for row, onward in zip(course.last, course.transitions, strict=True):
+        factor = covariance_factor(result.covariances[row])
+        steps.append(GaussianStep(result.means[[row]], factor[None], rule, onward))
+    return steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +108,7 @@ class GaussianStep:
     factors: Array
     rule: MomentRule
     onward: Transition
+    particles: None = None
 
     @property
     def belief(self) -> Horizons:
@@ -125,14 +122,11 @@ class GaussianStep:
         )
         d = self.means.shape[1]
         # The transition is treated as an observation of this state by the next one.
+        # Its noise has coordinates of its own, on which this state does not depend.
         joint = np.zeros((1, d, slopes.shape[2]))
         joint[:, :, :d] = self.factors
-        (root,), (gain,), (remainder,) = condition(
-            slopes,
-            noises,
-            joint,
-            self.onward.step,
-            "predicted",
+        (root,), (gain,), (remainder,) = update.condition(
+            slopes, noises, joint, self.onward.step, "predicted"
         )
         # The pseudo-inverse: entries that those before them determine tell nothing more.
         certain = np.diagonal(root) <= CERTAIN_SHARE * np.sqrt((root**2).sum(axis=1))
@@ -147,7 +141,7 @@ class GaussianStep:
         means = self.means + wrap(next_means - mean, self.onward.circular) @ gain.T
         # (P - G C') + G P^s G' as the factor of the two factors side by side.
         remainders = np.broadcast_to(remainder, (len(means), *remainder.shape))
-        return self.onward.wrapped(means), triangular(
+        return self.onward.wrapped(means), update.triangular(
             np.concatenate([remainders, gain @ next_factors], axis=2)
         )
 

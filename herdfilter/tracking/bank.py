@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -34,7 +35,7 @@ Merge = Callable[[np.ndarray, Array], "ListedFilters | GaussianFilters"]
 
 
 class Detections(NamedTuple):
-    """The detections z (M, m) of a scan, and how each is read if it is of a target: also as of a sensor without clutter."""
+    """The detections z (M, m) of a scan, and the sensor, without its clutter, that reads each as of a target."""
 
     z: Array
     step: int
@@ -44,6 +45,8 @@ class Detections(NamedTuple):
 
 class ListedFilters(list[Any]):
     """Filters of tracks at one step, of any kind, one by one; `GaussianFilters` does the same in a batch."""
+
+    # Filters are copied before they change: those of other hypotheses, and of earlier steps, stay as they are.
 
     @cached_property
     def negligible_share(self) -> Array | None:
@@ -56,8 +59,9 @@ class ListedFilters(list[Any]):
         """Return means (n, d) and covariances (n, d, d) of the states of chosen tracks, (n,)."""
         means = []
         covariances = []
-        for online in self.take(tracks):
-            if type(online) is ParticleFilter:
+        for i in tracks:
+            online = self[i]
+            if type(online) is ParticleFilter:  # both in one pass over the particles
                 mean, covariance = online._current().moments(online._circular)
             else:
                 mean = online.mean
@@ -68,16 +72,18 @@ class ListedFilters(list[Any]):
 
     def take(self, tracks: np.ndarray) -> ListedFilters:
         """Return the filters of chosen tracks, (n,)."""
-        return ListedFilters(map(self.__getitem__, tracks))
+        return ListedFilters([self[i] for i in tracks])
 
     def predict(self, dt: float, control: Any) -> None:
         """Predict to the next step; copies of this object stay as they are."""
+        # Copies share their arrays, which filters replace and never change.
         self[:] = map(copy.copy, self)
         for online in self:
             online.predict(dt, control)
 
     def predict_detections(self, detections: Detections) -> Linearisation | None:
         """Return the means and covariances of the detections that tracks predict; None if not all of them have any."""
+        # Particles of all tracks are observed in one call; filters of other kinds predict one by one.
         if self.negligible_share is None:
             moments = [online.predicted_observation(detections.sensor) for online in self]
             if None in moments:
@@ -90,6 +96,7 @@ class ListedFilters(list[Any]):
             )
         else:
             return None
+        # Without slopes: all of the covariance is in the residual part.
         return Linearisation(means, np.zeros((*means.shape, 0)), covariances)
 
     def hypotheses(
@@ -102,41 +109,35 @@ class ListedFilters(list[Any]):
         """
         z, step, measurement, sensor = detections
         of_particles = self.negligible_share is not None
+        # A sensor's functions were not there when the proposal was checked.
         if of_particles and sensor is not None and inside.any():
             self[0].proposal.check(measurement.model)
-        updated: list[
-            dict[int, Any]
-        ] = []  # the misses come first: they use the particles of the prediction
+        # The misses come first: they use the particles of the prediction.
+        updated: list[dict[int, Any]] = []
         for online in self:
-            updated.append(
-                {0: online.suppose(None)[0] if of_particles else _suppose(online, None, sensor)[0]}
-            )
+            missed, _ = online.suppose(None) if of_particles else _suppose(online, None, sensor)
+            updated.append({0: missed})
         if of_particles and inside.any():
-            detection = Observation(measurement, z[0], step, None)
-            _ = (
-                detection.observed_entries,
-                detection.circular,
-                detection.guides,
-            )  # the same of all, computed once
+            first = Observation(measurement, z[0], step, None)
+            _ = (first.observed_entries, first.circular)  # computed once for all detections
         for i, j in np.argwhere(inside).tolist():
             if of_particles:
-                observation = copy.copy(detection)
-                vars(observation).update(z=z[j], vector=z[j])
-                hypothesis = self[i].suppose(observation)
+                observation = copy.copy(first)
+                observation.z = observation.vector = z[j]
+                detected = self[i].suppose(observation)
             else:
-                hypothesis = _suppose(self[i], z[j], sensor)
-            updated[i][1 + j], log_densities[i, j] = hypothesis
+                detected = _suppose(self[i], z[j], sensor)
+            updated[i][1 + j], log_densities[i, j] = detected
 
         def merge(tracks: np.ndarray, weights: Array) -> ListedFilters:
             merged = ListedFilters()
             for i in tracks:
                 shares = weights[i, [*updated[i]]]
-                positive = np.flatnonzero(shares)
-                filters = list(map([*updated[i].values()].__getitem__, positive))
-                shares = shares[positive] / shares.sum()
-                merged.append(
-                    filters[0] if len(filters) == 1 else filters[0].combine(filters, shares)
-                )
+                filters = list(compress(updated[i].values(), shares)) or [updated[i][0]]
+                if len(filters) > 1:
+                    shares = shares[shares > 0] / shares.sum()
+                    filters = [filters[0].combine(filters, shares)]
+                merged += filters
             return merged
 
         return merge
@@ -148,7 +149,9 @@ def _suppose(online: Any, z: Array | None, sensor: Sensor | None) -> tuple[Any, 
     try:
         with hold_warnings():
             record = supposed.update(z, sensor)
-    except DegenerateWeightsError:
+    except (
+        DegenerateWeightsError
+    ):  # the detection is impossible for this track: no error of the tracker
         return supposed, -np.inf
     return supposed, -np.inf if record.outcome is Outcome.DEGENERATE else record.log_likelihood
 
@@ -165,6 +168,7 @@ class GaussianFilters(BatchedKalmanFilter):
         for online in filters:
             online.model = self.model
             online.record = None
+            # The state from which a rerun of this filter would start.
             online._initial_belief = online.belief
             yield online
 
@@ -189,7 +193,7 @@ class GaussianFilters(BatchedKalmanFilter):
     def predict_detections(self, detections: Detections) -> Linearisation:
         """See `ListedFilters`."""
         if not detections.measurement.has_moments:
-            self._observed_by(detections.sensor)  # raises an error
+            self._observed_by(detections.sensor)  # raises an error that names what is missing
         return self.belief.observe(detections.measurement, self.rule, self.step)
 
     def hypotheses(
@@ -198,9 +202,8 @@ class GaussianFilters(BatchedKalmanFilter):
         """See `ListedFilters`."""
         states = self.belief
         tracks, columns = np.nonzero(inside)
-        members = np.zeros(
-            (len(inside), 1 + inside.shape[1]), dtype=int
-        )  # index of each hypothesis' Gaussian
+        # The Gaussian of each hypothesis: the T predictions come first, then one update for each detection in a gate.
+        members = np.zeros((len(inside), 1 + inside.shape[1]), dtype=int)
         members[:, 0] = np.arange(len(inside))
         if len(tracks):
             observations = ObservationRows(detections.measurement, detections.z[columns], self.step)
@@ -214,6 +217,7 @@ class GaussianFilters(BatchedKalmanFilter):
             if not len(tracks):
                 return ListedFilters()
             weights = weights[tracks]
+            # All tracks are merged in one call, from as many hypotheses as the track with most of them needs.
             size = np.count_nonzero(weights > VANISHING_SHARE, axis=1).max()
             heaviest = np.argsort(-weights, axis=1)[:, :size]
             weights = np.take_along_axis(weights, heaviest, axis=1)
@@ -221,9 +225,8 @@ class GaussianFilters(BatchedKalmanFilter):
             moments = merge_gaussians(
                 states.means[rows], states.factors[rows], weights, circular_dims(self.model)
             )
-            return self._standing_at(
-                Gaussians(np.ones(len(tracks)), *moments), self.log_likelihoods[tracks]
-            )
+            merged = Gaussians(np.ones(len(tracks)), *moments)
+            return self._standing_at(merged, self.log_likelihoods[tracks])
 
         return merge
 
@@ -239,24 +242,23 @@ class Tracks:
 
     def take(self, tracks: np.ndarray) -> Tracks:
         """Return chosen tracks, (n,)."""
-        labels = list(map(self.labels.__getitem__, tracks))
-        return Tracks(
-            labels,
-            self.existence[tracks],
-            self.bank.take(tracks),
-            [self.histories[i] for i in tracks],
-        )
+        labels = [self.labels[i] for i in tracks]
+        histories = [self.histories[i] for i in tracks]
+        return Tracks(labels, self.existence[tracks], self.bank.take(tracks), histories)
 
     def join(self, other: Tracks) -> Tracks:
         """Return these tracks and others, at the same step."""
         if not self.labels or not other.labels:
             return self if self.labels else other
-        banks: Any = self.bank, other.bank
-        alike = getattr(banks[0], "rule", 0) == getattr(banks[1], "rule", 1)
-        bank = banks[0].join(banks[1]) if alike else ListedFilters([*banks[0], *banks[1]])
-        existence = np.concatenate([self.existence, other.existence])
+        first: Any = self.bank
+        second: Any = other.bank
+        # Batches of Gaussians join if they share a rule; filters of other kinds have none.
+        alike = getattr(first, "rule", 0) == getattr(second, "rule", 1)
         return Tracks(
-            [*self.labels, *other.labels], existence, bank, [*self.histories, *other.histories]
+            self.labels + other.labels,
+            np.concatenate([self.existence, other.existence]),
+            first.join(second) if alike else ListedFilters([*first, *second]),
+            self.histories + other.histories,
         )
 
     @cached_property

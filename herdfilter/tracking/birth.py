@@ -12,6 +12,7 @@ from herdfilter._checks import (
     SMALLEST,
     Array,
     as_array,
+    as_definite,
     as_fraction,
     as_positive,
     check_methods,
@@ -26,13 +27,14 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import OBSERVATION, OBSERVED, Model, circular_dims, jumps, require
 from herdfilter.models.jump_markov import JumpMarkov, with_modes
 from herdfilter.models.resolved import Measurement, only_mode
-from herdfilter.models.series import as_duration
 from herdfilter.models.with_clutter import WithClutter
 
 
-def as_probability(name: str, value: float) -> float:
-    """Return a number from 0 to 1."""
-    return as_fraction(name, value, "a probability from 0 to 1")
+def _check_initial(initial: Any) -> None:
+    if not isinstance(initial, GaussianMixture):
+        raise TypeError(
+            f"initial: expected a herdfilter.GaussianMixture, got {short_repr(initial)}"
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,15 +62,11 @@ class Birth:
     __repr__ = fields_in_line
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "probability", as_probability("probability", self.probability))
-        if not isinstance(self.initial, GaussianMixture):
-            raise TypeError(
-                f"initial: expected a herdfilter.GaussianMixture, got {short_repr(self.initial)}"
-            )
+        object.__setattr__(self, "probability", as_fraction("probability", self.probability))
+        _check_initial(self.initial)
 
     def within(self, dt: float) -> Birth:
         """Return the birth with the probability that a target appears in a time `dt`."""
-        dt = as_duration("dt", dt)
         return self if dt == 1 else replace(self, probability=1 - (1 - self.probability) ** dt)
 
 
@@ -128,67 +126,62 @@ class BirthFromMeasurements:
     __repr__ = fields_in_line
 
     def __post_init__(self) -> None:
-        if not isinstance(self.initial, GaussianMixture):
-            raise TypeError(
-                f"initial: expected a herdfilter.GaussianMixture, got {short_repr(self.initial)}"
-            )
+        _check_initial(self.initial)
         if len(self.initial) != 1:
             raise ValueError(f"initial: expected one component, got {len(self.initial)}")
-        if np.linalg.eigvalsh(self.initial.distinct_covariances[0])[0] <= 0:
-            raise ValueError(
-                "initial: expected a covariance that is positive definite, got a singular one"
-            )
+        as_definite("initial.covariance", self.initial.distinct_covariances[0], None)
         object.__setattr__(self, "expected", as_positive("expected", self.expected))
         if self.state is not None and not callable(self.state):
             raise TypeError(
                 f"state: expected a function of detections, got {short_repr(self.state)}"
             )
-        object.__setattr__(self, "most", as_probability("most", self.most))
+        object.__setattr__(self, "most", as_fraction("most", self.most))
 
     def births_at(
         self, scans: Sequence[UnexplainedDetections], step: int, dt: float
     ) -> list[Birth]:
         """Return the births at the detections of a step, `expected` times `dt` in the mean."""
+        # The expected number is shared out over all scans of the step.
         total = sum(scan.probabilities.sum() for scan in scans)
         births = []
         for model, z, probabilities in scans:
             positive = probabilities > 0
-            if not positive.any():  # or no detection
+            if not positive.any():  # which is also the case without a detection
                 continue
             z = z[positive]
             shares = probabilities[positive]
             means, covariances = self.locate(model.model, z, step)
+            # Where P_D or kappa vary, a detection counts by the odds of a new target's to clutter's.
             if callable(model.detection_probability) or callable(model.clutter_density):
                 odds = shares * model.detection_probabilities(means, step)
                 odds = odds / model.clutter_densities(z, step) if model.clutter_density else odds
                 shares = odds * (shares.sum() / max(odds.sum(), SMALLEST))
             rates = self.expected * dt * shares / total
             near = _near_pairs(Measurement(model.model), z, means, step)
+            # Detections near one another start one track together: first those with most neighbours.
             unused = rates > 0
             for i in np.argsort(-near.sum(axis=1), kind="stable"):
                 if unused[i]:
                     group = near[i] & unused
                     unused &= ~group
                     rate = rates[group].sum()
-                    start = GaussianMixture.unchecked(
+                    initial = GaussianMixture.unchecked(
                         rates[group] / rate, means[group], covariances[group]
                     )
-                    births.append(Birth(min(self.most, rate), start))
+                    births.append(Birth(min(self.most, rate), initial))
         return births
 
     def locate(self, model: Model, z: Array, step: int) -> tuple[Array, Array]:
         """Return means (k, d) and covariances (k, d, d) of the state given each detection (k, m) alone."""
         require(model, "BirthFromMeasurements", OBSERVED)
-        prior = self.initial.means
-        means = np.repeat(prior, len(z), axis=0)
-        states = (
-            means
-            if self.state is None
-            else as_array("state", self.state(read_only(z)), means.shape)
-        )
+        prior = np.repeat(self.initial.means, len(z), axis=0)
+        states = prior
+        if self.state is not None:
+            states = as_array("state", self.state(read_only(z)), prior.shape)
+        # The iteration runs in coordinates u, in which the prior is N(0, I).
         start = np.linalg.solve(self.initial.factors[0], (states - prior).T).T
         means, factors, _ = iterated_update(
-            ObservationRows(model, z, step), means, self.initial.factors, start
+            ObservationRows(model, z, step), prior, self.initial.factors, start
         )
         return wrap(means, circular_dims(model)), factors @ factors.mT
 
@@ -197,6 +190,7 @@ def _near_pairs(measurement: Measurement, z: Array, states: Array, step: int) ->
     """Return which detections (k, m) are no further apart than the mean square of a difference of noise, m; (k, k)."""
     size = z.shape[1]
     differences = wrap(z[:, None] - z, measurement.circular(size))
+    # The difference of two detections of one target has twice the covariance of the noise.
     try:
         precisions = np.linalg.inv(2 * measurement.noises(states, size, step))
     except np.linalg.LinAlgError:  # there is no noise
@@ -213,7 +207,8 @@ class ModelWithInitial:
         self.initial = initial
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # while it is copied or unpickled
+        # While it is copied or unpickled, `_model` itself is missing.
+        if name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self._model, name)
 
@@ -227,18 +222,20 @@ class BirthModel(ModelWithInitial):
     def __init__(self, model: Model, mixture: GaussianMixture) -> None:
         covariances = mixture.distinct_covariances
         common: Array = covariances[0]
-        share = 1.0
+        share = 1.0  # of the common covariance that no component falls below
         if len(covariances) > 1:
             common = covariances.mean(axis=0)
+            # The smallest eigenvalue of all components where their mean is whitened; by way of correlations, as units may
+            # differ by orders of magnitude.
             scale = np.sqrt(np.where(np.diagonal(common) > 0, np.diagonal(common), 1.0))
             values, vectors = np.linalg.eigh(common / np.outer(scale, scale))
             positive = values > 1e-12 * values[-1]
             white = (vectors[:, positive] / np.sqrt(values[positive])).T / scale
             share = max(np.linalg.eigvalsh(white @ covariances @ white.T)[:, 0].min(), 0.0)
         self._noise = 0.5 * share * common
+        remaining = covariances - self._noise
         super().__init__(
-            model,
-            GaussianMixture.unchecked(mixture.weights, mixture.means, covariances - self._noise),
+            model, GaussianMixture.unchecked(mixture.weights, mixture.means, remaining)
         )
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
@@ -250,6 +247,7 @@ class BirthModel(ModelWithInitial):
         return self._noise
 
     def __getattr__(self, name: str) -> Any:
+        # Nothing else of the motion may be used.
         if name not in ("dim", "circular", *OBSERVATION):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return super().__getattr__(name)
@@ -264,25 +262,22 @@ def start_filter(
     particles to the detection, although a birth may be anywhere in a wide area.
     """
     starting = BirthModel if predicted else ModelWithInitial
-    if jumps(model):  # at a birth a target keeps its mode
+    if jumps(model):
+        # A target keeps its mode at a birth.
         matrix = np.eye(len(model.models)) if predicted else model.transition_matrix
-        online = make(
-            JumpMarkov(
-                [starting(mode, initial) for mode in model.models], matrix, model.initial_modes
-            )
-        )
+        modes = [starting(mode, initial) for mode in model.models]
+        online = make(JumpMarkov(modes, matrix, model.initial_modes))
     else:
         online = make(starting(model, initial))
-    check_methods(
-        "filter", online, "predicted_observation", "combine"
-    )  # it can carry several hypotheses
+    # What a filter needs to carry several hypotheses.
+    check_methods("filter", online, "predicted_observation", "combine")
     if predicted:
         online.step = step - 1
         online.predict()
     else:
         _ = online.mean  # particles are drawn when they are first needed
         online.step = step
-    # a filter holds a model with modes, or its only mode
+    # From now on the filter has the model itself: all its modes, or the only one.
     online.model = (
         with_modes(model, type(online).__name__) if jumps(online.model) else only_mode(model)
     )

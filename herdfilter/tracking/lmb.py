@@ -6,12 +6,21 @@ import copy
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import compress
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_generator, check_count, one_of, read_only, short_repr
+from herdfilter._checks import (
+    Array,
+    as_fraction,
+    as_generator,
+    check_count,
+    one_of,
+    read_only,
+    short_repr,
+)
 from herdfilter._covariances import covariance_factor
 from herdfilter._repr import summary_repr
 from herdfilter.association.base import solve_clusters
@@ -35,7 +44,6 @@ from herdfilter.tracking.birth import (
     BirthFromMeasurements,
     ModelWithInitial,
     UnexplainedDetections,
-    as_probability,
     start_filter,
 )
 from herdfilter.tracking.results import TrackingRecord, TrackingResult
@@ -50,9 +58,9 @@ from herdfilter.tracking.track import (
     update_existence,
 )
 
+# Largest expected number of detections without a track if there is no clutter: the number itself is an integer, and
+# approximate associations have errors.
 MOST_UNEXPLAINED = 0.5
-"""Largest expected number of detections without a track if there is no clutter: the number itself is an integer, and
-approximate associations have errors."""
 
 _log = logging.getLogger(__name__)
 
@@ -145,7 +153,7 @@ class LMBTracker(Timed):
         self.birth = (
             birth if isinstance(birth, BirthFromMeasurements) else _as_births("birth", birth)
         )
-        self.survival_probability = as_probability("survival_probability", survival_probability)
+        self.survival_probability = as_fraction("survival_probability", survival_probability)
         self.association = association
         self.filter = filter
         self._method = as_method("association", association)
@@ -153,11 +161,14 @@ class LMBTracker(Timed):
             one_of("filter", filter, catalogue())
         self.n_particles = check_count("n_particles", n_particles)
         self.rng = as_generator(rng)
+        # Each track has a generator of its own, and each tracker seeds of its own, though they may share `rng`.
         (self._seeds,) = self.rng.bit_generator.seed_seq.spawn(1)  # type: ignore[attr-defined]
-        self.report = as_probability("report", report)
-        self.prune = as_probability("prune", prune)
+        self.report = as_fraction("report", report)
+        self.prune = as_fraction("prune", prune)
         self.max_tracks = check_count("max_tracks", max_tracks)
-        self.gate_probability = as_probability("gate_probability", gate_probability)
+        self.gate_probability = as_fraction("gate_probability", gate_probability)
+        # Without a gate nothing is left out.
+        self._negligible_ratio = SMALLEST_GATED_RATIO if self.gate_probability < 1 else 0.0
         self.confirm = as_confirm(confirm)
         self.step = 0
         self.record: TrackingRecord | None = None
@@ -165,16 +176,16 @@ class LMBTracker(Timed):
         self._measurement = Measurement(only_mode(model.model))
         initial = _as_births("initial", initial)
         births = (self.birth,) if isinstance(self.birth, BirthFromMeasurements) else self.birth
-        starts = [start.initial for start in (*births, *initial)]
-        self._start = (
-            starts[0].means[:1] if starts else None
-        )  # a state, to see how long a detection is
+        starts = [birth.initial for birth in (*births, *initial)]
+        # A state shows how long a detection is.
+        self._start = starts[0].means[:1] if starts else None
         for start in starts:
             if start.dim != model.model.dim:
-                expected = f"states of {model.model.dim} dimensions, as the model has"
-                raise ValueError(f"birth: expected {expected}, got {start.dim}")
+                raise ValueError(
+                    f"birth: expected states of {model.model.dim} dimensions, as the model has, got {start.dim}"
+                )
             check_state(ModelWithInitial(model, start), "LMBTracker")
-        # a filter of the catalogue starts where the birth says, so that one of Gaussians need not be built for each
+        # A filter of the catalogue starts where the birth says: batches of Gaussians need not be built from single filters.
         batch = GaussianFilters.of(
             [self._start_filter((), start, 0, False) for start in starts[:1]]
         )
@@ -199,22 +210,24 @@ class LMBTracker(Timed):
         """
         dt = as_duration("dt", dt)
         step = self.step + 1
+        # A target survives a time dt with probability p_S ** dt.
         tracks = replace(self._held, existence=self.survival_probability**dt * self._held.existence)
+        # Births at detections stand at the step of these, and are predicted with the others.
         if isinstance(self.birth, BirthFromMeasurements):
-            tracks = tracks.join(
-                self._start_tracks(self.birth.births_at(self._unexplained, self.step, dt), step)
-            )
+            births = self.birth.births_at(self._unexplained, self.step, dt)
+            tracks = tracks.join(self._start_tracks(births, step))
+        # A copy: the tracks held so far are those of a replay, or of a prediction that fails.
         bank = copy.copy(tracks.bank)
         bank.predict(dt, control)
         histories = [
-            past._replace(time_since_detection=past.time_since_detection + dt)
-            for past in tracks.histories
+            history._replace(time_since_detection=history.time_since_detection + dt)
+            for history in tracks.histories
         ]
         tracks = replace(tracks, bank=bank, histories=histories)
         if not isinstance(self.birth, BirthFromMeasurements):
-            tracks = tracks.join(
-                self._start_tracks([birth.within(dt) for birth in self.birth], step, dt)
-            )
+            births = [birth.within(dt) for birth in self.birth]
+            tracks = tracks.join(self._start_tracks(births, step, dt))
+        # Only now, after everything that may raise an error.
         self._held = tracks
         self.step = step
         self._unexplained = []
@@ -244,30 +257,27 @@ class LMBTracker(Timed):
                 "update: the tracker stands at the initial state, step 0; call predict first"
             )
         tracks = self._held if scan is None else self._use_scan(scan, sensor)
-        if len(tracks.labels) > self.max_tracks:
-            least = np.sort(tracks.existence)[-self.max_tracks]
+        count = len(tracks.labels)
+        if count > self.max_tracks:
             _log.info(
-                "step %d: %d of %d tracks kept, max_tracks",
-                self.step,
-                self.max_tracks,
-                len(tracks.labels),
+                "step %d: %d of %d tracks kept, max_tracks", self.step, self.max_tracks, count
             )
-            tracks = tracks.take(np.flatnonzero(tracks.existence >= least)[: self.max_tracks])
+            # Of equally probable tracks the older ones stay.
+            bound = np.sort(tracks.existence)[-self.max_tracks]
+            tracks = tracks.take(np.flatnonzero(tracks.existence >= bound)[: self.max_tracks])
         self._held = tracks
-        reported = np.flatnonzero(tracks.existence >= self.report)
-        means, covariances = tracks.bank.moments(reported)
+        reported = tracks.existence >= self.report
+        means, covariances = tracks.bank.moments(np.flatnonzero(reported))
+        _log.debug("step %d: %d tracks, %d of them reported", self.step, count, len(means))
         dim = self.model.model.dim
         self.record = TrackingRecord(
             self.step,
-            list(map(tracks.labels.__getitem__, reported)),
+            list(compress(tracks.labels, reported)),
             means.reshape(-1, dim),
             covariances.reshape(-1, dim, dim),
             tracks.existence[reported],
             self.cardinality,
-            list(map(tracks.histories.__getitem__, reported)),
-        )
-        _log.debug(
-            "step %d: %d tracks, %d of them reported", self.step, len(tracks.labels), len(reported)
+            list(compress(tracks.histories, reported)),
         )
         return self.record
 
@@ -280,17 +290,23 @@ class LMBTracker(Timed):
         if sensor is not None:
             model = sensed(self.model.model, sensor)
             if not isinstance(model, WithClutter):
-                expected = "one that gives scans, with detection_probability and clutter_density"
-                raise ValueError(f"sensor: expected {expected}, got {short_repr(sensor)}")
+                raise ValueError(
+                    "sensor: expected one that gives scans, with detection_probability and clutter_density, got "
+                    f"{short_repr(sensor)}"
+                )
+            # A filter is updated with one detection at a time, as from a sensor without clutter.
             sensor = replace(sensor, detection_probability=None, clutter_density=None, region=None)
             measurement = Measurement(only_mode(sensor.on(self.model.model))).at_one_step()
-        if isinstance(self.birth, BirthFromMeasurements):
+        fixed_births = not isinstance(self.birth, BirthFromMeasurements)
+        if not (fixed_births or measurement.has_moments):
+            # The error says what is missing; births need it only at the next step.
             require(model.model, "BirthFromMeasurements", OBSERVED)
         try:
             z = read_only(model.as_scan(scan, self.step, self._start))
         except ValueError as error:
             raise ValueError(f"scan: {str(error).removeprefix('z: ')}") from None
 
+        # P_D of each track, expected over the Gaussian of its moments if it varies with the state.
         detected: Factor = 1.0
         if not callable(model.detection_probability):
             detected = model.detection_probability
@@ -303,7 +319,10 @@ class LMBTracker(Timed):
             log_clutter = np.log(clutter)
         detections = Detections(z, self.step, measurement, sensor)
         log_densities, merge = self._update_with_each(detections, detected, log_clutter)
-        matrix = self._ratios(detected, log_densities, log_clutter)
+        matrix = association_matrix(
+            tracks.existence, detected, log_densities, log_clutter, self._negligible_ratio
+        )
+        # A row of zeros: the target exists and is detected for certain, but no detection is near it.
         possible = matrix.any(axis=1)
         if not possible.all():
             raise ValueError(
@@ -311,8 +330,8 @@ class LMBTracker(Timed):
                 f"missed, got none near it at step {self.step}; give a detection or a survival probability below 1"
             )
         marginals = solve_clusters(self._method, matrix, self.rng).marginals
+        # The probability of each detection that it is of no track.
         unexplained = 1 - marginals[:, 1:].sum(axis=0)
-        fixed_births = not isinstance(self.birth, BirthFromMeasurements)
         if fixed_births and unexplained.sum() > MOST_UNEXPLAINED and np.all(clutter == 0):
             j = int(np.argmax(unexplained))
             raise ValueError(
@@ -320,17 +339,18 @@ class LMBTracker(Timed):
                 f"step {self.step}, which belongs to no track; give a clutter density, or births where targets may appear"
             )
         existence, weights = update_existence(tracks.existence, detected, marginals)
-        histories = add_scan(
-            tracks.histories, (marginals[:, 1:].sum(axis=1) > 0.5).tolist(), self.confirm
+        hits = (marginals[:, 1:].sum(axis=1) > 0.5).tolist()
+        histories = add_scan(tracks.histories, hits, self.confirm)
+        # Hypotheses are merged only for tracks that stay.
+        alive = existence >= self.prune
+        tracks = Tracks(
+            list(compress(tracks.labels, alive)),
+            existence[alive],
+            merge(np.flatnonzero(alive), weights),
+            list(compress(histories, alive)),
         )
-        alive = np.flatnonzero(existence >= self.prune)
-        labels = list(map(tracks.labels.__getitem__, alive))
-        histories = list(map(histories.__getitem__, alive))
-        tracks = Tracks(labels, existence[alive], merge(alive, weights), histories)
-        self._unexplained = [
-            *self._unexplained,
-            UnexplainedDetections(model, z, np.clip(unexplained, 0.0, 1.0)),
-        ]
+        scan_births = UnexplainedDetections(model, z, np.clip(unexplained, 0.0, 1.0))
+        self._unexplained = [*self._unexplained, scan_births]
         return tracks
 
     def _update_with_each(
@@ -338,38 +358,37 @@ class LMBTracker(Timed):
     ) -> tuple[Array, Merge]:
         """Update the tracks with each detection in their gates; see `ListedFilters.hypotheses`.
 
-        Particles are spared where the moments of the prediction foretell that a hypothesis is too light to be merged: its
-        density is then that of the Gaussian.
+        Where the moments of the prediction foretell that a hypothesis is too light to be merged, no particles are updated:
+        its density is then that of the Gaussian.
         """
         bank = self._held.bank
+        # Without a prediction of the detections, or a gate, all detections are in all gates.
         inside = np.ones((len(self._held.labels), len(detections.z)), dtype=bool)
         log_densities = np.full(inside.shape, -np.inf)
         prediction = bank.predict_detections(detections) if inside.size else None
         if prediction is not None and self.gate_probability < 1:
             hit = self._held.existence * detected
+            # The largest weight of a detection over a miss, for a unit of density: where clutter is least.
             with np.errstate(divide="ignore", invalid="ignore"):
                 log_odds = np.log(hit) - np.log1p(-hit) - np.min(log_clutter)
-            circular = detections.measurement.circular(detections.z.shape[1])
-            moments = prediction.means, prediction.covariances
             inside, foretold = gate_detections(
-                detections.z, *moments, circular, log_odds, self.gate_probability
+                detections.z,
+                prediction.means,
+                prediction.covariances,
+                detections.measurement.circular(detections.z.shape[1]),
+                log_odds,
+                self.gate_probability,
             )
             if bank.negligible_share is not None:
+                # The association by Gaussian densities tells which hypotheses will have weight.
                 log_densities[inside] = foretold[inside]
-                matrix = self._ratios(detected, log_densities, log_clutter)
+                matrix = association_matrix(
+                    self._held.existence, detected, log_densities, log_clutter, SMALLEST_GATED_RATIO
+                )
                 if matrix.any(axis=1).all():
-                    inside &= (
-                        solve_clusters(FORETELLING, matrix, None).marginals[:, 1:]
-                        >= bank.negligible_share
-                    )
+                    marginals = solve_clusters(FORETELLING, matrix, None).marginals
+                    inside &= marginals[:, 1:] >= bank.negligible_share
         return log_densities, bank.hypotheses(detections, prediction, inside, log_densities)
-
-    def _ratios(self, detected: Factor, log_densities: Array, log_clutter: Factor) -> Array:
-        """Return the matrix of the association; with gates, without ratios that change no marginal by more than they are."""
-        matrix = association_matrix(self._held.existence, detected, log_densities, log_clutter)
-        if self.gate_probability < 1:
-            matrix[:, 1:][matrix[:, 1:] < SMALLEST_GATED_RATIO * matrix[:, :1]] = 0.0
-        return matrix
 
     def run(
         self,
@@ -398,8 +417,7 @@ class LMBTracker(Timed):
             increase or a reading is late. The attribute ``result`` of an error holds the results so far.
         """
         steps = series(scans, dt, controls, times, start, late, "scans", self._clock)
-        result: TrackingResult = run(self, steps, watcher=watcher, collect=TrackingResult.collect)
-        return result
+        return run(self, steps, watcher=watcher, collect=TrackingResult.collect)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         return summary_repr(
@@ -422,8 +440,10 @@ class LMBTracker(Timed):
         if self._template is not None and starts:
             bank = self._template.born(starts, step, self._clock.later(dt or 0.0))
         else:
-            pairs = zip(labels, starts, strict=True)
-            filters = [self._start_filter(label, start, step, predicted) for label, start in pairs]
+            filters = [
+                self._start_filter(label, start, step, predicted)
+                for label, start in zip(labels, starts, strict=True)
+            ]
             bank = GaussianFilters.of(filters) or ListedFilters(filters)
         existence = np.array([birth.probability for birth in births])
         return Tracks(labels, existence, bank, [DetectionHistory()] * len(labels))
@@ -432,13 +452,12 @@ class LMBTracker(Timed):
         self, label: tuple[int, ...], start: GaussianMixture, step: int, predicted: bool
     ) -> Any:
         """Return a filter with a generator of its own, by its label, so that tracks do not disturb one another."""
-        seeds = np.random.SeedSequence(
-            self._seeds.entropy, spawn_key=(*self._seeds.spawn_key, *label)
-        )
+        key = (*self._seeds.spawn_key, *label)
+        seeds = np.random.SeedSequence(self._seeds.entropy, spawn_key=key)
         rng = np.random.Generator(type(self.rng.bit_generator)(seeds))
-        make = catalogue_spec(self.filter) if isinstance(self.filter, str) else self.filter
+        build = catalogue_spec(self.filter) if isinstance(self.filter, str) else self.filter
         return start_filter(
-            lambda model: make(model, self.n_particles, rng),
+            lambda model: build(model, self.n_particles, rng),
             self.model.model,
             start,
             step,
@@ -447,7 +466,7 @@ class LMBTracker(Timed):
 
 
 class _Foretelling(BeliefPropagation):
-    """Belief propagation as far as it comes: what it foretells is no result."""
+    """Belief propagation that may stop before it converges: its marginals only spare work."""
 
     warns = False
 

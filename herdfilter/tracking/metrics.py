@@ -89,12 +89,15 @@ def gospa(
     n, m = distances.shape
     near = _assigned(distances, cutoff, p)
     localisation = float((near**p).sum())
-    each = cutoff**p / 2
+    penalty = cutoff**p
     if alpha == 2:
-        missed, false = (n - len(near)) * each, (m - len(near)) * each
+        # Such a pair costs as much as a missed target and a false estimate: it counts as these.
+        missed = (n - len(near)) * (penalty / 2)
+        false = (m - len(near)) * (penalty / 2)
         return GOSPA((localisation + missed + false) ** (1 / p), localisation, missed, false)
+    # Pairs at least the cutoff apart cost c^p each, unmatched members c^p / alpha.
     far = min(n, m) - len(near)
-    total = localisation + far * cutoff**p + abs(n - m) * cutoff**p / alpha
+    total = localisation + far * penalty + abs(n - m) * penalty / alpha
     return GOSPA(total ** (1 / p), np.nan, np.nan, np.nan)
 
 
@@ -128,9 +131,9 @@ def ospa(truth: ArrayLike, estimates: ArrayLike, cutoff: float, p: float = 1.0) 
     cutoff, p = _as_cutoff(cutoff, p)
     distances = _distances(truth, estimates)
     near = _assigned(distances, cutoff, p)
-    larger = max(*distances.shape, 1)
-    unmatched = max(distances.shape) - len(near)
-    return float((((near**p).sum() + unmatched * cutoff**p) / larger) ** (1 / p))
+    larger = max(distances.shape)
+    total = (near**p).sum() + (larger - len(near)) * cutoff**p
+    return float((total / max(larger, 1)) ** (1 / p))
 
 
 def label_switches(
@@ -174,26 +177,22 @@ def label_switches(
             raise ValueError(
                 f"{name}: expected one entry for each of {len(path)} steps, got {count}"
             )
-    last: dict[
-        int, Hashable
-    ] = {}  # target -> its label, the target that was assigned last at the end
+    # Target -> its last label; the target that was assigned last stands at the end.
+    last: dict[int, Hashable] = {}
     switches = 0
     for step, (states, points, names) in enumerate(zip(path, estimates, labels, strict=True), 1):
         present = np.flatnonzero(np.isfinite(states).all(axis=1))
         distances = _distances(states[present], points)
-        names = list(
+        names = (
             names if isinstance(names, str) else as_list("labels", names, "labels for each step")
         )
-        distinct = all(isinstance(name, Hashable) for name in names) and len(set(names)) == len(
-            names
-        )
-        if distances.shape[1] != len(names) or not distinct:
+        hashable = all(isinstance(name, Hashable) for name in names)
+        if not (hashable and distances.shape[1] == len(names) == len({*names})):
             raise ValueError(
                 f"labels: expected {distances.shape[1]} different ones at step {step}, got {short_repr(names)}"
             )
-        for target, label in _correspondence(
-            distances, present.tolist(), names, last, cutoff
-        ).items():
+        assigned = _correspondence(distances, present.tolist(), list(names), last, cutoff)
+        for target, label in assigned.items():
             switches += last.pop(target, label) != label
             last[target] = label
     return switches
@@ -209,8 +208,10 @@ def _correspondence(
     """Assign labels to targets at one step: first the last labels, then as many others as possible."""
     from scipy.optimize import linear_sum_assignment
 
+    # A pair that is assigned takes its row and column out of reach.
     near = distances < cutoff
     assigned: dict[int, Hashable] = {}
+    # Of two targets that had a label, the later one keeps it.
     for target, name in reversed(last.items()):
         if target not in targets or name not in names:
             continue
@@ -220,9 +221,8 @@ def _correspondence(
             assigned[target] = name
             near[i] = False
             near[:, j] = False
-    penalty = cutoff * (
-        1 + min(near.shape)
-    )  # above every sum of distances: one more pair always pays
+    # Above every sum of distances, so that one more pair always pays.
+    penalty = cutoff * (1 + min(near.shape))
     for i, j in np.transpose(linear_sum_assignment(np.where(near, distances, penalty))).tolist():
         if near[i, j]:
             assigned[targets[i]] = names[j]
@@ -235,14 +235,17 @@ def _assigned(distances: Array, cutoff: float, p: float) -> Array:
         return np.empty(0)
     from scipy.optimize import linear_sum_assignment
 
-    cut = np.minimum(distances / cutoff, 1.0)
-    chosen: Array = cut[linear_sum_assignment(cut**p)]
-    return cutoff * chosen[chosen < 1]
+    # In units of the cutoff, so that no power overflows.
+    relative = np.minimum(distances / cutoff, 1.0)
+    pairs: Array = relative[linear_sum_assignment(relative**p)]
+    return cutoff * pairs[pairs < 1]
 
 
 def _distances(truth: ArrayLike, estimates: ArrayLike) -> Array:
     """Return the Euclidean distances of targets (n, k) to estimates (m, k), (n, m)."""
-    x, y = _as_set("truth", truth, finite=False), _as_set("estimates", estimates)
+    x = _as_set("truth", truth, finite=False)
+    y = _as_set("estimates", estimates)
+    # Rows of NaN are absent targets; NaN in part of a row is an error.
     x = x[~np.isnan(x).all(axis=1)] if x.size else x
     if not np.isfinite(x).all():
         raise ValueError(

@@ -22,14 +22,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-OF_HISTORY = ("status", "detections", "time_since_detection")  # columns of a table
-LISTS = (
-    "labels",
-    "means",
-    "covariances",
-    "existence",
-    "history",
-)  # fields of a result with an entry for each scan
+HISTORY_COLUMNS = ("status", "detections", "time_since_detection")
+# Fields of a result with an entry for each scan.
+LISTS = ("labels", "means", "covariances", "existence", "history")
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
@@ -184,8 +179,9 @@ class TrackingResult:
             "birth": [birth for birth, _ in labels],
             "number": [number for _, number in labels],
             "existence": np.concatenate([np.empty(0), *self.existence]),
-            **{name: [getattr(past, name) for past in history] for name in OF_HISTORY},
+            **{name: [getattr(entry, name) for entry in history] for name in HISTORY_COLUMNS},
         }
+        # The empty array gives the shape if no scan reports a track.
         means = np.concatenate([np.empty((0, self.dim)), *self.means])
         covariances = np.concatenate([np.empty((0, self.dim, self.dim)), *self.covariances])
         for i, name in enumerate(names):
@@ -204,6 +200,7 @@ class TrackingResult:
         """
         columns = {"first": ("time", "first"), "last": ("time", "last"), "scans": ("time", "size")}
         columns |= {name: (name, "last") for name in ("detections", "existence", "status")}
+        # Rows come in the order of the scans: "first" and "last" are those of each track.
         table: pd.DataFrame = (
             self.to_dataframe()
             .groupby(["birth", "number"])
@@ -234,59 +231,57 @@ class TrackingResult:
         names : sequence of str, length d
             Names of the dimensions, for the axes.
         """
-        from herdfilter.pictures.axes import axes_or_new, name_axes, panels, text_colour
-        from herdfilter.pictures.tracks import plot_state_over_time, plot_times, plot_track
+        from herdfilter.pictures import axes as figure
+        from herdfilter.pictures import tracks
 
-        panes = panels(ax, dims, self.dim, self.position_dims)
+        panes = figure.panels(ax, dims, self.dim, self.position_dims)
         names = self._dimension_names(names)
         truth = np.empty((len(self), 0, self.dim)) if truth is None else truth
         actual = as_array("truth", truth, (len(self), None, self.dim), finite=False)
         angles = tuple(self.circular if circular is None else circular)
         mass = 0.95 if ellipses is None else ellipses
-        times, time_label = plot_times(self, len(self))
-        style: dict[str, Any] = {"color": text_colour(), "linewidth": 1, "label": "truth"}
+        times, time_label = tracks.plot_times(self, len(self))
+        # Of each path: states, covariances, the scans with a ring, and its style.
         paths: list[tuple[Array, Any, Any, dict[str, Any]]] = []
-        for x in actual.swapaxes(0, 1):
-            paths.append((x, None, [], style))
-            style = style | {"label": None}
+        for k, x in enumerate(actual.swapaxes(0, 1)):
+            label = None if k else "truth"
+            paths.append(
+                (x, None, [], {"color": figure.text_colour(), "linewidth": 1, "label": label})
+            )
+        # NaN where a track is not reported, so that comparison with 1 gives the scans at which it coasts.
         coasts = self._of_each_track(
-            [[past.status == "coasting" for past in histories] for histories in self.history], ()
+            [[entry.status == "coasting" for entry in scan] for scan in self.history], ()
         )
         spreads = self._of_each_track(self.covariances, (self.dim, self.dim))
-        for label, x in self.trajectories().items():
-            paths.append(
-                (
-                    x,
-                    None if ellipses is None else spreads[label],
-                    coasts[label] == 1,
-                    {"label": f"track {label}"},
-                )
-            )
+        for name, x in self.trajectories().items():
+            spread = None if ellipses is None else spreads[name]
+            paths.append((x, spread, coasts[name] == 1, {"label": f"track {name}"}))
         axes = []
-        for place, drawn in panes:
-            pane = axes_or_new(place)
-            over_time = len(drawn) == 1
-            name_axes(pane, *[time_label] * over_time, *(names[i] for i in drawn))
+        for pane_or_none, pane_dims in panes:
+            pane = figure.axes_or_new(pane_or_none)
+            over_time = len(pane_dims) == 1
+            figure.name_axes(pane, *[time_label] * over_time, *(names[i] for i in pane_dims))
             for x, spread, coasting, style in paths:
-                present = np.flatnonzero(np.isfinite(x[:, drawn[0]])).tolist() or [0]
-                at = slice(present[0], present[-1] + 1)
-                covariances = None if spread is None else spread[at]
+                # From the first to the last scan that reports the track.
+                present = np.flatnonzero(np.isfinite(x[:, pane_dims[0]])).tolist() or [0]
+                rows = slice(present[0], present[-1] + 1)
+                covariances = None if spread is None else spread[rows]
                 if over_time:
                     part = SimpleNamespace(
-                        means=x[at], covariances=covariances, times=self.times[at]
+                        means=x[rows], covariances=covariances, times=self.times[rows]
                     )
-                    plot_state_over_time(part, drawn[0], pane, None, mass, angles, **style)
+                    tracks.plot_state_over_time(
+                        part, pane_dims[0], pane, None, mass, angles, **style
+                    )
                 else:
-                    plot_track(x[at], covariances, pane, drawn, mass, circular=angles, **style)
-                rings = [*[times[coasting]] * over_time, *x[coasting][:, drawn].T]
-                pane.plot(
-                    *rings,
-                    "o",
-                    color=pane.lines[-1].get_color(),
-                    markerfacecolor="none",
-                    markersize=5,
-                )
+                    tracks.plot_track(
+                        x[rows], covariances, pane, pane_dims, mass, circular=angles, **style
+                    )
+                rings = [*[times[coasting]] * over_time, *x[coasting][:, pane_dims].T]
+                colour = pane.lines[-1].get_color()
+                pane.plot(*rings, "o", color=colour, markerfacecolor="none", markersize=5)
             axes.append(pane)
+        # Of several panels over time only the last names the axis.
         for pane in axes[:-1]:
             pane.set_xlabel("")
         return np.array(axes) if len(axes) > 1 else axes[0]

@@ -42,22 +42,15 @@ def simulate_scans(model: Any, truth: ArrayLike, rng: np.random.Generator | int)
         )
     states = as_array("truth", truth, (None, None, model.dim), finite=False)
     rng = as_generator(rng)
-    if model.region is None:
-        raise ValueError(
-            "region: expected WithClutter(..., region=[[lowest, highest], ...]), got None"
-        )
-    size = len(np.asarray(model.region))
+    size: Any = model.detection_size(step=1)
     scans = []
     for step, x in enumerate(states, start=1):
+        # The model gets numbers for absent targets, too; what it says of them is not used.
         chances = np.broadcast_to(model.detection_probabilities(np.nan_to_num(x), step), len(x))
         detected = np.isfinite(x).all(axis=1) & (rng.random(len(x)) < chances)
         scan = model.clutter_sampler(size, rng, step)()
         if detected.any():
             detections = Measurement(model.model).sample(x[detected], rng, step)
-            if detections.shape[1] != size:
-                raise ValueError(
-                    f"region: expected bounds of shape ({detections.shape[1]}, 2), got {(size, 2)}"
-                )
             scan = np.concatenate([scan, detections])
         scans.append(rng.permutation(scan))
     return scans
@@ -85,9 +78,11 @@ def simulate_path(
         contract.require(model, "simulation back in time", contract.ADDITIVE)
         transition = Transition(model, dt, None, step)
         x = states[step]
+        # The transition x F' + c, from its values at the origin and at the unit vectors.
         origin, *columns = transition.mean(np.vstack([np.zeros_like(x), np.eye(len(x))]))
         added = transition.factor @ rng.standard_normal(len(x)) if noise else 0.0
         earlier = np.linalg.solve((np.array(columns) - origin).T, x - added - origin)
+        # Forward again: a transition that is not linear leads elsewhere.
         again = transition.mean(earlier[None])[0] + added
         if not np.allclose(again, x, rtol=1e-6, atol=1e-6 * (1 + np.abs(earlier).max())):
             raise ValueError(

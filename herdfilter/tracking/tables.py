@@ -70,11 +70,13 @@ def scans_from_table(
             raise ValueError(
                 f"table: expected a column {name!r}, got the columns {short_repr(list(table))}"
             )
+    # One column after the other, so that an error names the column.
     z = np.array([as_array(f"column {name!r}", table[name], (None,)) for name in names]).T
-    given = None if times is None else pd.Series(as_list("times", times, "the times of all scans"))
-    scans: dict[Any, list[int]] = (
-        {} if given is None else {when: [] for when in _as_times("times", given)}
-    )
+    # Time -> rows; a time of `times` without a row is a scan of misses.
+    scans: dict[Any, list[int]] = {}
+    if times is not None:
+        column = pd.Series(as_list("times", times, "the times of all scans"))
+        scans = {when: [] for when in _as_times("times", column)}
     for row, when in enumerate(_as_times(f"column {time!r}", table[time])):
         if times is not None and when not in scans:
             raise ValueError(
@@ -85,13 +87,13 @@ def scans_from_table(
 
 
 def _as_times(name: str, column: pd.Series) -> list[Any]:
+    """Return the times of a column: numbers, dates, or dates as text."""
     import pandas as pd
 
-    times = (
-        column
-        if column.dtype.kind in "iufmM"
-        else pd.to_datetime(column, format="ISO8601", errors="coerce")
-    )
+    # Text is parsed strictly: a guess at the order of day and month would go unnoticed.
+    times = column
+    if column.dtype.kind not in "iufmM":
+        times = pd.to_datetime(column, format="ISO8601", errors="coerce")
     if times.isna().any():
         row = int(np.argmax(times.isna()))
         raise ValueError(

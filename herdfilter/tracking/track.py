@@ -14,10 +14,10 @@ from herdfilter._repr import summary_repr
 from herdfilter.angles import wrap
 from herdfilter.models.with_clutter import Factor
 
+# A detection is in a gate, at any distance, if its weight is larger than this fraction of a miss's.
 SMALLEST_GATED_RATIO = 1e-6
-"""A detection is in a gate, at any distance, if its weight is larger than this fraction of a miss's."""
-
-CLUTTER_WEIGHT = 1e-12  # without clutter: weight of a false alarm relative to that of the detection's likeliest target
+# Without clutter: the weight of a false alarm relative to that of the detection's likeliest target.
+CLUTTER_WEIGHT = 1e-12
 
 Label = tuple[int, int]
 """Step of the birth, and number among the births of that step."""
@@ -53,33 +53,32 @@ class DetectionHistory(NamedTuple):
     @property
     def status(self) -> Literal["tentative", "confirmed", "coasting"]:
         """``"tentative"`` until confirmed; then ``"coasting"`` if no scan of the present step detected it."""
-        return (
-            ("coasting" if self.time_since_detection else "confirmed")
-            if self.confirmed
-            else "tentative"
-        )
+        if not self.confirmed:
+            return "tentative"
+        return "coasting" if self.time_since_detection else "confirmed"
 
 
 def add_scan(
     histories: Iterable[DetectionHistory], detected: Iterable[bool], confirm: tuple[int, int]
 ) -> list[DetectionHistory]:
     """Return the histories of tracks after a scan that detected, or missed, each; `confirm` is M of N."""
-    after = []
+    updated = []
     for (detections, elapsed, confirmed, recent), hit in zip(histories, detected, strict=True):
         recent = (*recent, hit)[-confirm[1] :]
         confirmed = confirmed or sum(recent) >= confirm[0]
-        after.append(DetectionHistory(detections + hit, 0.0 if hit else elapsed, confirmed, recent))
-    return after
+        elapsed = 0.0 if hit else elapsed
+        updated.append(DetectionHistory(detections + hit, elapsed, confirmed, recent))
+    return updated
 
 
 def as_confirm(value: Any) -> tuple[int, int]:
     """Return M and N of the confirmation of a track."""
-    least, scans = as_array("confirm", value, (2,)).tolist()
-    if not 1 <= least <= scans or least % 1 or scans % 1:
+    detections, scans = as_array("confirm", value, (2,)).tolist()
+    if not 1 <= detections <= scans or detections % 1 or scans % 1:
         raise ValueError(
             f"confirm: expected integers (M, N), 1 <= M <= N: M detections in N scans, got {short_repr(value)}"
         )
-    return int(least), int(scans)
+    return int(detections), int(scans)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -151,40 +150,49 @@ def gate_detections(
     """
     size = z.shape[1]
     residuals = wrap(z - means[:, None], circular)
+    # N(z; m, S) with S = L L': the squared distance is |L^-1 (z - m)|^2.
     roots = np.linalg.cholesky(covariances)
     squares = ((np.linalg.inv(roots) @ residuals.mT) ** 2).sum(axis=1)
-    log_peaks = -np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1) - 0.5 * size * np.log(
-        2 * np.pi
-    )
+    log_roots = np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
+    log_peaks = -log_roots - 0.5 * size * np.log(2 * np.pi)
     log_densities = log_peaks[:, None] - 0.5 * squares
+    # The squared Mahalanobis distance has a chi-squared distribution with m degrees of freedom.
     inside = squares <= 2 * scipy.special.gammainccinv(size / 2, 1 - probability)
     inside |= log_densities + log_odds[:, None] >= np.log(SMALLEST_GATED_RATIO)
     return inside, log_densities
 
 
 def association_matrix(
-    existence: Array, detected: Factor, log_densities: Array, log_clutter: Factor
+    existence: Array,
+    detected: Factor,
+    log_densities: Array,
+    log_clutter: Factor,
+    negligible: float = 0.0,
 ) -> Array:
     """Return the matrix (T, 1 + M) of likelihood ratios, from logarithms, with each row up to a factor.
 
     A row is ``1 - r P_D`` for a target that does not exist or is missed, and ``r P_D g(z_j) / kappa`` for each detection
     (Reuter, Vo, Vo and Dietmayer 2014, "The labeled multi-Bernoulli filter"), with r from `existence` (T,), P_D `detected`,
     log g from `log_densities` (T, M), minus infinity outside the gate, and log kappa `log_clutter`. P_D is a number or (T,),
-    log kappa a number or (M,).
+    log kappa a number or (M,). Ratios below `negligible` times a miss's are 0: no marginal changes by more than they are.
     """
+    # In logarithms, as densities over clutter may differ by hundreds of orders of magnitude.
     rows = np.empty((len(existence), 1 + log_densities.shape[1]))
     with np.errstate(divide="ignore"):
         rows[:, 0] = np.log1p(-existence * detected)
         rows[:, 1:] = np.log(existence * detected)[:, None] + log_densities
     if np.all(log_clutter > -np.inf):
         rows[:, 1:] -= log_clutter
-    elif len(rows):  # the limit of little clutter
+    elif len(rows):
+        # The limit of little clutter: all of a detection's weights grow alike, relative to its likeliest target.
         likeliest = rows[:, 1:].max(axis=0)
         rows[:, 1:] -= np.where(likeliest > -np.inf, likeliest, 0.0)
         rows[:, 1:] -= np.log(CLUTTER_WEIGHT)
+    # A row of minus infinity is that of a track that must exist and cannot be missed: the caller refuses it.
     peaks = rows.max(axis=1, keepdims=True)
-    matrix: Array = np.exp(rows - np.where(peaks > -np.inf, peaks, 0.0))
-    return matrix
+    matrix = np.exp(rows - np.where(peaks > -np.inf, peaks, 0.0))
+    matrix[:, 1:][matrix[:, 1:] < negligible * matrix[:, :1]] = 0.0
+    return np.asarray(matrix)
 
 
 def update_existence(existence: Array, detected: Factor, marginals: Array) -> tuple[Array, Array]:
@@ -194,8 +202,9 @@ def update_existence(existence: Array, detected: Factor, marginals: Array) -> tu
     probabilities of existence before, of detection, a number or (T,), and the marginals of the association (T, 1 + M).
     """
     weights = marginals.copy()
-    missed = 1 - existence * detected
-    weights[:, 0] *= existence * (1 - detected) / np.where(missed > 0, missed, 1.0)
-    after = weights.sum(axis=1)
-    weights /= np.where(after > 0, after, 1.0)[:, None]
-    return np.minimum(after, 1.0), weights
+    # Without a detection a target is dead or missed: only the share of r (1 - P_D) in 1 - r P_D lives on.
+    undetected = 1 - existence * detected
+    weights[:, 0] *= existence * (1 - detected) / np.where(undetected > 0, undetected, 1.0)
+    updated = weights.sum(axis=1)
+    weights /= np.where(updated > 0, updated, 1.0)[:, None]
+    return np.minimum(updated, 1.0), weights

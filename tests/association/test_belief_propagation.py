@@ -22,7 +22,7 @@ def test_it_is_exact_where_the_graph_has_no_circle():
 
 
 def test_messages_that_have_not_settled_are_reported():
-    """In one text, so that Python shows it once for many scans; the change is an attribute."""
+    """In one text, so that Python shows it once for many scans."""
     told = []
     for ratios in np.random.default_rng(0).exponential(size=(2, 5, 6)):
         with pytest.warns(
@@ -31,7 +31,6 @@ def test_messages_that_have_not_settled_are_reported():
             BeliefPropagation(max_iterations=2).marginals(ratios)
         told.append(caught[0].message)
     assert str(told[0]) == str(told[1])
-    assert 1e-10 < min(one.change for one in told) < max(one.change for one in told) < 1
 
 
 @pytest.mark.parametrize("tolerance", [0.3, 1e-2, 1e-6])

@@ -9,19 +9,8 @@ import pytest
 from helpers import in_python
 
 from herdfilter import association
-from herdfilter.association import BeliefPropagation, Exact, KBest, belief_propagation, exact
+from herdfilter.association import Exact, KBest, belief_propagation, exact
 from herdfilter.association.exact import elimination_order
-
-SHAPES = [(1, 0), (1, 2), (2, 3), (3, 2), (4, 1), (4, 4)]
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_it_equals_brute_force(brute, shape):
-    for seed in range(50):
-        ratios = brute.ratios(seed, *shape)
-        found = association.associate(ratios)
-        np.testing.assert_allclose(found.marginals, brute.marginals(ratios), rtol=0, atol=1e-12)
-        assert found.log_evidence == pytest.approx(math.log(brute.total(ratios)), abs=1e-12)
 
 
 @pytest.mark.parametrize("shape", [(3, 90), (90, 3)])
@@ -61,24 +50,19 @@ def test_ratios_of_any_magnitude():
     )
 
 
-def test_tracks_that_are_never_missed_take_turns():
-    np.testing.assert_allclose(
-        association.marginals([[0, 1, 3], [0, 1, 1]]), [[0, 0.25, 0.75], [0, 0.75, 0.25]]
-    )
-
-
 def test_a_cluster_that_is_too_large_is_refused_with_its_cost():
     """At most as if each measurement has its turn: the first opens 12 tracks, which are closed after the last."""
+    ratios = np.ones((12, 14))
     most = 13 + 12 * 2**12 * 13 + (2**13 - 2)
-    ways = elimination_order(linked_vertices(np.ones((12, 13), dtype=bool)), np.inf)[1]
+    ways = int(elimination_order(linked_vertices(ratios[:, 1:] > 0), np.inf)[1])
     assert most / 2 < ways <= most
+    allowed = Exact(max_ways=ways).marginals(ratios)
+    np.testing.assert_allclose(allowed, association.marginals(ratios), atol=1e-12)
     cost = re.escape(
-        f"got 12 tracks with 13 shared measurements, which need {ways:.3g} ways; take BeliefPropagation()"
+        f"max_ways = {ways - 1:,} ways, got 12 tracks with 13 shared measurements, which need {ways:.3g} ways; take "
     )
-    with pytest.raises(
-        ValueError, match="^ratios: expected clusters with up to max_ways = 1,000 ways, " + cost
-    ):
-        association.Exact(max_ways=1000).marginals(np.ones((12, 14)))
+    with pytest.raises(ValueError, match="^ratios: expected clusters with up to " + cost):
+        Exact(max_ways=ways - 1).marginals(ratios)
 
 
 def test_clusters_that_are_too_large_may_have_another_method():
@@ -148,16 +132,7 @@ def test_where_tracks_are_few_here_and_measurements_there_sets_are_small_in_both
     )
 
 
-def test_as_many_ways_as_are_allowed_are_taken():
-    ratios = np.ones((3, 4))
-    ways = int(elimination_order(linked_vertices(np.ones((3, 3), dtype=bool)), np.inf)[1])
-    found = association.marginals(ratios, Exact(max_ways=ways))
-    np.testing.assert_allclose(found, association.marginals(ratios), atol=1e-12)
-    with pytest.raises(ValueError, match=f"need {ways} ways"):
-        association.marginals(ratios, Exact(max_ways=ways - 1))
-
-
-@pytest.mark.parametrize("shape", [(3, 3), (3, 6), (5, 3)])
+@pytest.mark.parametrize("shape", [(1, 0), (1, 2), (4, 1), (4, 4), (3, 6), (5, 3)])
 def test_zeros_anywhere_and_rows_of_any_scale_equal_brute_force(brute, shape):
     """Measurements that nobody has, tracks that are never missed; those without an assignment are refused."""
     refused = 0
@@ -173,7 +148,7 @@ def test_zeros_anywhere_and_rows_of_any_scale_equal_brute_force(brute, shape):
             continue
         scale = np.exp(rng.uniform(-300, 300, (shape[0], 1)))
         found = association.associate(scale * ratios)
-        np.testing.assert_allclose(found.marginals, brute.marginals(ratios), rtol=0, atol=2e-12)
+        np.testing.assert_allclose(found.marginals, brute.marginals(ratios), rtol=0, atol=1e-12)
         assert found.log_evidence == pytest.approx(
             math.log(brute.total(ratios)) + np.log(scale).sum(), abs=1e-11
         )
@@ -236,14 +211,6 @@ def test_weights_over_hundreds_of_orders_of_magnitude_are_those_of_fractions(bru
             found = association.associate(ratios, method)
             np.testing.assert_allclose(found.marginals, expected, atol=1e-9)
             assert found.log_evidence == pytest.approx(log_total, rel=1e-9, abs=1e-9)
-
-
-@pytest.mark.parametrize("method", [Exact(), KBest(), BeliefPropagation()])
-def test_a_method_refuses_a_cluster_without_an_assignment_by_itself(method):
-    with pytest.raises(
-        ValueError, match="ratios: expected an assignment of positive weight, got none"
-    ):
-        method.cluster(np.array([[0.0, 1.0], [0.0, 1.0]]))
 
 
 @pytest.mark.parametrize("method", ["exact", "belief-propagation"])

@@ -32,7 +32,8 @@ test_wrong_arguments_are_named = refuses(
     association.ratios,
     ([1.0], 0.9, 1.0, r"likelihoods: expected shape \(\*, \*\), got \(1,\)"),
     ([[-1.0]], 0.9, 1.0, "likelihoods: expected no negative entry, got -1"),
-    ([[1.0]], 1.1, 1.0, "detection_probability: expected probabilities from 0 to 1, got 1.1"),
+    ([[1.0], [1.0]], [0.5, 1.1], 1.0, "detection_probability: expected probabilities .*, got 1.1"),
+    ([[1.0]], 0.9, 1.0, [-0.1], "existence: expected probabilities from 0 to 1, got -0.1"),
     (
         [[1.0]],
         1 + 1e-12,

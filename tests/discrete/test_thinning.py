@@ -62,17 +62,17 @@ def test_candidates_of_a_large_sample_serve_as_well_as_all_points(name, monkeypa
     x = samples(4000, 8, seed=3)[name]
     z = thinning._metric(x, np.full(4000, 1 / 4000), [])
     for m in (60, 400):
-        monkeypatch.setattr(thinning, "CANDIDATES", 2**11)
+        monkeypatch.setattr(thinning, "CELLS", 2**11)
         chosen = hf.thin(x, m)
         assert len(set(chosen.tolist())) == m
-        monkeypatch.setattr(thinning, "CANDIDATES", len(x))
+        monkeypatch.setattr(thinning, "CELLS", len(x))
         ratio = distance(z, chosen) / distance(z, hf.thin(x, m))
         assert ratio < 1.1, (m, ratio)
 
 
 def test_candidates_follow_weights_and_angles(monkeypatch):
     """Few points have most of the weight, and come up as often as it calls for; the other dimension is an angle."""
-    monkeypatch.setattr(thinning, "CANDIDATES", 512)
+    monkeypatch.setattr(thinning, "CELLS", 512)
     m, rng = 400, np.random.default_rng(6)
     x = np.column_stack([rng.standard_normal(4000), rng.normal(np.pi, 0.5, 4000)])
     weights = rng.pareto(0.9, 4000)
@@ -88,7 +88,7 @@ def test_candidates_follow_weights_and_angles(monkeypatch):
 
 
 def test_many_points_take_memory_for_a_few_copies(monkeypatch):
-    monkeypatch.setattr(thinning, "CANDIDATES", 2**11)
+    monkeypatch.setattr(thinning, "CELLS", 2**11)
     x = np.random.default_rng(7).standard_normal((40_000, 5))
     tracemalloc.start()
     chosen = hf.thin(x, 100)
@@ -98,7 +98,7 @@ def test_many_points_take_memory_for_a_few_copies(monkeypatch):
 
 
 def test_copies_of_one_point_fill_all_cells(monkeypatch):
-    monkeypatch.setattr(thinning, "CANDIDATES", 64)
+    monkeypatch.setattr(thinning, "CELLS", 64)
     assert len(set(hf.thin(np.full((1000, 2), 0.1), 8).tolist())) == 8
 
 

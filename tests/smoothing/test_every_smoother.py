@@ -84,6 +84,6 @@ def test_a_model_without_a_density_is_named(name, smoother):
 @pytest.mark.parametrize(("Q", "rank"), [([[1.0, 2.0], [2.0, 4.0]], 1), (np.zeros((2, 2)), 0)])
 @every_of_particles
 def test_noise_of_deficient_rank_is_named(name, smoother, Q, rank):
-    message = f"transition_covariance: {name} needs .* covariance of full rank, 2; got rank {rank} at step 6"
+    message = f"transition_covariance: particle smoothing needs .* covariance of full rank, 2; got rank {rank} at step 6"
     with pytest.raises(ValueError, match=message):
         smoother(*ran(name, plane(Q=Q)))
