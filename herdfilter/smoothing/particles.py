@@ -149,11 +149,7 @@ class ParticleStep:
         plain = (
             transition.additive and not transition.circular and not transition.motion.has_density
         )
-        if (
-            x.shape[1] == 1
-            or not plain
-            or not Gaussianity.of(Particles.weighted(x, w), ()).gaussian
-        ):
+        if x.shape[1] == 1 or not plain or not Gaussianity(Particles.weighted(x, w), ()).gaussian:
             return None
         predicted = transition.mean(x)
         # A nonlinear share of the variance below 1 / n does not show with n particles.
