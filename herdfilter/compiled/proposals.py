@@ -26,7 +26,7 @@ from herdfilter.filters.proposals.gaussianity import (
     _nonlinear_share,
     _over_chance,
     _standardise,
-    kernel_width,
+    relative_width,
 )
 from herdfilter.filters.proposals.guided import WIDENING
 from herdfilter.filters.proposals.lookahead import (
@@ -390,7 +390,7 @@ def from_gaussian(series, proposal, t, particles):
         over = _over_chance(z, subsample_weights, np.zeros((d, d, d)), np.zeros((d, d)))
         close = close and max(over[0], over[1]) <= (CLEARLY if stride > 1 else 2.0)
         stride = 1 if stride > 1 else 0
-    width = kernel_width(over, 1.0 / dot(weights, weights))
+    width = relative_width(over, 1.0 / dot(weights, weights))
     # Is the step as good as linear? Without an observation: the successors are almost a linear function of their noise. With
     # one: Kalman's update leaves almost even weights. The first few points predict that, all of them then confirm it.
     ancestor = Ancestors(mean, mean, np.ones(1), root, proposal.wide)

@@ -152,7 +152,7 @@ class ParticleStep:
         # A model's own density need not be that of its noise, and on a circle a regression has no meaning.
         if transition.circular or transition.motion.has_density or not transition.additive:
             return None
-        if x.shape[1] == 1 or not Gaussianity.of(Particles.weighted(x, w), ()).gaussian:
+        if x.shape[1] == 1 or not Gaussianity(Particles.weighted(x, w), ()).gaussian:
             return None
         predicted = transition.mean(x)
         # A nonlinear share of the variance below 1 / n does not show with n particles.

@@ -45,7 +45,7 @@ def test_weights_count_and_angles_are_taken_about_their_mean():
     heading = (
         np.mod(2 * np.pi + 0.1 * rng.standard_normal((4000, 1)), 2 * np.pi) - np.pi
     )  # on both sides of the seam
-    assert [Gaussianity.of(weighted(heading), angles).gaussian for angles in ((), (0,))] == [
+    assert [Gaussianity(weighted(heading), angles).gaussian for angles in ((), (0,))] == [
         False,
         True,
     ]
@@ -53,8 +53,8 @@ def test_weights_count_and_angles_are_taken_about_their_mean():
         -3, 3, (400, 1)
     )  # draws of a uniform distribution, weighted to be those of a Gaussian
     weights = np.exp(-0.5 * x[:, 0] ** 2)
-    assert not Gaussianity.of(weighted(np.vstack([x] * 10)), ()).gaussian
-    assert Gaussianity.of(weighted(x, weights / weights.sum()), ()).gaussian
+    assert not Gaussianity(weighted(np.vstack([x] * 10)), ()).gaussian
+    assert Gaussianity(weighted(x, weights / weights.sum()), ()).gaussian
 
 
 @pytest.mark.parametrize("n", [20, 128])

@@ -58,7 +58,7 @@ def test_kernels_leave_of_the_cumulants_what_is_not_chance(shape, n, d):
         weights,
     )
     assert (third, fourth) == pytest.approx(cumulants(x, weights))
-    found = Gaussianity.of(Particles(x, np.log(weights)), ())
+    found = Gaussianity(Particles(x, np.log(weights)), ())
     kept = [max(0.0, 1 - 1 / c) for c in (third, fourth)]
     left = 1 - found.width**2
     chance = (weights @ weights) ** (2 / 3)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numba.extending import register_jitable
@@ -41,20 +40,10 @@ class Gaussianity:
     """
 
     def __init__(self, particles: Particles, circular: tuple[int, ...]) -> None:
-        self._x = particles.x
         self._weights = particles.weights
         self._ess = particles.ess
-        if circular:
-            self._x = unwrap(self._x, self._weights, circular)
+        self._x = unwrap(particles.x, self._weights, circular)
         self.mean, self.root, self._z = standardised(self._x, self._weights)
-
-    @classmethod
-    def of(cls, particles: Particles, circular: tuple[int, ...]) -> Gaussianity:
-        """Return the (cached) moments and cumulants of these particles: each detection of a scan asks for the same ones."""
-        shape = _CACHE.get(particles)
-        if shape is None:
-            shape = _CACHE[particles] = cls(particles, circular)
-        return shape
 
     @cached_property
     def gaussian(self) -> bool:
@@ -74,7 +63,7 @@ class Gaussianity:
         Kernels take the share ``width^2`` of the variance. It is the effective sample size to the power -2/3, so that their
         bias falls faster than the Monte Carlo error; but no more than leaves the part of the cumulants that is not chance.
         """
-        return float(kernel_width(self._over_chance, self._ess))
+        return float(relative_width(self._over_chance, self._ess))
 
     def excess(self, n: int) -> float:
         """Return the larger of the squared third and fourth cumulants, over their expectations in n Gaussian draws."""
@@ -83,9 +72,6 @@ class Gaussianity:
     @cached_property
     def _over_chance(self) -> tuple[float, float]:
         return over_chance(self._z, self._weights)
-
-
-_CACHE: WeakKeyDictionary[Particles, Gaussianity] = WeakKeyDictionary()
 
 
 def standardised(x: Array, weights: Array) -> tuple[Array, Array, Array]:
@@ -155,7 +141,7 @@ def _standardise(x, weights, mean, root, inverse, z):
 
 
 @register_jitable
-def kernel_width(over: tuple[float, float], size: float) -> float:
+def relative_width(over: tuple[float, float], size: float) -> float:
     """Return `Gaussianity.width` from the squared cumulants over chance and the effective sample size."""
     # shares of the squared cumulants that are not chance
     third = 1.0 - 1.0 / max(1.0, over[0])
@@ -185,8 +171,8 @@ def over_chance(z: Array, weights: Array) -> tuple[float, float]:
 def nonlinear_share(x: Array, noise: Array, circular: tuple[int, ...] = ()) -> float:
     """Share of the variance of states (n, d), in the worst dimension, that no linear function of noise (n, D) explains."""
     equal = np.full(len(x), 1.0 / len(x))
-    x = unwrap(x, equal, circular) if circular else x
-    return float(_nonlinear_share(np.ascontiguousarray(x), standardised(noise, equal)[2]))
+    x = np.ascontiguousarray(unwrap(x, equal, circular))
+    return float(_nonlinear_share(x, standardised(noise, equal)[2]))
 
 
 @njit(**IN_PLACE)

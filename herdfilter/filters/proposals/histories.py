@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,14 +21,11 @@ from herdfilter.filters.proposals.automatic import AutomaticProposal
 from herdfilter.filters.proposals.gaussianity import Gaussianity
 from herdfilter.filters.proposals.lookahead import SPARE_POINTS, Ancestors
 from herdfilter.filters.proposals.modes import ModeProposal, in_modes, label
-from herdfilter.filters.proposals.scans import one_by_one, parts_from_scan
+from herdfilter.filters.proposals.scans import ScanProposal, parts_from_scan
 from herdfilter.filters.state import Particles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
 from herdfilter.models.resolved import Measurement, Motion, Transition
-
-Hypothesis = tuple[Observation | None, Callable[[Array], Array | float]]
-"""The observation by one hypothesis, None for a miss, and the log of the hypothesis's further factors at states (n, d)."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +117,7 @@ class HistoryProposal:
             # then all go on as points
             if transition.motion.modes[0].simulated_only or not moments:
                 points = particles.points(circular, transition.step)
-                return Histories.join(self._points(transition, points, 0.0, n, rng, observation), n)
+                return Histories.join(self._points(transition, points, 0.0, rng, observation), n)
         elif (
             particles.modes is None
         ):  # plain particles, as at the first scan: one Gaussian if they look like one
@@ -133,12 +129,12 @@ class HistoryProposal:
         log_evidence = -np.inf
         if not particles.gaussian.all():
             points, log_mass = particles.plain(~particles.gaussian).normalised()
-            parts += self._points(transition, points, log_mass, n, rng, observation)
+            parts += self._points(transition, points, log_mass, rng, observation)
             log_evidence = Histories.join(parts).normalised()[1]
         if particles.gaussian.any():
             histories, log_mass = particles.take(np.flatnonzero(particles.gaussian)).normalised()
             parts += self._histories(
-                transition, histories, log_mass, n, rng, observation, log_evidence
+                transition, histories, log_mass, rng, observation, log_evidence
             )
         return Histories.join(parts, n)
 
@@ -147,33 +143,17 @@ class HistoryProposal:
         transition: Transition,
         points: Particles,
         log_mass: float,
-        n: int,
         rng: np.random.Generator,
         observation: Observation | None,
     ) -> list[Particles]:
         """Move points, of the total weight `log_mass`, by the proposal; the parts are those of modes and detections."""
+        n = points.n_next
         # their share of the n particles
         points.n_next = max(1, round(n * np.exp(log_mass)))
-        if not contract.jumps(transition.model):
-            sources = {0: (points, 1.0)}
-            onward = [transition]
+        if contract.jumps(transition.model):
+            parts = self._in_modes.parts(transition, points, rng, observation)
         else:
-            onward = transition.modes
-            sources = self._in_modes.allot(onward, transition, points, rng, observation)
-        parts = []
-        for mode, (source, mass) in sources.items():
-            if observation is None:
-                successors = [self.proposal.propose(onward[mode], source, rng)]
-            else:
-                in_mode = observation.in_mode(mode)
-                successors = parts_from_scan(self.proposal, onward[mode], source, rng, in_mode)
-                # set by the first mode, then used by all
-                observation.log_offset = in_mode.log_offset
-            parts += (
-                successors
-                if points.modes is None
-                else [label(part, mode, mass) for part in successors]
-            )
+            parts = parts_from_scan(self.proposal, transition, points, rng, observation)
         return [
             part.reweighted(np.full(len(part), log_mass))
             for part in settled(parts, n, transition.circular)
@@ -184,20 +164,19 @@ class HistoryProposal:
         transition: Transition,
         histories: Histories,
         log_mass: float,
-        n: int,
         rng: np.random.Generator,
         observation: Observation | None,
         log_points: float,
     ) -> list[Particles]:
         """Continue histories of the total weight `log_mass` by modes and hypotheses; `log_points` is that of all points."""
+        n = histories.n_next
         selected, weights = select_histories(histories.weights, n)
         histories = histories.take(selected)
         model = transition.model
         modes = histories.modes
         # The mixture Kalman filter: each history is split by the modes, predicted, and branched by the hypotheses.
-        count = len(model.models) if contract.jumps(model) else 1
         belief = histories.belief(weights)
-        matrix = model.transition_matrix if count > 1 else np.ones((1, 1))
+        matrix = model.transition_matrix if contract.jumps(model) else np.ones((1, 1))
         predicted = belief.split(matrix).predict(transition, UNSCENTED_RULE)
         parents = np.nonzero(matrix[belief.modes] > 0)[0]
         if observation is None:
@@ -235,11 +214,12 @@ class HistoryProposal:
             mode = int(updated.modes[i])
             onward = transition.of(transition.motion.modes[mode])
             in_mode = None if observation is None else observation.in_mode(mode)
-            guide, log_factors = guide_of(in_mode, int(hypotheses[i]))
+            hypothesis = Hypothesis(in_mode, int(hypotheses[i]))
             parent = parents[sources[i]]
             mean = belief.means[parent]
             root = belief.factors[parent]
-            moments = self._gaussian(onward, mean, root, n, rng, guide, log_factors)
+            gaussian = Ancestors.gaussian(onward, mean, root)
+            moments = self._gaussian(gaussian, n, rng, hypothesis)
             rejected[i] = moments is None
             # the heaviest, tested only to see whether Gaussians hold at all
             if not entitled[i]:
@@ -249,13 +229,11 @@ class HistoryProposal:
                 ancestor = Histories.of_gaussians(np.zeros(1), mean[None], (root @ root.T)[None])
                 ancestor.n_next = max(1, round(n * shares[i]))
                 source = ancestor.points(transition.circular, transition.step)
+                guide = hypothesis.guide()
                 part = self.proposal.propose(onward, source, rng, guide)
                 log_offset = 0.0 if guide is None else guide.log_offset or 0.0
-                part = Histories.of(
-                    part.reweighted(
-                        np.full(len(part), log_prior[i] + log_offset) + log_factors(part.x)
-                    )
-                )
+                factors = log_prior[i] + log_offset + hypothesis.log_factors(part.x)
+                part = Histories.of(part.reweighted(factors))
                 parts.append(part if modes is None else label(part, mode, 1.0))
             else:
                 continued.x[i] = wrap(moments[0], transition.circular)
@@ -264,22 +242,19 @@ class HistoryProposal:
         # Where Gaussians fail for most of the weight, those that were too light to be tested cannot be trusted either.
         if 2 * shares[rejected].sum() > shares[tested].sum():
             points = histories.points(transition.circular, transition.step)
-            return self._points(transition, points, log_mass, n, rng, observation)
+            return self._points(transition, points, log_mass, rng, observation)
         return [continued.take(np.flatnonzero(~(rejected & entitled))), *parts]
 
     def _gaussian(
         self,
-        transition: Transition,
-        mean: Array,
-        root: Array,
+        gaussian: Ancestors,
         n: int,
         rng: np.random.Generator,
-        guide: Observation | None,
-        log_factors: Callable[[Array], Array | float],
+        hypothesis: Hypothesis,
     ) -> tuple[Array, Array, float] | None:
         """Return mean and covariance of the successors of a Gaussian, and the log-evidence; None if it is rejected."""
         m = SPARE_POINTS
-        gaussian = Ancestors.gaussian(transition, mean, root)
+        guide = hypothesis.guide()
         only_member = np.zeros(m, dtype=np.int64)
         noise = gaussian.standard_noise(self.proposal.sampler, m, rng)
         log_offset = 0.0
@@ -289,18 +264,15 @@ class HistoryProposal:
             _, update = gaussian.look_ahead(guide)
             successors = gaussian.updated(guide, update, only_member, noise, np.full(m, -np.log(m)))
             log_offset = guide.log_offset or 0.0
-        weighted, log_evidence = successors.reweighted(
-            log_factors(successors.x) + np.zeros(m)
-        ).normalised()
+        factors = hypothesis.log_factors(successors.x)
+        weighted, log_evidence = successors.reweighted(factors).normalised()
         # Kalman's update missed the posterior
         if log_evidence == -np.inf or weighted.ess < min(n, m / 2):
             return None
-        shape = Gaussianity(weighted, transition.circular)
-        return (
-            (shape.mean, shape.root @ shape.root.T, log_evidence + log_offset)
-            if shape.excess(n) <= 1
-            else None
-        )
+        shape = Gaussianity(weighted, gaussian.transition.circular)
+        if shape.excess(n) > 1:
+            return None
+        return shape.mean, shape.root @ shape.root.T, log_evidence + log_offset
 
     @cached_property
     def _in_modes(self) -> ModeProposal:
@@ -339,30 +311,42 @@ def for_step(
     scan = observation is not None and observation.is_scan and particles.x.shape[1] > 1
     if isinstance(proposal, AutomaticProposal) and (scan or isinstance(particles, Histories)):
         return HistoryProposal(proposal)
-    return one_by_one(proposal, observation)
+    if observation is None or proposal.uses.whole_scan or not observation.is_scan:
+        return proposal
+    return ScanProposal(proposal)
 
 
-def guide_of(observation: Observation | None, hypothesis: int) -> Hypothesis:
-    """Return the observation by a hypothesis, None for a miss, and the log of its further factors at states."""
-    if observation is None:
-        return None, lambda x: 0.0
-    step = observation.step
-    if not observation.measurement.scans:
-        return Observation(observation.measurement, observation.z, step, None), lambda x: 0.0
-    model = observation.model
-    scan = observation.z
+class Hypothesis(NamedTuple):
+    """A hypothesis on an observation in one mode: of a scan, index 0 is a miss and j detection j - 1."""
 
-    # 1 - P_D for a miss, P_D / kappa for a detection; both may depend on the state.
-    def log_factors(x: Array) -> Array:
-        missed, detected = model.log_factors(model.detection_probabilities(x, step), scan, step)
-        if not hypothesis:
+    observation: Observation | None
+    index: int
+
+    def guide(self) -> Observation | None:
+        """Return the observation that guides particles under this hypothesis; None for a miss."""
+        observation = self.observation
+        if observation is None or not observation.measurement.scans:
+            return observation and Observation(
+                observation.measurement, observation.z, observation.step, None
+            )
+        if not self.index:
+            return None
+        z = observation.z[self.index - 1]
+        return Observation(observation.model.model, z, observation.step, None)
+
+    def log_factors(self, x: Array) -> Array:
+        """Return the log of what the guide's likelihood lacks, at states (n, d), (n,): 1 - P_D, or P_D / kappa."""
+        observation = self.observation
+        if observation is None or not observation.measurement.scans:
+            return np.zeros(len(x))
+        model = observation.model
+        probabilities = model.detection_probabilities(x, observation.step)
+        scan = observation.z
+        missed, detected = model.log_factors(probabilities, scan, observation.step)
+        if not self.index:
             return np.broadcast_to(missed, len(x))
-        factors: Array = np.broadcast_to(detected, (len(scan), len(x)))[hypothesis - 1]
+        factors: Array = np.broadcast_to(detected, (len(scan), len(x)))[self.index - 1]
         return factors
-
-    return Observation(
-        model.model, scan[hypothesis - 1], step, None
-    ) if hypothesis else None, log_factors
 
 
 class Histories(Particles):

@@ -14,7 +14,7 @@ from herdfilter.filters.kalman.gaussian import log_evidence
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals import base
 from herdfilter.filters.proposals.rao_blackwellised import RaoBlackwellisedProposal
-from herdfilter.filters.proposals.scans import one_by_one
+from herdfilter.filters.proposals.scans import parts_from_scan
 from herdfilter.filters.state import Indices, Particles
 from herdfilter.mixture import largest_remainders
 from herdfilter.models import contract
@@ -141,24 +141,30 @@ class ModeProposal:
         if observation is not None and len(observation.measurement.modes) == 1:
             predicted = self.propose(transition, particles, rng)
             return predicted.reweighted(observation.log_likelihood(predicted.x))
+        return Particles.join(self.parts(transition, particles, rng, observation))
+
+    def parts(
+        self,
+        transition: Transition,
+        particles: Particles,
+        rng: np.random.Generator,
+        observation: Observation | None,
+    ) -> list[Particles]:
+        """Return the successors in parts: of each mode, and of each detection of a scan that guides particles of the mode."""
         onward = transition.modes
         if self.uses.weights:
-            parts = self.allot(onward, transition, particles, rng, observation)
+            sources = self._allot(onward, transition, particles, rng, observation)
         else:
-            parts = self._draw(transition, particles, rng)
-        successors = []
-        for mode, (source, mass) in parts.items():
-            if observation is None:
-                part = self.proposal.propose(onward[mode], source, rng)
-            else:
-                in_mode = observation.in_mode(mode)
-                part = one_by_one(self.proposal, in_mode).propose(
-                    onward[mode], source, rng, in_mode
-                )
-                # set by the first mode, then used by all
+            sources = self._draw(transition, particles, rng)
+        parts = []
+        for mode, (source, mass) in sources.items():
+            in_mode = None if observation is None else observation.in_mode(mode)
+            for part in parts_from_scan(self.proposal, onward[mode], source, rng, in_mode):
+                parts.append(label(part.traced(source.ancestors), mode, mass))
+            # set by the first mode, then used by all
+            if observation is not None and in_mode is not None:
                 observation.log_offset = in_mode.log_offset
-            successors.append(label(part.traced(source.ancestors), mode, mass))
-        return Particles.join(successors)
+        return parts
 
     def _draw(
         self, transition: Transition, particles: Particles, rng: np.random.Generator
@@ -179,7 +185,7 @@ class ModeProposal:
             parts[int(j)] = (part, float(np.exp(log_mass)))
         return parts
 
-    def allot(
+    def _allot(
         self,
         onward: list[Transition],
         transition: Transition,

@@ -11,11 +11,11 @@ import scipy.special
 from herdfilter._checks import Array, check_flags, check_share
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals import balanced
-from herdfilter.filters.proposals.base import Uses
+from herdfilter.filters.proposals.base import BootstrapProposal, Uses
 from herdfilter.filters.proposals.herded import SampledProposal
 from herdfilter.filters.proposals.lookahead import Ancestors
 from herdfilter.filters.proposals.quasi_monte_carlo import SequentialQuasiMonteCarlo
-from herdfilter.filters.state import Particles, each_its_own
+from herdfilter.filters.state import Particles
 from herdfilter.models import contract
 from herdfilter.models.resolved import Motion, Transition
 from herdfilter.samplers.base import Sampler
@@ -156,15 +156,11 @@ class RankedProposal(SampledProposal):
         n = particles.n_next
         # uneven weights cost less than the variance of another selection
         if len(particles) == n <= 2 * particles.ess:
-            ancestors = each_its_own(n)
-            successors = Particles.unchecked(
-                transition.sample(particles.x, rng), particles.log_weights, ancestors=ancestors
-            )
-        else:
-            ancestors = balanced.ranked_members(
-                particles.x, particles.weights, transition.circular, self._steps(n, rng)
-            )
-            successors = Particles.equal(transition.sample(particles.x[ancestors], rng), ancestors)
+            return BootstrapProposal().propose(transition, particles, rng, observation)
+        ancestors = balanced.ranked_members(
+            particles.x, particles.weights, transition.circular, self._steps(n, rng)
+        )
+        successors = Particles.equal(transition.sample(particles.x[ancestors], rng), ancestors)
         return successors if observation is None else observation.weigh(successors)
 
     def follow(

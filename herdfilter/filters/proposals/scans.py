@@ -71,13 +71,6 @@ class ScanProposal:
         )
 
 
-def one_by_one(proposal: Proposal, observation: Observation | None) -> Proposal:
-    """Wrap a proposal into a `ScanProposal` if the observation is a scan that it does not use as a whole."""
-    if observation is None or proposal.uses.whole_scan or not observation.is_scan:
-        return proposal
-    return ScanProposal(proposal)
-
-
 def parts_from_scan(
     proposal: Proposal,
     transition: Transition,
@@ -85,8 +78,8 @@ def parts_from_scan(
     rng: np.random.Generator,
     observation: Any = None,
 ) -> list[Particles]:
-    """Return the particles that a proposal makes in parts, one for each hypothesis of a scan that guides particles."""
-    if observation is None or not observation.is_scan:
+    """Return a proposal's particles in parts: one for each hypothesis that guides some, if a scan is not used as a whole."""
+    if observation is None or proposal.uses.whole_scan or not observation.is_scan:
         return [proposal.propose(transition, particles, rng, observation)]
     model = observation.model
     n = particles.n_next if proposal.uses.weights else len(particles)
