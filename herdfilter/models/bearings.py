@@ -76,7 +76,7 @@ class BearingsTracking(PlanarSensors):
         offset = self._offsets(x)
         # d atan2(y, x) = (x dy - y dx) / (x^2 + y^2)
         normal = np.stack([-offset[..., 1], offset[..., 0]], axis=-1)
-        return np.asarray(of_positions(normal, self) / (offset**2).sum(axis=-1)[..., None])
+        return of_positions(normal, self) / (offset**2).sum(axis=-1)[..., None]
 
     def compiled(self) -> CompiledModel:
         """Return the same model of compiled functions."""

@@ -265,8 +265,8 @@ def correlated(white: Array, matrices: Array) -> Array:
     """Return standard normal rows (n, k) correlated to have covariances (n, k, k), or (1, k, k) shared by all."""
     factors = covariance_factor(matrices)
     if len(factors) == 1:
-        return np.asarray(white @ factors[0].T)
-    return np.asarray((factors @ white[:, :, None])[:, :, 0])
+        return white @ factors[0].T
+    return (factors @ white[:, :, None])[:, :, 0]
 
 
 def gaussian_log_density(residuals: Array, covariances: Array, step: int) -> Array:

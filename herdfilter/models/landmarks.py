@@ -111,9 +111,7 @@ class LandmarkLocalisation(IndependentNoise, GaussianStart):
         chord = speed * dt * np.sinc(half / np.pi)
         heading = x[:, 2] + half
         turn = np.full(len(x), rate * dt)
-        return np.asarray(
-            x + np.column_stack([chord * np.cos(heading), chord * np.sin(heading), turn])
-        )
+        return x + np.column_stack([chord * np.cos(heading), chord * np.sin(heading), turn])
 
     def transition_covariance(self, dt: float, step: int) -> Array:
         """Covariance of the noise of the motion over a time `dt`, (3, 3)."""

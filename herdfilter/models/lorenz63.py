@@ -75,7 +75,7 @@ class Lorenz63(NoisyFlow):
         """States (n, 3) after a time `dt` without noise; `control` is not used."""
         steps = substeps(dt, self.integration_step)
         states = as_array("x", x, (None, 3))
-        return np.asarray(_integrate(states, self.sigma, self.rho, self.beta, dt / steps, steps))
+        return _integrate(states, self.sigma, self.rho, self.beta, dt / steps, steps)
 
 
 @njit(cache=True, nogil=True)

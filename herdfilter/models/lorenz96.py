@@ -101,4 +101,4 @@ class Lorenz96(NoisyFlow):
     def _derivative(self, x: Array) -> Array:
         # eq. 1: (x_{i+1} - x_{i-2}) x_{i-1} - x_i + F
         after, before, two_before = (np.roll(x, shift, axis=1) for shift in (-1, 1, 2))
-        return np.asarray((after - two_before) * before - x + self.forcing)
+        return (after - two_before) * before - x + self.forcing

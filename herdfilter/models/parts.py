@@ -118,7 +118,7 @@ class IndependentNoise:
         if not observed.all():
             residual = residual[:, observed]
             log_peaks = log_peaks[observed]
-        return np.asarray(log_peaks.sum() - 0.5 * np.einsum("ij,ij->i", residual, residual))
+        return log_peaks.sum() - 0.5 * np.einsum("ij,ij->i", residual, residual)
 
 
 class EntriesObserved(IndependentNoise):
@@ -267,6 +267,12 @@ def as_matrix_covariance(name: str, value: ArrayLike, dim: int) -> Array:
 def as_observation(z: ArrayLike, size: int, missing: bool = False) -> Array:
     """Return an observation as an array (size,), in which NaN may stand for `missing` entries; a number is one entry."""
     return as_array("z", np.atleast_1d(np.asarray(z)), (size,), finite=not missing)
+
+
+def student_peak(freedom: float) -> float:
+    """Return the log of the largest density of Student's t with these degrees of freedom."""
+    gammas = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)
+    return gammas - 0.5 * math.log(freedom * math.pi)
 
 
 def repeated(matrix: Array, x: Array) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array
-from herdfilter.models.parts import Parameters, UniformBox, as_observation
+from herdfilter.models.parts import Parameters, UniformBox, as_observation, student_peak
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,7 +96,7 @@ class RangeOnly(Parameters):
         displacement = np.column_stack(
             [cos * forward - sin * lateral, sin * forward + cos * lateral, 0 * cos + turn]
         )
-        return np.asarray(x + displacement)
+        return x + displacement
 
     def transition_covariance(self, dt: float, step: int) -> Array:
         """Covariance of the odometry noise over a time `dt`, (3, 3)."""
@@ -108,10 +108,8 @@ class RangeOnly(Parameters):
         residual = (measured - self.range_scale * self._distance(x, beacon)) / self.range_spread
         # density of Student's t: Gamma((nu + 1) / 2) / (Gamma(nu / 2) sqrt(nu pi)) (1 + r^2 / nu)^(-(nu + 1) / 2)
         nu = self.degrees_of_freedom
-        peak = math.lgamma((nu + 1) / 2) - math.lgamma(nu / 2) - 0.5 * math.log(nu * math.pi)
-        return np.asarray(
-            peak - math.log(self.range_spread) - 0.5 * (nu + 1) * np.log1p(residual**2 / nu)
-        )
+        peak = student_peak(nu) - math.log(self.range_spread)
+        return peak - 0.5 * (nu + 1) * np.log1p(residual**2 / nu)
 
     def sample_observation(self, x: Array, rng: np.random.Generator, step: int) -> Array:
         """Draw (beacon index, range) at each state, the beacons taking turns by `step`; (n, 3) -> (n, 2)."""
@@ -127,4 +125,4 @@ class RangeOnly(Parameters):
             raise ValueError(
                 f"z: expected a beacon index from 0 to {len(self.beacons) - 1}, got {beacon}"
             )
-        return np.asarray(np.hypot(*(x[:, :2] - self.beacons[int(beacon)]).T))
+        return np.hypot(*(x[:, :2] - self.beacons[int(beacon)]).T)

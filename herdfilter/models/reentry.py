@@ -126,9 +126,7 @@ class BallisticReentry(RangeAndBearing):
         # density of the air, relative to that at the ground
         density = np.exp((EARTH_RADIUS - distance) / self.scale_height)
         drag = -self.drag * np.exp(coefficient) * density * speed
-        return np.asarray(
-            drag[:, None] * velocity - (self.gravity / distance**3)[:, None] * position
-        )
+        return drag[:, None] * velocity - (self.gravity / distance**3)[:, None] * position
 
     def _noise_variances(self, dt: float) -> Array:
         return dt * np.array(

@@ -369,7 +369,7 @@ def log_sum(terms: Array) -> Array:
     peak = terms.max(axis=0)
     peak = np.where(peak == -np.inf, 0.0, peak)
     with np.errstate(divide="ignore"):
-        return np.asarray(peak + np.log(np.exp(terms - peak).sum(axis=0)))
+        return peak + np.log(np.exp(terms - peak).sum(axis=0))
 
 
 def read_scan(model: WithClutter, z: Any, step: int) -> tuple[contract.Model, Array] | None:
