@@ -28,13 +28,13 @@ from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap_angles
 from herdfilter.models.from_functions import FunctionCovariance, FunctionModel, PicklesFunctions
 from herdfilter.models.parts import assign
+from herdfilter.models.trial import PROBES
 
 _ROWS = types.Array(types.float64, 2, "C")
 _VECTOR = types.Array(types.float64, 1, "C")
 SIGNATURE = types.void(_ROWS, _ROWS, types.float64, _VECTOR, types.int64, _VECTOR, _ROWS)
 """Signature of every compiled function of states: x (n, d), z (1, k), dt, control, step, parameters, values (n, k)."""
 
-PROBES = 5  # number of states at which a function is first run in Python
 
 _ARGUMENTS = {"x": "x[i]", "z": "z[0]", "out": "out[i]"} | {
     name: name for name in ("dt", "control", "step", "parameters")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -16,9 +16,9 @@ from herdfilter.angles import unwrap_angles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
 from herdfilter.models.resolved import Measurement, Motion
-from herdfilter.models.trial import check_state
+from herdfilter.models.trial import PROBES, check_state
+from herdfilter.models.with_clutter import WithClutter
 
-PROBES = 5  # states at which the observation functions of two modes are compared
 # Largest deviation of a row of probabilities from a sum of 1, and of the functions of two modes from each other
 PROBABILITY_ROUNDING = 1e-9
 
@@ -153,10 +153,9 @@ def with_modes(model: contract.Model, user: str) -> contract.Model:
     if contract.jumps(model):
         return model
     check_state(model, user)
-    # the modes belong inside the wrapper
-    if contract.has_scans(model) and dataclasses.is_dataclass(model):
-        wrapper: Any = model
-        return dataclasses.replace(wrapper, model=JumpMarkov([wrapper.model], [[1.0]]))
+    # the modes belong inside the wrapper of clutter
+    if isinstance(model, WithClutter):
+        return replace(model, model=JumpMarkov([model.model], [[1.0]]))
     return JumpMarkov([model], [[1.0]])
 
 

@@ -96,14 +96,7 @@ class LinearGaussian(LinearMotion, GaussianStart):
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
         """Log-density of the finite part of observation `z`, shape (k,), at each state; (n, d) -> (n,)."""
         z = as_observation(z, len(self.H), missing=True)
-        # The marginal density of the observed entries: rows and columns of missing ones are left out of R.
-        residuals = z - self.observation_mean(x, step)
-        covariance = self.R
-        observed = np.flatnonzero(~np.isnan(z))
-        if len(observed) < len(z):
-            residuals = residuals[:, observed]
-            covariance = covariance[observed[:, None], observed]
-        return gaussian_log_density(residuals, covariance[None], step)
+        return gaussian_log_density(z - self.observation_mean(x, step), self.R[None], step)
 
 
 def linear_chain(dim: int = 4, coupling: float = 0.42) -> LinearGaussian:

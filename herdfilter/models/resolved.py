@@ -6,7 +6,7 @@ Filters use these two objects; nothing in the folders above looks up a name in a
 from __future__ import annotations
 
 import copy
-from functools import cached_property, lru_cache
+from functools import cached_property
 from types import SimpleNamespace
 from typing import Any, Self
 
@@ -31,12 +31,20 @@ from herdfilter.models.returned import (
 class Resolved:
     """A part of a model, looked up once; it does not change."""
 
-    modes: Any
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    @cached_property
+    def modes(self) -> tuple[Self, ...]:
+        """The part of the model of each mode; of a model that does not jump, this one."""
+        if not contract.jumps(self.model):
+            return (self,)
+        modes = range(len(self.model.models))
+        return tuple(type(self)(contract.in_mode(self.model, mode)) for mode in modes)
 
     def in_mode(self, mode: int) -> Self:
         """Return this part of the model of a mode; a model that does not jump has only one."""
-        resolved: Self = self.modes[mode if len(self.modes) > 1 else 0]
-        return resolved
+        return self.modes[mode if len(self.modes) > 1 else 0]
 
 
 class Motion(Resolved):
@@ -61,7 +69,7 @@ class Motion(Resolved):
     """
 
     def __init__(self, model: Model) -> None:
-        self.model = model
+        super().__init__(model)
         self.dim = int(model.dim)
         self.circular = contract.circular_dims(model)
         self.has_mean = hasattr(model, "transition_mean")
@@ -75,15 +83,6 @@ class Motion(Resolved):
         self.jacobian = getattr(model, "transition_jacobian", None)
 
     @cached_property
-    def modes(self) -> tuple[Motion, ...]:
-        """Motions of all modes; of a model that does not jump, this one."""
-        if not contract.jumps(self.model):
-            return (self,)
-        return tuple(
-            Motion(contract.in_mode(self.model, mode)) for mode in range(len(self.model.models))
-        )
-
-    @cached_property
     def noise_dim(self) -> int:
         """Dimension of the standard normal noise that `propagate` takes."""
         return check_count("model.noise_dim", self.model.noise_dim)
@@ -95,8 +94,8 @@ class Motion(Resolved):
         except TypeError:  # a model may be a module, which cannot be copied
             names = [name for name in dir(self.model) if name[:2] != "__"]
             model = SimpleNamespace(**{name: getattr(self.model, name) for name in names})
-        motion = object.__new__(Motion)
-        motion.__dict__ = self.__dict__ | {"model": model}
+        motion = copy.copy(self)
+        motion.model = model
         if self.jacobian is not None:
             motion.jacobian = model.transition_jacobian  # bound to the copy
         modes = self.modes
@@ -164,7 +163,6 @@ class Transition:
         self.circular = motion.circular
         self.additive = motion.additive
         self.simulated_only = motion.simulated_only
-        self._noise: FactoredCovariance | None = None
 
     def __repr__(self) -> str:
         return summary_repr(
@@ -176,24 +174,16 @@ class Transition:
         """Dimension of the standard normal noise that `propagate` takes."""
         return self.motion.noise_dim
 
-    @property
+    @cached_property
     def noise(self) -> FactoredCovariance:
         """Covariance of additive transition noise, and a factor of it, both read-only."""
-        if self._noise is None:
-            value = self.model.transition_covariance(self.dt, self.step)
-            self._noise = read_covariance(
-                "transition_covariance", value, self.motion.dim, self.step
-            )
-        return self._noise
+        value = self.model.transition_covariance(self.dt, self.step)
+        return read_covariance("transition_covariance", value, self.motion.dim, self.step)
 
     @property
     def covariance(self) -> Array:
         """Covariance of additive transition noise, (d, d)."""
         return self.noise.matrix.copy()
-
-    def noises(self, x: Array) -> Array:
-        """Covariances of additive transition noise at states x, (n, d, d), or (1, d, d) shared by all."""
-        return self.covariance[None]
 
     @property
     def factor(self) -> Array:
@@ -204,9 +194,7 @@ class Transition:
     def has_density(self) -> bool:
         """True if the covariance of additive transition noise has full rank."""
         covariance = self.noise.matrix
-        return (
-            regularised(covariance) is covariance
-        )  # which is returned unchanged if its rank is full
+        return regularised(covariance) is covariance  # unchanged if its rank is full
 
     def check_density(self, user: str) -> None:
         """Raise ValueError, naming the proposal that needs one, unless additive transition noise has a density."""
@@ -224,16 +212,11 @@ class Transition:
     def propagate(self, x: Array, noise: Array) -> Array:
         """Next states (n, d) of states x under standard normal noise (n, `noise_dim`)."""
         if self.additive:
-            root = self.noise.factor
-            # for one dimension BLAS is slower
-            added = noise * root if len(root) == 1 else noise @ root.T
-            next_x: Array = self.mean(x) + added
-        else:
-            next_x = self.model.transition(
-                read_only(x), read_only(noise), self.dt, self.control, self.step
-            )
-            next_x = read_rows("transition", next_x, x.shape, self.step)
-        return wrap(next_x, self.circular) if self.circular else next_x
+            return self.wrapped(self.mean(x) + noise @ self.noise.factor.T)
+        next_x = self.model.transition(
+            read_only(x), read_only(noise), self.dt, self.control, self.step
+        )
+        return self.wrapped(read_rows("transition", next_x, x.shape, self.step))
 
     def propagate_joint(self, joint: Array) -> Array:
         """Next states (n, d) of states and their noise, side by side in (n, d + `noise_dim`)."""
@@ -244,18 +227,16 @@ class Transition:
         if not self.simulated_only:
             return self.propagate(x, rng.standard_normal((len(x), self.motion.noise_dim)))
         next_x = self.model.sample_transition(read_only(x), rng, self.dt, self.control, self.step)
-        return wrap(read_rows("sample_transition", next_x, x.shape, self.step), self.circular)
+        return self.wrapped(read_rows("sample_transition", next_x, x.shape, self.step))
 
     def predictive(self, x: Array, weights: Array) -> GaussianMixture:
         r"""Density :math:`\sum_i w_i N(f(x_i), Q)` of the next state, its angles unwrapped about their mean."""
-        means = self.mean(x)
-        if self.circular:
-            means = unwrap(means, weights, self.circular)
-        return GaussianMixture.unchecked(weights, means, self.noise.matrix.copy())
+        means = unwrap(self.mean(x), weights, self.circular)
+        return GaussianMixture.unchecked(weights, means, self.covariance)
 
     def wrapped(self, x: Array) -> Array:
         """States with their angles in [-pi, pi)."""
-        return wrap(x, self.circular) if self.circular else x
+        return wrap(x, self.circular)
 
     def of(self, model: Model | Motion) -> Transition:
         """Return the same transition by another model, such as that of one mode."""
@@ -274,7 +255,7 @@ class Transition:
         frozen = Transition(self.motion.copied(), self.dt, self.control, self.step)
         # computed now, before the model changes
         if self.motion.has_moments:
-            frozen._noise = self.noise
+            frozen.noise = self.noise
         return frozen
 
 
@@ -301,7 +282,7 @@ class Measurement(Resolved):
     """
 
     def __init__(self, model: Model) -> None:
-        self.model = model
+        super().__init__(model)
         self.has_likelihood = hasattr(model, "log_likelihood")
         self.has_moments = contract.has(model, contract.OBSERVED)
         self.takes_partial = bool(getattr(model, "partial_observations", not self.has_likelihood))
@@ -310,17 +291,7 @@ class Measurement(Resolved):
         self.jacobian = getattr(model, "observation_jacobian", None)
         self.state_circular = contract.circular_dims(model)
         circular = getattr(model, "observation_circular", None)
-        self.entries_circular = None if isinstance(circular, tuple) and not circular else circular
-
-    @cached_property
-    def modes(self) -> tuple[Measurement, ...]:
-        """Measurements of all modes; of a model that does not jump, this one."""
-        if not contract.jumps(self.model):
-            return (self,)
-        return tuple(
-            Measurement(contract.in_mode(self.model, mode))
-            for mode in range(len(self.model.models))
-        )
+        self.entries_circular = () if circular is None else circular
 
     @cached_property
     def takes_state(self) -> bool:
@@ -329,35 +300,17 @@ class Measurement(Resolved):
 
     def circular(self, size: int) -> tuple[int, ...]:
         """Return the indices of the angle-valued entries of an observation of this size."""
-        return (
-            ()
-            if self.entries_circular is None
-            else as_dims("observation_circular", self.entries_circular, size)
-        )
+        return as_dims("observation_circular", self.entries_circular, size)
 
     def mean(self, x: Array, step: int) -> Array:
         """Mean observation of states (n, d), (n, k)."""
-        return read_rows(
-            "observation_mean",
-            self.model.observation_mean(read_only(x), step),
-            (len(x), None),
-            step,
-        )
+        mean = self.model.observation_mean(read_only(x), step)
+        return read_rows("observation_mean", mean, (len(x), None), step)
 
     def noise(self, size: int, step: int) -> FactoredCovariance:
         """Covariance of the observation (size, size), if it does not depend on the state."""
-        return read_covariance(
-            "observation_covariance", self.model.observation_covariance(step), size, step
-        )
-
-    def at_one_step(self) -> Measurement:
-        """Return a copy that computes once what all states share: for one step, while the model stays as it is."""
-        measurement = copy.copy(self)
-        if self.has_moments:
-            measurement.takes_state = self.takes_state
-        measurement.noise = lru_cache(maxsize=1)(self.noise)  # type: ignore[method-assign]
-        measurement.circular = lru_cache(maxsize=1)(self.circular)  # type: ignore[method-assign]
-        return measurement
+        covariance = self.model.observation_covariance(step)
+        return read_covariance("observation_covariance", covariance, size, step)
 
     def noises(self, x: Array, size: int, step: int) -> Array:
         """Covariances of the observation at states (n, d): (n, size, size), or (1, size, size) for all alike; read-only."""
@@ -395,14 +348,8 @@ class Measurement(Resolved):
             raise ValueError(
                 f"z: expected shape {(size,)}, as observation_mean has, got {z.shape} at step {step}"
             )
-        # Missing entries are left out: what remains is the marginal density of the others.
-        observed = np.flatnonzero(~np.isnan(z))
         residuals = wrap(z - means, self.circular(size))
-        noises = self.noises(x, size, step)
-        if len(observed) < size:
-            residuals = residuals[:, observed]
-            noises = noises[:, observed[:, None], observed]
-        return contract.gaussian_log_density(residuals, noises, step)
+        return contract.gaussian_log_density(residuals, self.noises(x, size, step), step)
 
     def sample(self, x: Array, rng: np.random.Generator, step: int) -> Any:
         """Draw one observation of each state, (n, d) -> (n, k), or a list of n scans."""
@@ -412,8 +359,6 @@ class Measurement(Resolved):
         contract.require(self.model, "simulation", ("sample_observation",), contract.OBSERVED)
         mean = self.mean(x, step)
         white = rng.standard_normal(mean.shape)
-        if not self.takes_state:
-            return mean + white @ self.noise(mean.shape[1], step).factor.T
         return mean + contract.correlated(white, self.noises(x, mean.shape[1], step))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +21,8 @@ from herdfilter._checks import (
     short_repr,
 )
 from herdfilter._repr import fields_in_line
-from herdfilter.models.contract import OBSERVATION, Model, in_mode, is_observed, jumps, kind
+from herdfilter.models import contract
+from herdfilter.models.contract import Model
 from herdfilter.models.from_functions import PicklesFunctions, check_both
 from herdfilter.models.parts import assign
 from herdfilter.models.resolved import Measurement
@@ -164,28 +165,26 @@ class Sensor(PicklesFunctions):
         return self.log_likelihood(z, x)  # type: ignore[misc]
 
 
-class Sensed:
+@dataclass(eq=False, repr=False)
+class Sensed(contract.Wrapper):
     """A model whose observation functions are those of a sensor alone."""
 
-    def __init__(self, model: Model, sensor: Sensor) -> None:
-        self._model = model
-        self._sensor = sensor
-        self.kind_in_errors = (
-            kind(model) if sensor is _ANY_SENSOR else f"{kind(model)} with this sensor"
-        )
-        self.names_in_errors = {"observation_mean": "mean", "observation_covariance": "covariance"}
+    model: Model
+    sensor: Sensor
+
+    # even those that the sensor does not replace
+    hidden = contract.OBSERVATION
+    names_in_errors: ClassVar = {"observation_mean": "mean", "observation_covariance": "covariance"}
+
+    def __post_init__(self) -> None:
         # as attributes, so that a function the sensor lacks does not exist
-        vars(self).update(sensor.functions)
+        vars(self).update(self.sensor.functions)
 
-    def in_mode(self, mode: int) -> Model:
-        """Return the model of one mode of a jumping model, observed by the sensor."""
-        return self._sensor.on(in_mode(self._model, mode))
-
-    def __getattr__(self, name: str) -> Any:
-        # The model's own observation functions are hidden, even those that the sensor does not replace.
-        if name in OBSERVATION or name.startswith("_"):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self._model, name)
+    @property
+    def kind_in_errors(self) -> str:
+        """Name of the model's class, and that it has a sensor."""
+        suffix = "" if self.sensor is _ANY_SENSOR else " with this sensor"
+        return contract.kind(self.model) + suffix
 
 
 def sensed(model: Model, sensor: Sensor | None) -> Model:
@@ -208,9 +207,9 @@ def sensed(model: Model, sensor: Sensor | None) -> Model:
 
 def unobserved(model: Model) -> bool:
     """Return True if a model, or one of its modes, has no observation function and so needs sensors."""
-    if jumps(model):
-        return any(unobserved(in_mode(model, mode)) for mode in range(len(model.models)))
-    return not is_observed(model)
+    if contract.jumps(model):
+        return any(unobserved(contract.in_mode(model, mode)) for mode in range(len(model.models)))
+    return not contract.is_observed(model)
 
 
 def to_check(model: Model) -> Model:

@@ -14,6 +14,10 @@ from herdfilter.models import contract
 from herdfilter.models.contract import Model
 from herdfilter.models.resolved import Motion
 from herdfilter.models.returned import read_rows
+from herdfilter.models.with_clutter import WithClutter
+
+# number of states at which the functions of a model are tried
+PROBES = 5
 
 # Functions that are tried; the mean observation comes first, as its value is the observation that others take
 TRIED: dict[str, Any] = {
@@ -55,13 +59,15 @@ def check_state(model: Model, user: str, *needed: str) -> None:
         read_rows("model.initial", initial.means, (None, dim), 0)
         as_covariance("model.initial", initial.distinct_covariances, dim)
     if not contract.jumps(model):
-        try_model(model, getattr(model, "_model", model))  # tracks share one model
+        # tracks share one model: besides clutter, a wrapper has no functions of its own
+        wrapped = isinstance(model, contract.Wrapper) and not isinstance(model, WithClutter)
+        try_model(model, model.model if wrapped else model)
 
 
 def try_model(model: Model, owner: Any) -> Model:
     """Return a model; raise an error if one of its functions writes to its arguments, or is not reproducible.
 
-    The functions are tried at five states of the initial distribution, once for each `owner`. Errors that they raise
+    The functions are tried at a few states of the initial distribution, once for each `owner`. Errors that they raise
     themselves are ignored here, and come up where the functions are used.
     """
     if _tried.get(id(owner)) is owner:
@@ -69,11 +75,11 @@ def try_model(model: Model, owner: Any) -> Model:
     # If the initial distribution fails, the filter raises the error where it uses it.
     try:
         motion = Motion(model)
-        x = motion.sample_initial(5, as_generator(0))
+        x = motion.sample_initial(PROBES, as_generator(0))
         inputs = {
             "x": x,
             "x_next": x,
-            "noise": np.ones((5, motion.noise_dim)),
+            "noise": np.ones((PROBES, motion.noise_dim)),
             "dt": 1.0,
             "step": 1,
         }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -37,7 +37,7 @@ Factor = float | Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class WithClutter:
+class WithClutter(contract.Wrapper):
     r"""A model with missed detections and false alarms (clutter).
 
     The state moves as in `model`. An observation is a scan: k >= 0 detections in any order, (k, m). With probability
@@ -120,26 +120,13 @@ class WithClutter:
             # raises an error if the region has another length than an observation
             self._bounds(len(np.atleast_1d(self._detection.model.observation_covariance(1))))
 
-    def __getattr__(self, name: str) -> Any:
-        # `model` is missing while the object is copied or unpickled
-        if name.startswith("_") or name == "model":
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self.model, name)
-
     def __copy__(self) -> WithClutter:
-        return WithClutter(
-            copy.copy(self.model), self.detection_probability, self.clutter_density, self.region
-        )
+        return replace(self, model=copy.copy(self.model))
 
     @cached_property
     def _detection(self) -> Measurement:
         """How a detection of the state is read, in the first mode if there are several."""
         return Measurement(contract.in_mode(self.model, 0))
-
-    @property
-    def kind_in_errors(self) -> str:
-        """Name of the model's class."""
-        return contract.kind(self.model)
 
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
         """Log-likelihood of a scan z (k, m) relative to clutter alone; (n, d) -> (n,)."""

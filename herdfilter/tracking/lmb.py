@@ -276,14 +276,14 @@ class LMBTracker(Timed):
         tracks = self._held
         bank = tracks.bank
         model = self.model
-        measurement = self._measurement.at_one_step()
+        measurement = self._measurement
         if sensor is not None:
             model = sensed(self.model.model, sensor)
             if not isinstance(model, WithClutter):
                 expected = "one that gives scans, with detection_probability and clutter_density"
                 raise ValueError(f"sensor: expected {expected}, got {short_repr(sensor)}")
             sensor = replace(sensor, detection_probability=None, clutter_density=None, region=None)
-            measurement = Measurement(only_mode(sensor.on(self.model.model))).at_one_step()
+            measurement = Measurement(only_mode(sensor.on(self.model.model)))
         if isinstance(self.birth, BirthFromMeasurements):
             require(model.model, "BirthFromMeasurements", OBSERVED)
         try:

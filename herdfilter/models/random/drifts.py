@@ -159,7 +159,7 @@ def draw_saturating(rng: Generator, dim: int) -> Drift:
 def draw_population(rng: Generator, dim: int) -> Drift:
     """Draw Ricker's ``x + r (1 - C e^x)`` of competing species: x are the logarithms of their populations, clipped."""
     # each species limits itself with weight 1, others with at most 0.8 in all, so that all of them survive
-    C = rng.uniform(0.0, 0.8 / dim, (dim, dim))
+    C: Array = rng.uniform(0.0, 0.8 / dim, (dim, dim))
     np.fill_diagonal(C, 1.0)
     C = rounded(C)
     rate = rounded(rng.uniform(0.5, 2.6, dim))

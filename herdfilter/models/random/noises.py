@@ -72,7 +72,7 @@ def draw_multiplicative(rng: Generator, drift: Drift, factor: Array) -> NoisyDri
         strength = draw_number(rng, 0.3, 0.8)
         law = f"exp({strength:.3g} e), e standard normal and drawn anew for each step"
     else:
-        direction = rng.standard_normal(dim)
+        direction: Array = rng.standard_normal(dim)
         direction = rounded(
             direction * (rng.uniform(0.7, 1.5) / np.linalg.norm(direction) / drift.scale)
         )
