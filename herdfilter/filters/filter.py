@@ -6,7 +6,6 @@ import logging
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from herdfilter import _checks as checks
 from herdfilter.filters import proposals, results, state
@@ -34,28 +33,23 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         How uneven weights are evened out; `SystematicResampling` by default. Not used by proposals that draw from the
         weighted particles as a whole (`HerdedProposal`, `AugmentedProposal`).
     resample_below : float
-        Resample, before the next prediction, when the effective sample size is below this fraction of n; from 0 (never)
-        to 1 (whenever weights are uneven).
+        Resample before a prediction if the effective sample size is below this fraction of n (0: never, 1: if uneven).
     rng : numpy.random.Generator or int, optional
         Source of every random draw. Filters of deterministic parts do not use it.
     on_degeneracy : {"raise", "predict"}
-        What to do when the likelihood vanishes at every particle: raise `DegenerateWeightsError`, or discard the observation
-        and record `Outcome.DEGENERATE`.
+        If the likelihood vanishes at every particle: raise `DegenerateWeightsError`, or discard the observation.
 
     Attributes
     ----------
-    step : int
-        Time index of the particles; 0 at the start.
-    log_likelihood : float
-        Estimate of the log-likelihood of all observations so far.
-    record : StepRecord or None
-        The last completed step.
+    step, log_likelihood, record
+        Time index of the particles, 0 at the start; estimate of the log-likelihood of all observations so far; the last
+        completed step, a `StepRecord`, or None.
 
     Raises
     ------
     TypeError, ValueError
-        If the model lacks a function that the proposal or the update needs, a part is not of its kind, or a number is out
-        of range. The particles are drawn when they are first needed: what only a draw can show is raised then.
+        If the model lacks a function that a part needs, a part is not of its kind, or a number is out of range. The
+        particles are drawn when they are first needed: what only a draw can show is raised then.
 
     Examples
     --------
@@ -79,12 +73,8 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         model = resolved.only_mode(model)
         self.n_particles = checks.check_count("n_particles", n_particles)
         self.resampling = schemes.SystematicResampling() if resampling is None else resampling
-        checks.check_part(
-            "resampling",
-            self.resampling,
-            schemes.Resampling,
-            "a scheme such as SystematicResampling()",
-        )
+        expected = "a scheme such as SystematicResampling()"
+        checks.check_part("resampling", self.resampling, schemes.Resampling, expected)
         self.proposal = proposals.for_model(proposal, model, self.resampling)
         self.resample_below = checks.as_fraction("resample_below", resample_below)
         self.on_degeneracy = checks.one_of("on_degeneracy", on_degeneracy, ("raise", "predict"))
@@ -113,32 +103,26 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         particles = self._particles
         # Equal weights have an ESS of n up to rounding, and are not resampled even at resample_below = 1.
         uneven = particles.ess < (1 - 1e-9) * self.resample_below * self.n_particles
-        self._resampled = not self.proposal.uses.weights and (
-            uneven or len(particles) != particles.n_next
-        )
+        uneven |= len(particles.x) != particles.n_next
+        self._resampled = uneven and not self.proposal.uses.weights
         if self._resampled:
             _log.debug("step %d: resampled, effective sample size %.1f", self.step, particles.ess)
-            particles = self._checked(
-                self.resampling.resample(particles, self.rng, self._circular), "resample"
-            )
+            resampled = self.resampling.resample(particles, self.rng, self._circular)
+            particles = self._checked(resampled, "resample")
         if self.proposal.uses.observation:
             self._waiting = transition.snapshot()  # the model may be changed before the update
             self._particles = particles
             self._predicted = None
         else:
-            predicted = self._checked(
-                self.proposal.propose(transition, particles, self.rng), "propose"
-            )
-            self._particles = (
-                predicted.traced(particles.ancestors) if self._resampled else predicted
-            )
+            proposed = self.proposal.propose(transition, particles, self.rng)
+            self._particles = self._checked(proposed, "propose")
+            if self._resampled:
+                self._particles.traced(particles.ancestors)
         self.step += 1
         self._clock = self._clock._replace(since=self._clock.since + transition.dt)
         self._untouched = False
 
-    def update(
-        self, z: ArrayLike | None, sensor: Any = None, gate: float | None = None
-    ) -> results.StepRecord:
+    def update(self, z: Any, sensor: Any = None, gate: float | None = None) -> results.StepRecord:
         """Weight the particles by the likelihood of an observation of this step: before the first `predict`, of step 0.
 
         There may be several updates at one step, by one sensor after the other. If the prior is Gaussian, the first update
@@ -153,8 +137,7 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         sensor : Sensor, optional
             What the observation is of, in place of the model's own observation functions.
         gate : float, optional
-            Leave out, with `Outcome.GATED`, an observation outside the ellipsoid that holds a Gaussian with the predicted
-            mean and covariance with this probability, such as 0.999.
+            Probability, such as 0.999, of the predicted ellipsoid outside which an observation is `Outcome.GATED`: left out.
 
         Raises
         ------
@@ -167,48 +150,40 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
 
         Warns
         -----
-        DegeneracyWarning
-            If few particles, or few ancestors, are left. `run` warns once for all its steps.
-        PartialObservationWarning
-            If the observation has NaN in some entries and is left out whole.
+        DegeneracyWarning, PartialObservationWarning
+            If few particles or ancestors are left; if some entries are NaN and all are left out. `run` warns once.
         """
         if self.step == 0:
             self._check_order(sensor)
-        by_model = sensor is None and not self._needs_sensor
-        measurement = (
-            self._measurement if by_model else resolved.Measurement(self._observed_by(sensor))
-        )
+        measurement = self._measurement
+        by_sensor = sensor is not None or self._needs_sensor
+        if by_sensor:
+            measurement = resolved.Measurement(self._observed_by(sensor))
         observation = Observation.read(measurement, z, self.step)
         outcome = results.Outcome.MISSING
         increment = 0.0
-        if (
-            observation is not None
-            and gate is not None
-            and observation.beyond(gate, self.predicted_observation(sensor))
-        ):
-            observation = None
-            outcome = results.Outcome.GATED
+        if observation is not None and gate is not None:
+            predicted = self.predicted_observation(sensor)
+            if observation.beyond(gate, predicted):
+                observation = None
+                outcome = results.Outcome.GATED
         if observation is not None:
-            # Weights of the posterior, not normalised: their sum is the evidence.
-            if not by_model:
-                # a sensor may lack what the model's own functions have
+            if by_sensor:  # it may lack what the model's own functions have
                 self.proposal.check(measurement.model)
+            # Weights of the posterior, not normalised: their sum is the evidence.
             updated, log_sum = self._weigh(observation).normalised()
             if log_sum > -np.inf:
                 self._particles = updated
                 self._waiting = None
-                # the constant that the log-likelihoods lack
-                increment = log_sum + (observation.log_offset or 0.0)
+                increment = log_sum + (observation.log_offset or 0.0)  # which the weights lack
                 outcome = results.Outcome.UPDATED
                 self._untouched = False
-            elif self.on_degeneracy == "raise":
-                raise results.DegenerateWeightsError(self.step, self.n_particles)
             else:
                 outcome = results.Outcome.DEGENERATE
-                problem = (
-                    "step %d: the likelihood vanishes at all %d particles; the prediction is kept"
-                )
-                _log.warning(problem, self.step, self.n_particles)
+                problem = results.DegenerateWeightsError(self.step, self.n_particles)
+                if self.on_degeneracy == "raise":
+                    raise problem
+                _log.warning("%s; the prediction is kept", problem)
         if self._waiting is not None or self._particles is None:
             self._settle()
         particles = self._particles
@@ -228,23 +203,21 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         """Return the particles with weights that include the likelihood of an observation, not normalised."""
         if self._waiting is not None:
             return self._propose(observation)
-        particles = self._current() if self._particles is None else self._particles
-        if self.step == 0 and self._untouched:
-            return proposals.first_update(
-                self.proposal, self.model.initial, particles, observation, self.rng
-            )
-        return particles.updated(observation)
+        particles: state.Particles = self._current() if self._particles is None else self._particles
+        if self.step > 0 or not self._untouched:
+            return particles.updated(observation)
+        prior = self.model.initial
+        return proposals.first_update(self.proposal, prior, particles, observation, self.rng)
 
     def _propose(self, observation: Observation | None = None) -> state.Particles:
         """Make the transition that waits; return the particles, their weights times the likelihood, not normalised."""
         particles = self._particles
         proposal = proposals.for_step(self.proposal, particles, observation)
-        proposed = self._checked(
-            proposal.propose(self._waiting, particles, self.rng, observation), "propose"
-        )
+        proposed = proposal.propose(self._waiting, particles, self.rng, observation)
+        proposed = self._checked(proposed, "propose")
         return proposed.traced(particles.ancestors) if self._resampled else proposed
 
-    def _current(self) -> state.Particles:
+    def _current(self) -> Any:
         """Return the particles of the present step; where the proposal waits for the observation, a prediction without it.
 
         The generator is set back after that draw: whether the prediction is looked at does not change later results.
@@ -257,15 +230,11 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
             before = stream.state
             self._predicted = (self._propose(), stream.state)
             stream.state = before
-        particles: state.Particles = (
-            self._particles if self._waiting is None else self._predicted[0]
-        )
-        return particles
+        return self._particles if self._waiting is None else self._predicted[0]
 
     def _settle(self) -> None:
         """Let a prediction stand that no observation has followed."""
-        if self._particles is None or self._predicted is None:
-            self._current()
+        self._current()
         if self._waiting is not None:
             self._particles, self.rng.bit_generator.state = self._predicted
             self._waiting = None
@@ -273,11 +242,9 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
     def _checked(self, particles: Any, method: str) -> state.Particles:
         """Return what a method of a part has returned; raise an error that names the part if it is not n particles."""
         shape = (self.n_particles, self._motion.dim)
-        if (
-            type(particles) is state.Particles
-            and particles.x.shape == shape
-            and particles.log_weights.shape == shape[:1]
-        ):
-            return particles
-        part = self.resampling if method == "resample" else self.proposal
-        return state.Particles.checked(particles, part, method, shape)
+        checked: state.Particles = particles
+        plain = type(particles) is state.Particles and particles.x.shape == shape
+        if not plain or particles.log_weights.shape != shape[:1]:
+            part = self.resampling if method == "resample" else self.proposal
+            checked = state.Particles.checked(particles, part, method, shape)
+        return checked

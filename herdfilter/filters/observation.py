@@ -200,7 +200,8 @@ class Observation:
     def mean(self, x: Array) -> Array:
         """Mean observation of each state (n, d), (n, k); ValueError unless it has the shape of the observation."""
         means = self.measurement.mean(x, self.step)
-        self.expect(means.shape[1:], "observation_mean")
+        if means.shape[1:] != self.vector.shape[-1:]:
+            self.expect(means.shape[1:], "observation_mean")
         return means
 
     def noises(self, x: Array) -> Array:

@@ -31,11 +31,7 @@ from herdfilter.models.sensors import Sensor, sensed, unobserved
 
 Indices = NDArray[np.integer[Any]]
 NEGLIGIBLE_SET = 0.01  # sets lighter than this fraction of one particle's weight are dropped when sets are merged
-COMPUTED = (
-    "weights",
-    "_ess",
-    "_normalised",
-)  # cached on first use; a changed copy must compute them anew
+COMPUTED = ("weights", "ess", "_normalised")  # cached; a changed copy computes them anew
 ALONE = 1.1  # effective sample size below which one particle has all the weight
 NO_WEIGHT = 1e-12  # an ancestor whose successors weigh less than this in total counts as lost
 NEGLIGIBLE_FAMILY = 1e-3  # lighter families are ignored when the gaps between families are judged
@@ -76,7 +72,6 @@ class Particles:
     """
 
     _normalised: Any = None
-    _ess: Any = None
     covariances: Any = None
     """Covariances (n, d, d), or (1, d, d) of all, of the Gaussians about the particles; None of points."""
     ancestors: Indices | None
@@ -156,15 +151,9 @@ class Particles:
         """Weights (n,)."""
         return np.exp(self.log_weights)
 
-    @property
+    @cached_property
     def ess(self) -> float:
         r"""Effective sample size :math:`1 / \sum_i w_i^2`."""
-        if self._ess is None:
-            self._ess = self.effective_size()
-        return self._ess  # type: ignore[no-any-return]
-
-    def effective_size(self) -> float:
-        """Compute the effective sample size."""
         total = float(self.weights @ self.weights)
         return 1.0 / total if total else math.inf
 

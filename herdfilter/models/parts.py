@@ -88,7 +88,7 @@ class IndependentNoise:
     sd_fields: ClassVar[tuple[str, ...]]
     observation_circular: Any = ()
 
-    @property
+    @cached_property
     def _observation_sd(self) -> Any:
         return [getattr(self, name) for name in self.sd_fields]
 
@@ -266,6 +266,9 @@ def as_matrix_covariance(name: str, value: ArrayLike, dim: int) -> Array:
 
 def as_observation(z: ArrayLike, size: int, missing: bool = False) -> Array:
     """Return an observation as an array (size,), in which NaN may stand for `missing` entries; a number is one entry."""
+    # the usual case, without the cost of a call
+    if missing and type(z) is np.ndarray and z.dtype == np.float64 and z.shape == (size,):
+        return z
     return as_array("z", np.atleast_1d(np.asarray(z)), (size,), finite=not missing)
 
 

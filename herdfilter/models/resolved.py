@@ -25,6 +25,7 @@ from herdfilter.models.returned import (
     read_covariances,
     read_numbers,
     read_rows,
+    rows_of,
 )
 
 
@@ -94,8 +95,8 @@ class Motion(Resolved):
         except TypeError:  # a model may be a module, which cannot be copied
             names = [name for name in dir(self.model) if name[:2] != "__"]
             model = SimpleNamespace(**{name: getattr(self.model, name) for name in names})
-        motion = copy.copy(self)
-        motion.model = model
+        motion = object.__new__(Motion)
+        motion.__dict__.update(self.__dict__, model=model)
         if self.jacobian is not None:
             motion.jacobian = model.transition_jacobian  # bound to the copy
         modes = self.modes
@@ -206,17 +207,18 @@ class Transition:
 
     def mean(self, x: Array) -> Array:
         """Transition mean of each state, (n, d)."""
-        mean = self.model.transition_mean(read_only(x), self.dt, self.control, self.step)
-        return read_rows("transition_mean", mean, x.shape, self.step)
+        function = self.model.transition_mean
+        return rows_of("transition_mean", function, x.shape[1], x, self.dt, self.control, self.step)
 
     def propagate(self, x: Array, noise: Array) -> Array:
         """Next states (n, d) of states x under standard normal noise (n, `noise_dim`)."""
         if self.additive:
-            return self.wrapped(self.mean(x) + noise @ self.noise.factor.T)
-        next_x = self.model.transition(
-            read_only(x), read_only(noise), self.dt, self.control, self.step
-        )
-        return self.wrapped(read_rows("transition", next_x, x.shape, self.step))
+            root = self.noise.factor
+            # for one dimension BLAS is slower
+            added = noise * root if len(root) == 1 else noise @ root.T
+            return self.wrapped(self.mean(x) + added)
+        arguments = (read_only(noise), self.dt, self.control, self.step)
+        return self.wrapped(rows_of("transition", self.model.transition, x.shape[1], x, *arguments))
 
     def propagate_joint(self, joint: Array) -> Array:
         """Next states (n, d) of states and their noise, side by side in (n, d + `noise_dim`)."""
@@ -226,8 +228,9 @@ class Transition:
         """Draw one successor of each state, (n, d)."""
         if not self.simulated_only:
             return self.propagate(x, rng.standard_normal((len(x), self.motion.noise_dim)))
-        next_x = self.model.sample_transition(read_only(x), rng, self.dt, self.control, self.step)
-        return self.wrapped(read_rows("sample_transition", next_x, x.shape, self.step))
+        function = self.model.sample_transition
+        arguments = (rng, self.dt, self.control, self.step)
+        return self.wrapped(rows_of("sample_transition", function, x.shape[1], x, *arguments))
 
     def predictive(self, x: Array, weights: Array) -> GaussianMixture:
         r"""Density :math:`\sum_i w_i N(f(x_i), Q)` of the next state, its angles unwrapped about their mean."""
@@ -252,10 +255,11 @@ class Transition:
 
         A change inside an array or a list of the model still affects it.
         """
-        frozen = Transition(self.motion.copied(), self.dt, self.control, self.step)
-        # computed now, before the model changes
-        if self.motion.has_moments:
-            frozen.noise = self.noise
+        motion = self.motion.copied()
+        if motion.has_moments:
+            _ = self.noise  # computed now, before the model changes
+        frozen = object.__new__(Transition)
+        frozen.__dict__ = self.__dict__ | {"motion": motion, "model": motion.model}
         return frozen
 
 
@@ -304,8 +308,7 @@ class Measurement(Resolved):
 
     def mean(self, x: Array, step: int) -> Array:
         """Mean observation of states (n, d), (n, k)."""
-        mean = self.model.observation_mean(read_only(x), step)
-        return read_rows("observation_mean", mean, (len(x), None), step)
+        return rows_of("observation_mean", self.model.observation_mean, None, x, step)
 
     def noise(self, size: int, step: int) -> FactoredCovariance:
         """Covariance of the observation (size, size), if it does not depend on the state."""
@@ -330,10 +333,18 @@ class Measurement(Resolved):
         It is the model's own; without one, noise is Gaussian about the mean observation, and NaN entries of z are left out.
         """
         if self.has_likelihood:
-            z = read_only(z) if z.flags.writeable else z
-            values = read_numbers(
-                "log_likelihood", self.model.log_likelihood(z, read_only(x), step), (len(x),), step
-            )
+            z = z.view()
+            z.setflags(False)  # type: ignore[call-arg]
+            x = x.view()
+            x.setflags(False)  # type: ignore[call-arg]
+            values: Array = self.model.log_likelihood(z, x, step)
+            # the usual case, without the cost of a call
+            if (
+                type(values) is not np.ndarray
+                or values.dtype != np.float64
+                or values.shape != (len(x),)
+            ):
+                values = read_numbers("log_likelihood", values, (len(x),), step)
             if not values.max() < np.inf:  # NaN, too
                 count = np.count_nonzero(np.isnan(values) | (values == np.inf))
                 raise ValueError(

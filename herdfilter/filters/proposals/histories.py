@@ -414,7 +414,8 @@ class Histories(Particles):
         """See `Particles`: there may be fewer, or more."""
         return np.shape(self.x)[1:] == shape[1:]
 
-    def effective_size(self) -> float:
+    @cached_property
+    def ess(self) -> float:
         """See `Particles`: the Gaussian of a history counts as ``w_i n_next`` equal particles."""
         weights = self.weights
         # n w particles of weight 1/n have the sum of squares w / n; a Gaussian with less than one particle's weight has w^2.

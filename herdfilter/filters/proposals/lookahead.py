@@ -149,7 +149,7 @@ class Ancestors(NamedTuple):
         means = self.transition.mean(wrap(x, circular) if circular else x).reshape(
             -1, len(starts), d
         )
-        successors = means[:, start_of] + noise[:, d:] @ self.transition.factor.T
+        successors = means[:, start_of] + noise[:, d:] @ self.transition.noise.factor.T
         return wrap(successors, circular) if circular else successors
 
     def spreads(self) -> tuple[Array, Array]:
