@@ -118,13 +118,12 @@ class CompiledFunction(PicklesFunctions):
         out = np.empty((len(x), self.size))
         # any array will do for a function that takes no z
         observation = out if z is None else plain_array(z)
+        loop = self.compiled
         # once for each compiled loop, which functions with other parameters share
-        if not hasattr(self.compiled, "checked"):
+        if not hasattr(loop, "checked"):
             self.check(x[:PROBES], observation.size)
         inputs = self.inputs(control)
-        self.compiled(
-            plain_array(x), observation, float(dt), inputs, int(step), self.parameters, out
-        )
+        loop(plain_array(x), observation, float(dt), inputs, int(step), self.parameters, out)
         return out
 
     def inputs(self, control: Any) -> Array:
@@ -146,22 +145,16 @@ class CompiledFunction(PicklesFunctions):
         scales = (1, -1, 10, -10, 100, -100)
         x = wrap_angles(np.vstack([x[:1] + scale * away for scale in scales]), circular)
         function = getattr(self.function, "py_func", self.function)
+        inputs: dict[str, Any] = {"dt": 1.0, "step": 1, "parameters": read_only(self.parameters)}
+        inputs |= {"z": read_only(np.zeros(k)), "control": read_only(np.ones(x.shape[1]))}
         for i, state in enumerate(x):
-            arrays = {
-                "x": state,
-                "z": np.zeros(k),
-                "control": np.ones_like(state),
-                "parameters": self.parameters,
-            }
-            inputs = {"dt": 1.0, "step": 1} | {
-                name: read_only(array) for name, array in arrays.items()
-            }
+            inputs["x"] = read_only(state)
             # entries that stay 2 apart were not written
             outs = np.repeat([[0.734375], [-1.265625]], self.size, axis=1)
             try:
                 with np.errstate(all="ignore"):
-                    for out in outs:
-                        function(*map((inputs | {"out": out}).get, self.arguments))
+                    for inputs["out"] in outs:
+                        function(*map(inputs.get, self.arguments))
             except IndexError as error:
                 # the length of a control input is not known
                 if "control" in self.arguments and not i:
@@ -187,8 +180,7 @@ class CompiledFunction(PicklesFunctions):
 
 def plain_array(x: Array) -> Array:
     """Return numbers as compiled code takes them: float64, contiguous and writeable."""
-    plain = x.flags.carray and x.dtype == np.float64
-    return x if plain else np.array(x, dtype=np.float64, order="C")
+    return np.require(x, np.float64, ["C", "A", "W"])
 
 
 @cache
@@ -212,44 +204,31 @@ def _compiled(function: Any, arguments: tuple[str, ...], name: str) -> Any:
     exec(compile(source, code.co_filename, "exec"), namespace)
     # Constants and globals are compiled into the code, so they are part of the digest in the name.
     values = [*code.co_consts, *map(plain.__globals__.get, code.co_names)]
-    numbers = [
-        getattr(v, "tobytes", v.__repr__)()
-        for v in values
-        if not (callable(v) or inspect.iscode(v))
-    ]
+    values = [value for value in values if not (callable(value) or inspect.iscode(value))]
+    numbers = [getattr(value, "tobytes", value.__repr__)() for value in values]
     rows = namespace["rows"]
     digest = hashlib.sha256(repr((source, code.co_code, code.co_names, numbers)).encode())
     # numba names its cache file after the file, the name and the line of a function
     rows.__code__ = rows.__code__.replace(co_firstlineno=code.co_firstlineno)
     rows.__qualname__ = f"{plain.__qualname__}-rows-{digest.hexdigest()[:16]}"
-    # bytes
+    # bytes of the longest array among them
     cached = plain.__closure__ is None and max(map(len, numbers), default=0) <= 10**6
     loop: Any = njit(rows, cache=cached, **options)
     try:
         loop.compile(SIGNATURE)
     except Exception as error:
-        kind = (
-            "a function of one state"
-            if "out" in arguments
-            else "a function of one state, returning a number,"
-        )
+        text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))  # without the escapes for colours
+        lines = [line.strip(" >") for line in text.splitlines()]
+        passing = ("Failed in ", "- Resolution", "During:")
+        causes = [line for line in lines if line and not line.startswith(passing)]
+        returning = "" if "out" in arguments else ", returning a number,"
+        # the first cause in the error of numba, and the line after it
         raise TypeError(
-            f"{name}: expected {kind} that numba compiles, got {_first_cause(error)}"
+            f"{name}: expected a function of one state{returning} that numba compiles, got "
+            f"{' '.join([type(error).__name__, *causes[:2]])}"
         ) from None
     loop.disable_compile()  # other types are an error, not a reason to compile again
     return loop
-
-
-def _first_cause(error: Exception) -> str:
-    """Return the first cause in an error of numba, and the line after it, as one line."""
-    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))  # without the escapes for colours
-    lines = [line.strip(" >") for line in text.splitlines()]
-    causes = [
-        line
-        for line in lines
-        if line and not line.startswith(("Failed in ", "- Resolution", "During:"))
-    ]
-    return " ".join([type(error).__name__, *causes[:2]])
 
 
 class CompiledModel(FunctionModel):
@@ -314,8 +293,7 @@ class CompiledModel(FunctionModel):
         self.likelihood = None
         size = 1
         if h is not None and R is not None:
-            covariance = FunctionCovariance("R", R, ("step",))(1)
-            size = len(np.atleast_1d(np.asarray(covariance)))
+            size = len(np.atleast_1d(FunctionCovariance("R", R, ("step",))(1)))
             self.h = CompiledFunction(h, size, parameters, "h")
         super().__init__(
             self.f.rows, self.h or h, Q, R, mean, initial_covariance, circular, observation_circular

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -75,17 +75,13 @@ class JumpMarkov:
         for model in self.models:
             contract.require(model, "JumpMarkov", ("dim", "initial"))
         self.dim = _the_same("dim", [model.dim for model in self.models])
-        self.circular = _the_same(
-            "circular", [contract.circular_dims(model) for model in self.models]
-        )
-        self.position_dims = getattr(self.models[0], "position_dims", ())
-        observed = [model for model in self.models if contract.is_observed(model)]
+        self.circular = _the_same("circular", map(contract.circular_dims, self.models))
+        measurements = [Measurement(model) for model in self.models]
+        observed = [m for m in measurements if contract.is_observed(m.model)]
         if observed:
-            angles = [
-                tuple(getattr(model, "observation_circular", None) or ()) for model in observed
-            ]
+            angles = [tuple(measurement.entries_circular) for measurement in observed]
             self.observation_circular = _the_same("observation_circular", angles)
-        self.partial_observations = all(Measurement(model).takes_partial for model in self.models)
+        self.partial_observations = all(m.takes_partial for m in measurements)
         self.transition_matrix = as_array(
             "transition_matrix", transition_matrix, (count, count), largest=LARGEST
         ).copy()
@@ -94,12 +90,8 @@ class JumpMarkov:
                 raise ValueError(
                     f"transition_matrix: expected rows of probabilities that sum to 1, got {row.tolist()} in row {i}"
                 )
-        self.initial_modes = as_weights(
-            "initial_modes", np.ones(count) if initial_modes is None else initial_modes, count
-        )
-        # a simulation has one control input for all modes
-        if hasattr(self.models[0], "control"):
-            self.control = self.models[0].control
+        shares = np.ones(count) if initial_modes is None else initial_modes
+        self.initial_modes = as_weights("initial_modes", shares, count)
 
     @cached_property
     def initial(self) -> Any:
@@ -117,8 +109,9 @@ class JumpMarkov:
         return GaussianMixture(weights, unwrap_angles(means, weights, self.circular), covariances)
 
     def __getattr__(self, name: str) -> Any:
-        """Return an observation function if it is the same in all modes."""
-        if name in contract.OBSERVATION and self._observed_alike:
+        """Return an observation function if it is the same in all modes; a simulation has one control input for all."""
+        shared = name in ("control", "position_dims")
+        if shared or (name in contract.OBSERVATION and self._observed_alike):
             return getattr(self.models[0], name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
@@ -175,11 +168,12 @@ class _Initial:
         return rng.permutation(np.concatenate(states))
 
 
-def _the_same(name: str, values: Sequence[Any]) -> Any:
+def _the_same(name: str, values: Iterable[Any]) -> Any:
     """Return the value that all models share; raise ValueError if one of them differs."""
-    for k, value in enumerate(values):
-        if value != values[0]:
+    first, *others = values
+    for k, value in enumerate(others, 1):
+        if value != first:
             raise ValueError(
-                f"models: expected the same {name} for all, {values[0]} as in models[0], got {value} in models[{k}]"
+                f"models: expected the same {name} for all, {first} as in models[0], got {value} in models[{k}]"
             )
-    return values[0]
+    return first

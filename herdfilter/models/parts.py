@@ -259,7 +259,7 @@ def assign(model: Any, **values: Any) -> None:
         object.__setattr__(model, name, value)
 
 
-def as_matrix_covariance(name: str, value: ArrayLike, dim: int) -> Array:
+def as_matrix_covariance(name: str, value: Any, dim: int | None) -> Array:
     """Return one (dim, dim) covariance matrix."""
     return as_covariance(name, as_array(name, value, (dim, dim)))
 

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import (
     Array,
-    as_covariance,
     as_dims,
     as_generator,
     as_numbers,
@@ -24,7 +23,7 @@ from herdfilter._repr import fields_in_line
 from herdfilter.models import contract
 from herdfilter.models.contract import Model
 from herdfilter.models.from_functions import PicklesFunctions, check_both
-from herdfilter.models.parts import assign
+from herdfilter.models.parts import as_matrix_covariance, assign
 from herdfilter.models.resolved import Measurement
 from herdfilter.models.trial import try_model
 from herdfilter.models.with_clutter import WithClutter
@@ -100,11 +99,7 @@ class Sensor(PicklesFunctions):
             )
         size = None
         if self.covariance is not None and not callable(self.covariance):
-            matrix = as_covariance("covariance", self.covariance)
-            if matrix.ndim != 2:
-                raise ValueError(
-                    f"covariance: expected a matrix (k, k), or a function of states, got shape {matrix.shape}"
-                )
+            matrix = as_matrix_covariance("covariance", self.covariance, None)
             assign(self, covariance=matrix)
             size = len(matrix)
         assign(self, circular=as_dims("circular", self.circular, size))
@@ -118,9 +113,8 @@ class Sensor(PicklesFunctions):
         density = self.clutter_density
         if p is None and density is None:
             return sensed_model
-        return WithClutter(
-            sensed_model, 1.0 if p is None else p, 0.0 if density is None else density, self.region
-        )
+        p = 1.0 if p is None else p
+        return WithClutter(sensed_model, p, 0.0 if density is None else density, self.region)
 
     def sample(self, x: ArrayLike, rng: np.random.Generator | int | None = None) -> Any:
         """Draw one observation of each state with Gaussian noise, (n, d) -> (n, k), or a list of n scans."""
@@ -136,10 +130,9 @@ class Sensor(PicklesFunctions):
         """The names of the model contract that this sensor provides: name -> function, or value."""
         functions: dict[str, Any] = {"observation_circular": self.circular}
         if self.mean is not None:
+            varying = callable(self.covariance)
             functions["observation_mean"] = self._mean
-            functions["observation_covariance"] = (
-                self._varying if callable(self.covariance) else self._constant
-            )
+            functions["observation_covariance"] = self._varying if varying else self._constant
         if self.jacobian is not None:
             functions["observation_jacobian"] = self._jacobian
         if self.log_likelihood is not None:
