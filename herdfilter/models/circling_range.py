@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
@@ -11,10 +10,10 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.parts import IndependentNoise, LinearMotion, Parameters, array_field
+from herdfilter.models.parts import IndependentNoise, LinearMotion, Parameters, array_field, frozen
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen
 class CirclingRange(IndependentNoise, LinearMotion, Parameters):
     r"""Target that circles about the origin under random pushes, observed by its distance from one sensor.
 

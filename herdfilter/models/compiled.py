@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Any
 
@@ -27,7 +27,7 @@ from herdfilter._jit import njit
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap_angles
 from herdfilter.models.from_functions import FunctionCovariance, FunctionModel, PicklesFunctions
-from herdfilter.models.parts import assign
+from herdfilter.models.parts import assign, frozen
 from herdfilter.models.trial import PROBES
 
 _ROWS = types.Array(types.float64, 2, "C")
@@ -42,7 +42,7 @@ _ARGUMENTS = {"x": "x[i]", "z": "z[0]", "out": "out[i]"} | {
 """Argument that a function of one state may name -> the expression that is passed for state i."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen
 class CompiledFunction(PicklesFunctions):
     """A compiled function of one state, called with states (n, d); it returns rows (n, size).
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from herdfilter._checks import as_dims
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap_angles
 from herdfilter.models import contract
-from herdfilter.models.parts import assign
+from herdfilter.models.parts import assign, frozen
 from herdfilter.models.resolved import Motion
 from herdfilter.models.trial import PROBES, check_state
 
@@ -19,7 +18,7 @@ from herdfilter.models.trial import PROBES, check_state
 CURVATURE_ROUNDING = 1e-6
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen
 class ConditionallyLinear(contract.Wrapper):
     r"""A model some dimensions of which, the linear part :math:`x^l`, are linear given the others, :math:`x^n`.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,13 +12,14 @@ from herdfilter.models.parts import (
     GaussianStart,
     IndependentNoise,
     array_field,
+    frozen,
     of_positions,
     range_and_bearing,
     range_and_bearing_jacobian,
 )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen
 class LandmarkLocalisation(IndependentNoise, GaussianStart):
     r"""Planar robot (x m, y m, heading rad) driven by speed and turn rate, localised by known landmarks.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -15,11 +13,12 @@ from herdfilter.models.parts import (
     as_matrix_covariance,
     as_observation,
     assign,
+    frozen,
     repeated,
 )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen
 class LinearGaussian(LinearMotion, GaussianStart):
     r"""Linear model with Gaussian noise, of any dimension.
 

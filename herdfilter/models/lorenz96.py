@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from herdfilter._checks import Array, as_array, check_count
-from herdfilter.models.parts import NoisyFlow, assign, runge_kutta, substeps
+from herdfilter.models.parts import NoisyFlow, assign, frozen, runge_kutta, substeps
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen
 class Lorenz96(NoisyFlow):
     r"""Lorenz-96 system, every variable or some of them observed.
 

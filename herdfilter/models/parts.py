@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, dataclass_transform
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,6 +28,12 @@ from herdfilter._repr import fields_in_line
 from herdfilter.mixture import GaussianMixture
 
 MOST_SUBSTEPS = 100_000  # most integration steps between two steps of a filter: more take minutes
+
+
+@dataclass_transform(frozen_default=True, eq_default=False)
+def frozen(cls: type) -> type:
+    """Make a class a frozen dataclass, compared by identity, that keeps its base's repr."""
+    return dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
 
 
 class Parameters:

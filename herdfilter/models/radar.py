@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.models.parts import IndependentNoise, WhiteAcceleration, array_field, of_positions
+from herdfilter.models.parts import (
+    IndependentNoise,
+    WhiteAcceleration,
+    array_field,
+    frozen,
+    of_positions,
+)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen
 class RadarTracking(IndependentNoise, WhiteAcceleration):
     r"""Target of nearly constant velocity in space, tracked by range, azimuth and elevation from one radar.
 

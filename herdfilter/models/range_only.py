@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -11,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array
-from herdfilter.models.parts import Parameters, UniformBox, as_observation, student_peak
+from herdfilter.models.parts import Parameters, UniformBox, as_observation, frozen, student_peak
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen
 class RangeOnly(Parameters):
     r"""Planar robot (x m, y m, heading rad) with odometry, localised by asynchronous ranges to known beacons.
 

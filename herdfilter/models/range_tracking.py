@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.models.parts import PlanarSensors, array_field, of_positions
+from herdfilter.models.parts import PlanarSensors, array_field, frozen, of_positions
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen
 class RangeTracking(PlanarSensors):
     r"""Constant-velocity target tracked by its distances from fixed sensors.
 

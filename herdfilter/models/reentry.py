@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.models.parts import RangeAndBearing, array_field, substeps
+from herdfilter.models.parts import RangeAndBearing, array_field, frozen, substeps
 
 EARTH_RADIUS = 6374.0  # R_0, in km
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen
 class BallisticReentry(RangeAndBearing):
     r"""Re-entering vehicle of unknown ballistic coefficient; a radar on the ground gives range and bearing.
 

@@ -37,10 +37,9 @@ def simulated_controls(model: contract.Model, steps: int) -> Array | None:
 
 def simulate_observations(model: contract.Model, truth: Array, rng: np.random.Generator) -> Any:
     """Draw an observation of the true state at each of steps 1 to T, (T, d) -> (T, k), or a list of T scans."""
-    observations = [
-        Measurement(model).sample(x[None], rng, step)[0] for step, x in enumerate(truth, 1)
-    ]
-    return observations if contract.has_scans(model) else np.array(observations)
+    measurement = Measurement(model)
+    observations = [measurement.sample(x[None], rng, step)[0] for step, x in enumerate(truth, 1)]
+    return observations if measurement.scans else np.array(observations)
 
 
 def simulate(
@@ -121,50 +120,47 @@ def simulate(
     if sensors is None:
         course = series([None] * steps, dt, controls, times, start)
     else:
-        by_sensor = (
-            [sensors] * steps if isinstance(sensors, Sensor) else as_list("sensors", sensors)
-        )
-        if not all(isinstance(sensor, Sensor | None) for sensor in by_sensor):
-            raise ValueError(
-                f"sensors: expected herdfilter.Sensor objects, None for the model, got {short_repr(sensors)}"
-            )
-        if times is None:
-            times = [entry.time for entry in series([None] * steps, dt, start=start)]
-        elif dt is not None:
-            raise ValueError("times: expected either times or dt, got both")
+        by_sensor = [sensors] * steps
+        if not isinstance(sensors, Sensor):
+            by_sensor = as_list("sensors", sensors)
+        if times is None or dt is not None:
+            times = [entry.time for entry in series([None] * steps, dt, None, times, start)]
         stamps = as_list("times", times)
         if not len(by_sensor) == len(stamps) == steps:
             raise ValueError(
                 f"sensors, times: expected one per step, {steps}, got {len(by_sensor)} and {len(stamps)}"
             )
-        course = series(
-            list(zip(stamps, by_sensor, [None] * steps, strict=True)), None, controls, None, start
-        )
+        # readings, of which several may have one time
+        readings = list(zip(stamps, by_sensor, [None] * steps, strict=True))
+        course = series(readings, None, controls, None, start, name="sensors")
     # The path of the modes is drawn first: then each step is simulated by the model of its mode.
     models = [model]
     path = np.zeros(steps + 1, dtype=np.int64)
     if contract.jumps(model):
-        models = [contract.in_mode(model, mode) for mode in range(len(model.models))]
-        path = (
-            sample_modes(model, steps, rng)
-            if modes is None
-            else _as_modes(modes, steps, len(models))
-        )
+        count = len(model.models)
+        models = [contract.in_mode(model, mode) for mode in range(count)]
+        if modes is None:
+            path = sample_modes(model, steps, rng)
+        else:
+            path = as_numbers("modes", modes, (steps + 1,)).astype(np.int64)
+            if path.shape != (steps + 1,) or not np.isin(modes, np.arange(count)).all():
+                raise ValueError(
+                    f"modes: expected the mode, from 0 to {count - 1}, at each of steps 0 to {steps}, shape {(steps + 1,)}, "
+                    f"got {short_repr(modes)}"
+                )
     elif modes is not None:
         raise ValueError(
             f"modes: expected None, as {contract.kind(model)} has none, got {short_repr(modes)}"
         )
+    transitions = (("transition",), contract.ADDITIVE, ("sample_transition",))
     for mode in np.unique(path):
         check_state(models[mode], "simulation", *(("sample",) if initial is None else ()))
-        contract.require(
-            models[mode], "simulation", ("transition",), contract.ADDITIVE, ("sample_transition",)
-        )
+        contract.require(models[mode], "simulation", *transitions)
     if initial is None:
         states = Motion(models[path[0]]).sample_initial(1, rng)
     else:
-        states = wrap_angles(
-            as_array("initial", initial, (model.dim,))[None], contract.circular_dims(model)
-        )
+        x = as_array("initial", initial, (model.dim,))
+        states = wrap_angles(x[None], contract.circular_dims(model))
     truth = []
     observations = []
     step = 0
@@ -180,17 +176,6 @@ def simulate(
         observations.append(z if sensors is None else (entry.time, entry.sensor, z))
     listed = sensors is not None or contract.has_scans(model)
     return np.array(truth), observations if listed else np.array(observations)
-
-
-def _as_modes(modes: ArrayLike, steps: int, count: int) -> NDArray[np.int64]:
-    """Return a path of modes (steps + 1,), each below `count`."""
-    path = as_numbers("modes", modes, (steps + 1,))
-    if path.shape != (steps + 1,) or not np.isin(path, np.arange(count)).all():
-        raise ValueError(
-            f"modes: expected the mode, from 0 to {count - 1}, at each of steps 0 to {steps}, shape {(steps + 1,)}, got "
-            f"{short_repr(modes)}"
-        )
-    return path.astype(np.int64)
 
 
 def sample_modes(

@@ -96,17 +96,11 @@ class WithClutter(contract.Wrapper):
         p = self.detection_probability
         density = self.clutter_density
         if not callable(p):
-            p = as_number(
-                "detection_probability",
-                p,
-                "a number above 0, up to 1, or a function",
-                lambda p: 0 < p <= 1,
-            )
+            expected = "a number above 0, up to 1, or a function"
+            p = as_number("detection_probability", p, expected, lambda p: 0 < p <= 1)
         if not callable(density):
             expected = "a finite number of at least 0, or a function"
-            density = as_number(
-                "clutter_density", density, expected, lambda density: 0 <= density < np.inf
-            )
+            density = as_number("clutter_density", density, expected, lambda y: 0 <= y < np.inf)
         assign(self, detection_probability=p, clutter_density=density)
         if self.region is None:
             return
@@ -151,7 +145,7 @@ class WithClutter(contract.Wrapper):
             x = np.atleast_2d(mean) if x is None and mean is not None else x
             if x is not None:
                 return len(detection.mean(x, step)[0])
-        return None if self.region is None else len(np.asarray(self.region))
+        return None if self.region is None else len(self.region)  # type: ignore[arg-type]
 
     def as_scan(self, z: Any, step: int, x: Array | None = None) -> Array:
         """Read detections, (k, m), with m as of `detection_size`; if m is 1, a flat list holds a detection in each number.
@@ -183,31 +177,32 @@ class WithClutter(contract.Wrapper):
 
     def detection_probabilities(self, x: Array, step: int) -> Factor:
         """Return P_D of states (n, d), (n,), checked; or a number if it is constant."""
-        p = self.detection_probability
-        if not callable(p):
-            return p
-        return _values(
-            "detection_probability",
-            p,
-            x,
-            step,
-            "probabilities from 0 to 1",
-            lambda p: (p >= 0) & (p <= 1),
-        )
+        expected = "probabilities from 0 to 1"
+        return self._values("detection_probability", x, step, expected, lambda p: 0 <= p <= 1)
 
     def clutter_densities(self, scan: Array, step: int) -> Factor:
         """Return the density of clutter at detections (k, m), (k,), checked; or a number if it is constant."""
-        density = self.clutter_density
-        if not callable(density):
-            return density
-        return _values(
-            "clutter_density",
-            density,
-            scan,
-            step,
-            "finite densities above 0",
-            lambda y: (y > 0) & (y < np.inf),
-        )
+        expected = "finite densities above 0"
+        return self._values("clutter_density", scan, step, expected, lambda y: 0 < y < np.inf)
+
+    def _values(
+        self, name: str, rows: Array, step: int, expected: str, fits: Callable[[float], bool]
+    ) -> Factor:
+        """Return a number, or the values of a user's function at rows (n, k), (n,), if the extreme ones fit."""
+        function = getattr(self, name)
+        if not callable(function):
+            return function
+        try:
+            values = function(read_only(rows)) if len(rows) else np.empty(0)
+        except Exception as error:
+            raise ValueError(
+                f"{name}: expected {expected} for rows {rows.shape}, got {short_repr(error)} at step {step}"
+            ) from error
+        array = read_numbers(name, values, (len(rows),), step)
+        for extreme in (array.min(), array.max()) if len(rows) else ():
+            if not fits(extreme):
+                raise ValueError(f"{name}: expected {expected}, got {extreme} at step {step}")
+        return array
 
     def log_factors(self, detected: Factor, scan: Array, step: int) -> tuple[Factor, Factor]:
         """Return the logs of 1 - P_D, the term of a missed state, and of P_D / kappa, the factor of a detection's density.
@@ -235,13 +230,13 @@ class WithClutter(contract.Wrapper):
         """Return the log-density of every detection (k, m) as one of the state; (n, d) -> (k, n)."""
         if not len(scan):
             return np.empty((0, len(x)))
-        inner = self.model
+        measurement = Measurement(self.model)
         # all detections in one call, unless the model's own likelihood takes one at a time
-        if hasattr(inner, "log_likelihood") or len(scan) == 1:
-            return np.array([Measurement(inner).log_likelihood(z, x, step) for z in scan])
-        means = Measurement(inner).mean(x, step)
-        noises = Measurement(inner).noises(x, means.shape[1], step)
-        return detection_log_densities(inner, scan, means, noises, step)
+        if measurement.has_likelihood or len(scan) == 1:
+            return np.array([measurement.log_likelihood(z, x, step) for z in scan])
+        means = measurement.mean(x, step)
+        noises = measurement.noises(x, means.shape[1], step)
+        return detection_log_densities(self.model, scan, means, noises, step)
 
     def sample_observation(self, x: Array, rng: np.random.Generator, step: int) -> list[Array]:
         """Draw a scan of each state, in the region: a list of n arrays (k, m).
@@ -255,9 +250,8 @@ class WithClutter(contract.Wrapper):
         for detection, probability in zip(detections, probabilities, strict=True):
             detected = rng.random() < probability
             # shuffled, so that the order of a scan does not reveal the detection of the state
-            scans.append(
-                rng.permutation(np.vstack([detection[None][: int(detected)], draw_clutter()]))
-            )
+            scan = np.vstack([detection[None][: int(detected)], draw_clutter()])
+            scans.append(rng.permutation(scan))
         return scans
 
     def clutter_sampler(self, m: int, rng: np.random.Generator, step: int) -> Callable[[], Array]:
@@ -305,28 +299,6 @@ class WithClutter(contract.Wrapper):
         if len(region) != m:
             raise ValueError(f"region: expected bounds of shape ({m}, 2), got {region.shape}")
         return region
-
-
-def _values(
-    name: str,
-    function: Any,
-    x: Array,
-    step: int,
-    expected: str,
-    fits: Callable[[Array], np.ndarray],
-) -> Factor:
-    """Return the values of a user's function at rows (n, k), (n,), if all of them fit."""
-    try:
-        values = function(read_only(x)) if len(x) else np.empty(0)
-    except Exception as error:
-        raise ValueError(
-            f"{name}: expected {expected} for rows {x.shape}, got {short_repr(error)} at step {step}"
-        ) from error
-    array = read_numbers(name, values, (len(x),), step)
-    wrong = array[~fits(array)]
-    if len(wrong):
-        raise ValueError(f"{name}: expected {expected}, got {wrong[0]} at step {step}")
-    return array
 
 
 def detection_log_densities(
