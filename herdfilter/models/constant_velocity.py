@@ -50,8 +50,6 @@ class ConstantVelocity(EntriesObserved, WhiteAcceleration):
     initial_mean: Array
     initial_covariance: Array
 
-    partial_observations = True
-
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.dim < 2 or self.dim % 2:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -101,7 +102,7 @@ class JumpMarkov:
         if len(parts) == 1:
             return parts[0]
         if not all(isinstance(part, GaussianMixture) for part in parts):
-            return _Initial(self)
+            return SimpleNamespace(dim=self.dim, sample=partial(_sample_initial, self))
         modes = zip(self.initial_modes, parts, strict=True)
         weights = np.concatenate([probability * part.weights for probability, part in modes])
         means = np.concatenate([part.means for part in parts])
@@ -122,13 +123,13 @@ class JumpMarkov:
             return True
         # Functions cannot be compared, but their values at random states can.
         rng = np.random.default_rng(0)
-        moments = any(contract.has(model, contract.OBSERVED) for model in self.models)
+        measurements = [Measurement(model) for model in self.models]
+        moments = any(measurement.has_moments for measurement in measurements)
         try:
             x = Motion(self.models[0]).sample_initial(PROBES, rng)
-            z = Measurement(self.models[0]).sample(x, rng, 1)[0]
+            z = measurements[0].sample(x, rng, 1)[0]
             values = []  # one row for each model
-            for model in self.models:
-                measurement = Measurement(model)
+            for measurement in measurements:
                 arrays = [measurement.log_likelihood(z, x, 1)]
                 if moments:
                     arrays += [measurement.mean(x, 1), measurement.noises(x, len(z), 1)]
@@ -152,20 +153,15 @@ def with_modes(model: contract.Model, user: str) -> contract.Model:
     return JumpMarkov([model], [[1.0]])
 
 
-class _Initial:
-    """Initial distribution over all modes, if that of a mode is not a Gaussian mixture: it can only be sampled."""
-
-    def __init__(self, model: JumpMarkov) -> None:
-        self._model = model
-        self.dim = model.dim
-
-    def sample(self, n: int, rng: np.random.Generator | int | None = None) -> Array:
-        """Draw n states (n, d)."""
-        rng = as_generator(rng)
-        counts = rng.multinomial(n, self._model.initial_modes).tolist()
-        modes = zip(self._model.models, counts, strict=True)
-        states = [Motion(model).sample_initial(count, rng) for model, count in modes if count]
-        return rng.permutation(np.concatenate(states))
+def _sample_initial(
+    model: JumpMarkov, n: int, rng: np.random.Generator | int | None = None
+) -> Array:
+    """Draw n initial states (n, d) over all modes, of which one has no Gaussian mixture."""
+    rng = as_generator(rng)
+    counts = rng.multinomial(n, model.initial_modes).tolist()
+    modes = zip(model.models, counts, strict=True)
+    states = [Motion(mode).sample_initial(count, rng) for mode, count in modes if count]
+    return rng.permutation(np.concatenate(states))
 
 
 def _the_same(name: str, values: Iterable[Any]) -> Any:

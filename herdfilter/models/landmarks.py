@@ -89,7 +89,6 @@ class LandmarkLocalisation(IndependentNoise, GaussianStart):
     dim = 3
     circular = (2,)
     position_dims = (0, 1)
-    partial_observations = True
     sd_fields = ("range_sd", "bearing_sd")
     shapes: ClassVar = {"landmarks": (None, 2)}
 

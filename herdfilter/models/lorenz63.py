@@ -67,7 +67,6 @@ class Lorenz63(NoisyFlow):
     initial_variance: float = 2.0
 
     dim = 3
-    partial_observations = True
     shapes: ClassVar = {"initial_mean": (3,)}
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:

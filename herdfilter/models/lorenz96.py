@@ -70,8 +70,6 @@ class Lorenz96(NoisyFlow):
     initial_mean: Array | None = None
     initial_variance: float = 1.0
 
-    partial_observations = True
-
     def __post_init__(self) -> None:
         super().__post_init__()
         check_count("dim", self.dim, minimum=4)

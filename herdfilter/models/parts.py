@@ -93,6 +93,7 @@ class IndependentNoise:
     # the fields that hold the standard deviations of the entries
     sd_fields: ClassVar[tuple[str, ...]]
     observation_circular: Any = ()
+    partial_observations = True
 
     @cached_property
     def _observation_sd(self) -> Any:
@@ -213,7 +214,6 @@ class PlanarSensors(IndependentNoise, WhiteAcceleration):
 
     dim = 4
     shapes: ClassVar = {"sensors": (None, 2)}
-    partial_observations = True
     position_dims = (0, 1)
 
     def _offsets(self, x: Array) -> Array:
@@ -233,7 +233,6 @@ class RangeAndBearing(IndependentNoise, GaussianStart):
 
     sd_fields: ClassVar[tuple[str, ...]] = ("range_sd", "bearing_sd")
     observation_circular = (1,)
-    partial_observations = True
 
     def offset(self, x: Array) -> Array:
         """Return the position relative to the radar, (n, d) -> (n, 2)."""

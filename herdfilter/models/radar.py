@@ -71,7 +71,6 @@ class RadarTracking(IndependentNoise, WhiteAcceleration):
     sd_fields = ("range_sd", "azimuth_sd", "elevation_sd")
     observation_circular = (1, 2)
     position_dims = (0, 1, 2)
-    partial_observations = True
     shapes: ClassVar = {"radar": (3,)}
 
     def observation_mean(self, x: Array, step: int) -> Array:

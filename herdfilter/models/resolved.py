@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any, Self
 
 import numpy as np
+from numpy.random import Generator
 
 from herdfilter._checks import Array, as_dims, check_count, read_only, with_nan
 from herdfilter._covariances import regularised
@@ -78,15 +79,15 @@ class Motion(Resolved):
         self._from_noise = hasattr(model, "transition")
         self.additive = self.has_moments and not self._from_noise
         self.simulated_only = not (self.has_moments or self._from_noise)
-        if not self._from_noise:
-            self.noise_dim = self.dim
         self.has_density = hasattr(model, "transition_log_density")
         self.jacobian = getattr(model, "transition_jacobian", None)
 
     @cached_property
     def noise_dim(self) -> int:
         """Dimension of the standard normal noise that `propagate` takes."""
-        return check_count("model.noise_dim", self.model.noise_dim)
+        return (
+            check_count("model.noise_dim", self.model.noise_dim) if self._from_noise else self.dim
+        )
 
     def copied(self) -> Motion:
         """Return the motion of a copy of the model, unaffected by attributes of the model that are replaced later."""
@@ -103,7 +104,7 @@ class Motion(Resolved):
         motion.modes = (motion,) if modes[0] is self else tuple(mode.copied() for mode in modes)
         return motion
 
-    def sample_initial(self, n: int, rng: np.random.Generator) -> Array:
+    def sample_initial(self, n: int, rng: Generator) -> Array:
         """Draw `n` independent initial states (n, d)."""
         x = read_rows("model.initial", self.model.initial.sample(n, rng), (n, self.dim), 0)
         return wrap_angles(x, self.circular)
@@ -224,7 +225,7 @@ class Transition:
         """Next states (n, d) of states and their noise, side by side in (n, d + `noise_dim`)."""
         return self.propagate(joint[:, : self.motion.dim], joint[:, self.motion.dim :])
 
-    def sample(self, x: Array, rng: np.random.Generator) -> Array:
+    def sample(self, x: Array, rng: Generator) -> Array:
         """Draw one successor of each state, (n, d)."""
         if not self.simulated_only:
             return self.propagate(x, rng.standard_normal((len(x), self.motion.noise_dim)))
@@ -362,7 +363,7 @@ class Measurement(Resolved):
         residuals = wrap(z - means, self.circular(size))
         return contract.gaussian_log_density(residuals, self.noises(x, size, step), step)
 
-    def sample(self, x: Array, rng: np.random.Generator, step: int) -> Any:
+    def sample(self, x: Array, rng: Generator, step: int) -> Any:
         """Draw one observation of each state, (n, d) -> (n, k), or a list of n scans."""
         if self.draws:
             z = self.model.sample_observation(read_only(x), rng, step)

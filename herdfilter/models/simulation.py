@@ -6,6 +6,7 @@ from collections.abc import Sequence, Sized
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from herdfilter._checks import (
@@ -35,7 +36,7 @@ def simulated_controls(model: contract.Model, steps: int) -> Array | None:
     )
 
 
-def simulate_observations(model: contract.Model, truth: Array, rng: np.random.Generator) -> Any:
+def simulate_observations(model: contract.Model, truth: Array, rng: Generator) -> Any:
     """Draw an observation of the true state at each of steps 1 to T, (T, d) -> (T, k), or a list of T scans."""
     measurement = Measurement(model)
     observations = [measurement.sample(x[None], rng, step)[0] for step, x in enumerate(truth, 1)]
@@ -45,7 +46,7 @@ def simulate_observations(model: contract.Model, truth: Array, rng: np.random.Ge
 def simulate(
     model: contract.Model,
     steps: int | None = None,
-    rng: np.random.Generator | int | None = None,
+    rng: Generator | int | None = None,
     dt: float | Sequence[float] | Array | None = None,
     initial: ArrayLike | None = None,
     modes: ArrayLike | None = None,
@@ -178,9 +179,7 @@ def simulate(
     return np.array(truth), observations if listed else np.array(observations)
 
 
-def sample_modes(
-    model: contract.Model, steps: int, rng: np.random.Generator | int
-) -> NDArray[np.int64]:
+def sample_modes(model: contract.Model, steps: int, rng: Generator | int) -> NDArray[np.int64]:
     """Draw the mode of a model at each of steps 0 to `steps`.
 
     They are indices of ``model.models``, shape (steps + 1,), drawn with a generator or a seed `rng`. TypeError if the model

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import (
@@ -238,7 +239,7 @@ class WithClutter(contract.Wrapper):
         noises = measurement.noises(x, means.shape[1], step)
         return detection_log_densities(self.model, scan, means, noises, step)
 
-    def sample_observation(self, x: Array, rng: np.random.Generator, step: int) -> list[Array]:
+    def sample_observation(self, x: Array, rng: Generator, step: int) -> list[Array]:
         """Draw a scan of each state, in the region: a list of n arrays (k, m).
 
         Raises ValueError if there is clutter but no region.
@@ -254,7 +255,7 @@ class WithClutter(contract.Wrapper):
             scans.append(rng.permutation(scan))
         return scans
 
-    def clutter_sampler(self, m: int, rng: np.random.Generator, step: int) -> Callable[[], Array]:
+    def clutter_sampler(self, m: int, rng: Generator, step: int) -> Callable[[], Array]:
         """Return a function that draws the false detections (k, m) of a scan, in the region.
 
         If the density varies, a uniform Poisson process is thinned, whose density is twice the largest on a grid. Raises
