@@ -14,15 +14,8 @@ import numpy as np
 from numba import types
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import (
-    Array,
-    as_array,
-    as_numbers,
-    check_count,
-    check_label,
-    read_only,
-    short_repr,
-)
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter._jit import njit
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap_angles
@@ -82,15 +75,20 @@ class CompiledFunction(PicklesFunctions):
     __repr__ = fields_in_line
 
     def __post_init__(self) -> None:
-        check_label("name", self.name)
-        numbers = np.array(as_array("parameters", self.parameters, (None,)))
+        _checks.check_label("name", self.name)
+        numbers = np.array(_checks.as_array("parameters", self.parameters, (None,)))
         plain = getattr(self.function, "py_func", self.function)
         if not inspect.isfunction(plain):
             raise TypeError(
-                f"{self.name}: expected a function of one state, got {short_repr(self.function)}"
+                f"{self.name}: expected a function of one state, got {_checks.short_repr(self.function)}"
             )
         arguments = tuple(inspect.signature(plain).parameters)
-        assign(self, size=check_count("size", self.size), parameters=numbers, arguments=arguments)
+        assign(
+            self,
+            size=_checks.check_count("size", self.size),
+            parameters=numbers,
+            arguments=arguments,
+        )
         got = f"got one of ({', '.join(arguments)})"
         if not {"x"} <= set(arguments) <= set(_ARGUMENTS):
             raise TypeError(
@@ -129,7 +127,9 @@ class CompiledFunction(PicklesFunctions):
     def inputs(self, control: Any) -> Array:
         """Return the control input as a vector, empty if there is none."""
         if control is not None:
-            return np.array(as_numbers("control", control, (None,)), dtype=np.float64).reshape(-1)
+            return np.array(
+                _checks.as_numbers("control", control, (None,)), dtype=np.float64
+            ).reshape(-1)
         if "control" in self.arguments:
             raise TypeError(f"control: expected numbers, as {self.name} takes them, got None")
         return np.empty(0)
@@ -145,10 +145,17 @@ class CompiledFunction(PicklesFunctions):
         scales = (1, -1, 10, -10, 100, -100)
         x = wrap_angles(np.vstack([x[:1] + scale * away for scale in scales]), circular)
         function = getattr(self.function, "py_func", self.function)
-        inputs: dict[str, Any] = {"dt": 1.0, "step": 1, "parameters": read_only(self.parameters)}
-        inputs |= {"z": read_only(np.zeros(k)), "control": read_only(np.ones(x.shape[1]))}
+        inputs: dict[str, Any] = {
+            "dt": 1.0,
+            "step": 1,
+            "parameters": _checks.read_only(self.parameters),
+        }
+        inputs |= {
+            "z": _checks.read_only(np.zeros(k)),
+            "control": _checks.read_only(np.ones(x.shape[1])),
+        }
         for i, state in enumerate(x):
-            inputs["x"] = read_only(state)
+            inputs["x"] = _checks.read_only(state)
             # entries that stay 2 apart were not written
             outs = np.repeat([[0.734375], [-1.265625]], self.size, axis=1)
             try:
@@ -287,7 +294,7 @@ class CompiledModel(FunctionModel):
         observation_circular: Sequence[int] = (),
         parameters: ArrayLike = (),
     ) -> None:
-        mean = as_array("initial_mean", initial_mean, (None,))
+        mean = _checks.as_array("initial_mean", initial_mean, (None,))
         self.f = CompiledFunction(f, len(mean), parameters, "f")
         self.h = None
         self.likelihood = None

@@ -18,16 +18,8 @@ from herdfilter._covariances import regularised
 from herdfilter._repr import summary_repr
 from herdfilter.angles import unwrap, wrap, wrap_angles
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models import contract
+from herdfilter.models import contract, returned
 from herdfilter.models.contract import Model
-from herdfilter.models.returned import (
-    FactoredCovariance,
-    read_covariance,
-    read_covariances,
-    read_numbers,
-    read_rows,
-    rows_of,
-)
 
 
 class Resolved:
@@ -106,7 +98,7 @@ class Motion(Resolved):
 
     def sample_initial(self, n: int, rng: Generator) -> Array:
         """Draw `n` independent initial states (n, d)."""
-        x = read_rows("model.initial", self.model.initial.sample(n, rng), (n, self.dim), 0)
+        x = returned.read_rows("model.initial", self.model.initial.sample(n, rng), (n, self.dim), 0)
         return wrap_angles(x, self.circular)
 
 
@@ -177,10 +169,10 @@ class Transition:
         return self.motion.noise_dim
 
     @cached_property
-    def noise(self) -> FactoredCovariance:
+    def noise(self) -> returned.FactoredCovariance:
         """Covariance of additive transition noise, and a factor of it, both read-only."""
         value = self.model.transition_covariance(self.dt, self.step)
-        return read_covariance("transition_covariance", value, self.motion.dim, self.step)
+        return returned.read_covariance("transition_covariance", value, self.motion.dim, self.step)
 
     @property
     def covariance(self) -> Array:
@@ -209,7 +201,9 @@ class Transition:
     def mean(self, x: Array) -> Array:
         """Transition mean of each state, (n, d)."""
         function = self.model.transition_mean
-        return rows_of("transition_mean", function, x.shape[1], x, self.dt, self.control, self.step)
+        return returned.rows_of(
+            "transition_mean", function, x.shape[1], x, self.dt, self.control, self.step
+        )
 
     def propagate(self, x: Array, noise: Array) -> Array:
         """Next states (n, d) of states x under standard normal noise (n, `noise_dim`)."""
@@ -219,7 +213,9 @@ class Transition:
             added = noise * root if len(root) == 1 else noise @ root.T
             return self.wrapped(self.mean(x) + added)
         arguments = (read_only(noise), self.dt, self.control, self.step)
-        return self.wrapped(rows_of("transition", self.model.transition, x.shape[1], x, *arguments))
+        return self.wrapped(
+            returned.rows_of("transition", self.model.transition, x.shape[1], x, *arguments)
+        )
 
     def propagate_joint(self, joint: Array) -> Array:
         """Next states (n, d) of states and their noise, side by side in (n, d + `noise_dim`)."""
@@ -231,7 +227,9 @@ class Transition:
             return self.propagate(x, rng.standard_normal((len(x), self.motion.noise_dim)))
         function = self.model.sample_transition
         arguments = (rng, self.dt, self.control, self.step)
-        return self.wrapped(rows_of("sample_transition", function, x.shape[1], x, *arguments))
+        return self.wrapped(
+            returned.rows_of("sample_transition", function, x.shape[1], x, *arguments)
+        )
 
     def predictive(self, x: Array, weights: Array) -> GaussianMixture:
         r"""Density :math:`\sum_i w_i N(f(x_i), Q)` of the next state, its angles unwrapped about their mean."""
@@ -309,12 +307,12 @@ class Measurement(Resolved):
 
     def mean(self, x: Array, step: int) -> Array:
         """Mean observation of states (n, d), (n, k)."""
-        return rows_of("observation_mean", self.model.observation_mean, None, x, step)
+        return returned.rows_of("observation_mean", self.model.observation_mean, None, x, step)
 
-    def noise(self, size: int, step: int) -> FactoredCovariance:
+    def noise(self, size: int, step: int) -> returned.FactoredCovariance:
         """Covariance of the observation (size, size), if it does not depend on the state."""
         covariance = self.model.observation_covariance(step)
-        return read_covariance("observation_covariance", covariance, size, step)
+        return returned.read_covariance("observation_covariance", covariance, size, step)
 
     def noises(self, x: Array, size: int, step: int) -> Array:
         """Covariances of the observation at states (n, d): (n, size, size), or (1, size, size) for all alike; read-only."""
@@ -322,11 +320,11 @@ class Measurement(Resolved):
             return self.noise(size, step).matrix[None]
         name = "observation_covariance"
         value = self.model.observation_covariance(step, read_only(x))
-        array = read_numbers(name, value, (len(x), size, size), step)
+        array = returned.read_numbers(name, value, (len(x), size, size), step)
         # One matrix, though the model computes it for each state: then it is factorised once.
         if (array == array[0]).all():
-            return read_covariance(name, np.asarray(value)[0], size, step).matrix[None]
-        return read_covariances(name, value, size, step)
+            return returned.read_covariance(name, np.asarray(value)[0], size, step).matrix[None]
+        return returned.read_covariances(name, value, size, step)
 
     def log_likelihood(self, z: Array, x: Array, step: int) -> Array:
         """Log-likelihood of states (n, d), (n,): -inf is allowed, NaN is not.
@@ -345,7 +343,7 @@ class Measurement(Resolved):
                 or values.dtype != np.float64
                 or values.shape != (len(x),)
             ):
-                values = read_numbers("log_likelihood", values, (len(x),), step)
+                values = returned.read_numbers("log_likelihood", values, (len(x),), step)
             if not values.max() < np.inf:  # NaN, too
                 count = np.count_nonzero(np.isnan(values) | (values == np.inf))
                 raise ValueError(

@@ -10,15 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import (
-    Array,
-    as_dims,
-    as_generator,
-    as_numbers,
-    as_points,
-    check_flags,
-    short_repr,
-)
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter._repr import fields_in_line
 from herdfilter.models import contract
 from herdfilter.models.contract import Model
@@ -89,10 +82,10 @@ class Sensor(PicklesFunctions):
             function = getattr(self, name)
             if function is not None and not callable(function):
                 raise TypeError(
-                    f"{name}: expected a function of states (n, d), got {short_repr(function)}"
+                    f"{name}: expected a function of states (n, d), got {_checks.short_repr(function)}"
                 )
         check_both(mean=self.mean, covariance=self.covariance)
-        check_flags(partial_observations=self.partial_observations)
+        _checks.check_flags(partial_observations=self.partial_observations)
         if self.mean is None and self.log_likelihood is None:
             raise ValueError(
                 "mean: expected a function of states, or else log_likelihood; got neither"
@@ -102,7 +95,7 @@ class Sensor(PicklesFunctions):
             matrix = as_matrix_covariance("covariance", self.covariance, None)
             assign(self, covariance=matrix)
             size = len(matrix)
-        assign(self, circular=as_dims("circular", self.circular, size))
+        assign(self, circular=_checks.as_dims("circular", self.circular, size))
         if self.detection_probability is not None or self.clutter_density is not None:
             self.on(None)  # checks both numbers
 
@@ -122,8 +115,8 @@ class Sensor(PicklesFunctions):
             raise TypeError(
                 "mean: simulation needs the mean and covariance of the sensor, got None"
             )
-        states = as_points("x", np.atleast_2d(as_numbers("x", x, (None, None))))
-        return Measurement(self.on(None)).sample(states, as_generator(rng), 1)
+        states = _checks.as_points("x", np.atleast_2d(_checks.as_numbers("x", x, (None, None))))
+        return Measurement(self.on(None)).sample(states, _checks.as_generator(rng), 1)
 
     @cached_property
     def functions(self) -> dict[str, Any]:
@@ -189,7 +182,7 @@ def sensed(model: Model, sensor: Sensor | None) -> Model:
         # a moving sensor is a new object at every step, but its function has the same code and is tried once
         return try_model(sensor.on(model), getattr(sensor.mean, "__code__", sensor))
     if sensor is not None:
-        raise TypeError(f"sensor: expected a herdfilter.Sensor, got {short_repr(sensor)}")
+        raise TypeError(f"sensor: expected a herdfilter.Sensor, got {_checks.short_repr(sensor)}")
     if unobserved(model):
         raise TypeError(
             f"sensor: expected a herdfilter.Sensor, as {type(model).__name__} has no observation functions of its own "

@@ -9,16 +9,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import (
-    MOST_STEPS,
-    Array,
-    as_array,
-    as_generator,
-    as_list,
-    as_numbers,
-    check_count,
-    short_repr,
-)
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter.angles import wrap_angles
 from herdfilter.models import contract
 from herdfilter.models.resolved import Measurement, Motion, Transition
@@ -31,7 +23,7 @@ def simulated_controls(model: contract.Model, steps: int) -> Array | None:
     """Return the simulated control inputs of steps 1 to `steps`, (steps, c); None for a model without ``control``."""
     if not hasattr(model, "control"):
         return None
-    return as_numbers(
+    return _checks.as_numbers(
         "control", [model.control(step) for step in range(1, steps + 1)], (steps, None)
     )
 
@@ -114,8 +106,8 @@ def simulate(
                 "steps: expected a number, or times, dt, controls or sensors for each of them, got none"
             )
         steps = lengths[0]
-    steps = check_count("steps", steps, most=MOST_STEPS)
-    rng = as_generator(rng)
+    steps = _checks.check_count("steps", steps, most=_checks.MOST_STEPS)
+    rng = _checks.as_generator(rng)
     if controls is None:
         controls = simulated_controls(model, steps)
     if sensors is None:
@@ -123,10 +115,10 @@ def simulate(
     else:
         by_sensor = [sensors] * steps
         if not isinstance(sensors, Sensor):
-            by_sensor = as_list("sensors", sensors)
+            by_sensor = _checks.as_list("sensors", sensors)
         if times is None or dt is not None:
             times = [entry.time for entry in series([None] * steps, dt, None, times, start)]
-        stamps = as_list("times", times)
+        stamps = _checks.as_list("times", times)
         if not len(by_sensor) == len(stamps) == steps:
             raise ValueError(
                 f"sensors, times: expected one per step, {steps}, got {len(by_sensor)} and {len(stamps)}"
@@ -143,15 +135,15 @@ def simulate(
         if modes is None:
             path = sample_modes(model, steps, rng)
         else:
-            path = as_numbers("modes", modes, (steps + 1,)).astype(np.int64)
+            path = _checks.as_numbers("modes", modes, (steps + 1,)).astype(np.int64)
             if path.shape != (steps + 1,) or not np.isin(modes, np.arange(count)).all():
                 raise ValueError(
                     f"modes: expected the mode, from 0 to {count - 1}, at each of steps 0 to {steps}, shape {(steps + 1,)}, "
-                    f"got {short_repr(modes)}"
+                    f"got {_checks.short_repr(modes)}"
                 )
     elif modes is not None:
         raise ValueError(
-            f"modes: expected None, as {contract.kind(model)} has none, got {short_repr(modes)}"
+            f"modes: expected None, as {contract.kind(model)} has none, got {_checks.short_repr(modes)}"
         )
     transitions = (("transition",), contract.ADDITIVE, ("sample_transition",))
     for mode in np.unique(path):
@@ -160,7 +152,7 @@ def simulate(
     if initial is None:
         states = Motion(models[path[0]]).sample_initial(1, rng)
     else:
-        x = as_array("initial", initial, (model.dim,))
+        x = _checks.as_array("initial", initial, (model.dim,))
         states = wrap_angles(x[None], contract.circular_dims(model))
     truth = []
     observations = []
@@ -195,8 +187,8 @@ def sample_modes(model: contract.Model, steps: int, rng: Generator | int) -> NDA
     >>> truth, z = hf.simulate(model, steps=20, rng=1, modes=modes)
     """
     contract.require(model, "sample_modes", contract.MODES)
-    steps = check_count("steps", steps)
-    rng = as_generator(rng)
+    steps = _checks.check_count("steps", steps)
+    rng = _checks.as_generator(rng)
     path = np.zeros(steps + 1, dtype=np.int64)
     # no random number is drawn: the simulation is that of the model alone
     if len(model.models) == 1:

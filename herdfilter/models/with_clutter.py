@@ -13,16 +13,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import (
-    LARGEST,
-    MOST,
-    Array,
-    as_array,
-    as_number,
-    as_numbers,
-    read_only,
-    short_repr,
-)
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap_angles
 from herdfilter.models import contract
@@ -98,14 +90,16 @@ class WithClutter(contract.Wrapper):
         density = self.clutter_density
         if not callable(p):
             expected = "a number above 0, up to 1, or a function"
-            p = as_number("detection_probability", p, expected, lambda p: 0 < p <= 1)
+            p = _checks.as_number("detection_probability", p, expected, lambda p: 0 < p <= 1)
         if not callable(density):
             expected = "a finite number of at least 0, or a function"
-            density = as_number("clutter_density", density, expected, lambda y: 0 <= y < np.inf)
+            density = _checks.as_number(
+                "clutter_density", density, expected, lambda y: 0 <= y < np.inf
+            )
         assign(self, detection_probability=p, clutter_density=density)
         if self.region is None:
             return
-        region = as_array("region", self.region, (None, 2))
+        region = _checks.as_array("region", self.region, (None, 2))
         if not (region[:, 0] < region[:, 1]).all():
             raise ValueError(
                 f"region: expected rows (lowest, highest), the first below the second, got {region.tolist()}"
@@ -157,9 +151,9 @@ class WithClutter(contract.Wrapper):
         m = "m" if size is None else str(size)
         expected = f"z: expected a scan, detections (k, {m})"
         try:
-            scan = as_numbers("z", z, (None, size), missing=True)
+            scan = _checks.as_numbers("z", z, (None, size), missing=True)
         except ValueError:
-            raise ValueError(f"{expected}, got {short_repr(z)} at step {step}") from None
+            raise ValueError(f"{expected}, got {_checks.short_repr(z)} at step {step}") from None
         if scan.shape == (0,):
             return np.zeros((0, size or 0))
         if scan.ndim == 1 and size == 1:
@@ -168,7 +162,7 @@ class WithClutter(contract.Wrapper):
             raise ValueError(
                 f"{expected}, a list of detections of {m} numbers each, got shape {scan.shape} at step {step}"
             )
-        wrong = np.flatnonzero(~(np.abs(scan) <= LARGEST).all(axis=1))
+        wrong = np.flatnonzero(~(np.abs(scan) <= _checks.LARGEST).all(axis=1))
         if len(wrong):
             raise ValueError(
                 f"{expected} of finite numbers, got {scan[wrong[0]].tolist()} at step {step}; leave that detection out, or "
@@ -194,10 +188,10 @@ class WithClutter(contract.Wrapper):
         if not callable(function):
             return function
         try:
-            values = function(read_only(rows)) if len(rows) else np.empty(0)
+            values = function(_checks.read_only(rows)) if len(rows) else np.empty(0)
         except Exception as error:
             raise ValueError(
-                f"{name}: expected {expected} for rows {rows.shape}, got {short_repr(error)} at step {step}"
+                f"{name}: expected {expected} for rows {rows.shape}, got {_checks.short_repr(error)} at step {step}"
             ) from error
         array = read_numbers(name, values, (len(rows),), step)
         for extreme in (array.min(), array.max()) if len(rows) else ():
@@ -268,9 +262,9 @@ class WithClutter(contract.Wrapper):
             grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, m)
             highest = 2 * float(np.max(self.clutter_densities(grid, step)))
         expected = highest * float(np.prod(high - low))
-        if expected > MOST:
+        if expected > _checks.MOST:
             raise ValueError(
-                f"clutter_density, region: expected up to {MOST} false detections in a scan, got {expected}"
+                f"clutter_density, region: expected up to {_checks.MOST} false detections in a scan, got {expected}"
             )
 
         def draw() -> Array:

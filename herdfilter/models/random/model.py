@@ -14,9 +14,8 @@ from herdfilter._repr import summary_repr
 from herdfilter.angles import wrap_angles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.parts import assign
-from herdfilter.models.random import drifts
+from herdfilter.models.random import drifts, noises
 from herdfilter.models.random.localisation import draw_localisation
-from herdfilter.models.random.noises import LongRun, NoisyDrift, draw_noise, simulate_long_run
 from herdfilter.models.random.observations import Parts, draw_observation
 from herdfilter.models.resolved import Measurement, Transition
 
@@ -142,10 +141,10 @@ start: {several if len(prior) > 1 else "Gaussian, mean"} {drifts.listed(prior.me
 random_model = RandomModel
 
 
-def _at_large(motion: NoisyDrift) -> LongRun:
+def _at_large(motion: noises.NoisyDrift) -> noises.LongRun:
     """Simulate a system from states all over its natural scale."""
     wide = GaussianMixture([1.0], np.zeros((1, motion.dim)), np.diag(motion.drift.scale**2))
-    return simulate_long_run(motion, wide)
+    return noises.simulate_long_run(motion, wide)
 
 
 @lru_cache(maxsize=256)
@@ -155,7 +154,7 @@ def _draw_model(seed: int, kind: str) -> Parts:
         return draw_localisation(Generator(PCG64(SeedSequence(seed, spawn_key=(1,)))))
     rng = Generator(PCG64(seed))
     drift = drifts.draw_drift(rng)
-    motion = draw_noise(rng, drift)
+    motion = noises.draw_noise(rng, drift)
     system = _at_large(motion)
     initial = _draw_prior(rng, system)
     sensing, special = draw_observation(rng, system)
@@ -208,7 +207,7 @@ def _departing(model: RandomModel, parts: Parts) -> tuple[str, dict[str, Any]]:
     }
 
 
-def _draw_prior(rng: Generator, system: LongRun) -> GaussianMixture:
+def _draw_prior(rng: Generator, system: noises.LongRun) -> GaussianMixture:
     """Draw the distribution of the state at step 0: one Gaussian among the states of the system, or several far apart."""
     dim = system.states.shape[1]
     if rng.random() < MULTIMODAL_SHARE:
@@ -237,7 +236,7 @@ def _exact_grid(parts: Parts) -> dict[str, Any] | None:
     if dim not in MOST_POINTS or motion.kind != "additive" or sensing.view.kind == "bearing":
         return None
     system = _at_large(motion)
-    run = simulate_long_run(motion, initial)
+    run = noises.simulate_long_run(motion, initial)
     lowest = np.minimum(run.lowest, system.states.min(axis=0))
     highest = np.maximum(run.highest, system.states.max(axis=0))
     prior_sd = np.sqrt(np.diagonal(initial.distinct_covariances[0]))
