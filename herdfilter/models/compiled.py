@@ -76,19 +76,15 @@ class CompiledFunction(PicklesFunctions):
 
     def __post_init__(self) -> None:
         _checks.check_label("name", self.name)
-        numbers = np.array(_checks.as_array("parameters", self.parameters, (None,)))
+        assign(self, size=_checks.check_count("size", self.size))
+        parameters = np.array(_checks.as_array("parameters", self.parameters, (None,)))
         plain = getattr(self.function, "py_func", self.function)
         if not inspect.isfunction(plain):
             raise TypeError(
                 f"{self.name}: expected a function of one state, got {_checks.short_repr(self.function)}"
             )
         arguments = tuple(inspect.signature(plain).parameters)
-        assign(
-            self,
-            size=_checks.check_count("size", self.size),
-            parameters=numbers,
-            arguments=arguments,
-        )
+        assign(self, parameters=parameters, arguments=arguments)
         got = f"got one of ({', '.join(arguments)})"
         if not {"x"} <= set(arguments) <= set(_ARGUMENTS):
             raise TypeError(
@@ -127,9 +123,7 @@ class CompiledFunction(PicklesFunctions):
     def inputs(self, control: Any) -> Array:
         """Return the control input as a vector, empty if there is none."""
         if control is not None:
-            return np.array(
-                _checks.as_numbers("control", control, (None,)), dtype=np.float64
-            ).reshape(-1)
+            return np.array(_checks.as_numbers("control", control, (None,))).reshape(-1)
         if "control" in self.arguments:
             raise TypeError(f"control: expected numbers, as {self.name} takes them, got None")
         return np.empty(0)
@@ -145,17 +139,10 @@ class CompiledFunction(PicklesFunctions):
         scales = (1, -1, 10, -10, 100, -100)
         x = wrap_angles(np.vstack([x[:1] + scale * away for scale in scales]), circular)
         function = getattr(self.function, "py_func", self.function)
-        inputs: dict[str, Any] = {
-            "dt": 1.0,
-            "step": 1,
-            "parameters": _checks.read_only(self.parameters),
-        }
-        inputs |= {
-            "z": _checks.read_only(np.zeros(k)),
-            "control": _checks.read_only(np.ones(x.shape[1])),
-        }
-        for i, state in enumerate(x):
-            inputs["x"] = _checks.read_only(state)
+        arrays = {"z": np.zeros(k), "control": np.ones(x.shape[1]), "parameters": self.parameters}
+        inputs: dict[str, Any] = {"dt": 1.0, "step": 1}
+        inputs |= {name: _checks.read_only(array) for name, array in arrays.items()}
+        for i, inputs["x"] in enumerate(_checks.read_only(x)):
             # entries that stay 2 apart were not written
             outs = np.repeat([[0.734375], [-1.265625]], self.size, axis=1)
             try:
@@ -167,8 +154,8 @@ class CompiledFunction(PicklesFunctions):
                 if "control" in self.arguments and not i:
                     break
                 raise ValueError(
-                    f"{self.name}: expected indices in range at the state {state}, got {error}; code that is compiled with "
-                    "NUMBA_BOUNDSCHECK=1 in the environment raises this, too"
+                    f"{self.name}: expected indices in range at the state {inputs['x']}, got {error}; code that is compiled "
+                    "with NUMBA_BOUNDSCHECK=1 in the environment raises this, too"
                 ) from None
             except Exception as error:
                 # perhaps of Python alone: compiled code divides by zero as NumPy does
@@ -203,7 +190,7 @@ def _compiled(function: Any, arguments: tuple[str, ...], name: str) -> Any:
     function.__module__ = function.__module__ or "__main__"
     inner: Any = function if hasattr(function, "py_func") else njit(function, **options)
     plain = inner.py_func
-    code = inner.py_func.__code__
+    code = plain.__code__
     call = f"function({', '.join(_ARGUMENTS[name] for name in arguments)})"
     body = call if "out" in arguments else f"out[i, 0] = {call}"
     source = f"def rows(x, z, dt, control, step, parameters, out):\n    for i in range(len(x)):\n        {body}\n"
@@ -211,8 +198,11 @@ def _compiled(function: Any, arguments: tuple[str, ...], name: str) -> Any:
     exec(compile(source, code.co_filename, "exec"), namespace)
     # Constants and globals are compiled into the code, so they are part of the digest in the name.
     values = [*code.co_consts, *map(plain.__globals__.get, code.co_names)]
-    values = [value for value in values if not (callable(value) or inspect.iscode(value))]
-    numbers = [getattr(value, "tobytes", value.__repr__)() for value in values]
+    numbers = [
+        getattr(value, "tobytes", value.__repr__)()
+        for value in values
+        if not (callable(value) or inspect.iscode(value))
+    ]
     rows = namespace["rows"]
     digest = hashlib.sha256(repr((source, code.co_code, code.co_names, numbers)).encode())
     # numba names its cache file after the file, the name and the line of a function

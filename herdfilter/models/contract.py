@@ -166,12 +166,12 @@ def require(model: Model, user: str, *alternatives: Sequence[str]) -> None:
     if isinstance(model, type):
         raise TypeError(f"model: expected an instance, got the class {model.__name__}")
     met = [names for names in alternatives if has(model, names)]
-    if not met and jumps(model):
-        raise TypeError(
-            f"model: {user} needs a model without modes, got {kind(model)}, which jumps between {len(model.models)}; take "
-            "ParticleFilter, InteractingMultipleModel or MixtureKalmanFilter"
-        )
     if not met:
+        if jumps(model):
+            raise TypeError(
+                f"model: {user} needs a model without modes, got {kind(model)}, which jumps between {len(model.models)}; "
+                "take ParticleFilter, InteractingMultipleModel or MixtureKalmanFilter"
+            )
         needed = ", or ".join(" and ".join(names) for names in alternatives)
         missing = [name for name in alternatives[0] if not hasattr(model, name)]
         raise TypeError(
@@ -181,10 +181,7 @@ def require(model: Model, user: str, *alternatives: Sequence[str]) -> None:
     for name in dict.fromkeys(name for names in met for name in names):
         _check_signature(model, name)
         jacobian = name.replace("_mean", "_jacobian")
-        if (
-            name in ("transition_mean", "observation_mean")
-            and getattr(model, jacobian, None) is not None
-        ):
+        if jacobian != name and getattr(model, jacobian, None) is not None:
             _check_signature(model, jacobian)
 
 
@@ -199,9 +196,8 @@ def _check_signature(model: Model, name: str) -> None:
         expected += " or (step, x)"
     if not callable(function):
         raise TypeError(f"{expected}, got {short_repr(function)}")
-    if not _accepts(function, len(arguments)) and not (
-        name == "observation_covariance" and takes_state(model)
-    ):
+    of_state = name == "observation_covariance" and takes_state(model)
+    if not of_state and not _accepts(function, len(arguments)):
         raise TypeError(f"{expected}, got {inspect.signature(function)} of {type(model).__name__}")
 
 
@@ -236,9 +232,9 @@ def require_likelihood(model: Model, user: str) -> None:
         for mode in range(len(model.models)):
             require_likelihood(in_mode(model, mode), user)
         return
-    likelihood = ("log_likelihood",)
-    alternatives = (likelihood,) if hasattr(model, "log_likelihood") else (likelihood, OBSERVED)
-    require(model, user, *alternatives)
+    alternatives = [("log_likelihood",), OBSERVED]
+    # a likelihood of the model's own is used, whatever else it has
+    require(model, user, *alternatives[: 1 if hasattr(model, "log_likelihood") else 2])
 
 
 def require_constant_noise(model: Model, user: str) -> None:

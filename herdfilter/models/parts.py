@@ -175,6 +175,21 @@ class NoisyFlow(EqualVariances):
         return self.noise_rate * dt * np.eye(self.dim)
 
 
+class PlanarRobot(Parameters):
+    """Base of models of a robot in the plane, (x, y, heading), whose motion has independent noise."""
+
+    position_noise: float
+    heading_noise: float
+
+    dim = 3
+    circular = (2,)
+    position_dims = (0, 1)
+
+    def transition_covariance(self, dt: float, step: int) -> Array:
+        """Covariance of the noise of the motion over a time `dt`, (3, 3)."""
+        return dt * np.diag([self.position_noise, self.position_noise, self.heading_noise]) ** 2
+
+
 class LinearMotion:
     """Base of models whose transition is a matrix times the state, and noise."""
 

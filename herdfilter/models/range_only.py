@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array
-from herdfilter.models.parts import Parameters, UniformBox, as_observation, frozen, student_peak
+from herdfilter.models.parts import PlanarRobot, UniformBox, as_observation, frozen, student_peak
 
 
 @frozen
-class RangeOnly(Parameters):
+class RangeOnly(PlanarRobot):
     r"""Planar robot (x m, y m, heading rad) with odometry, localised by asynchronous ranges to known beacons.
 
     The control is the rigid motion :math:`(\Delta x, \Delta y, \Delta h)` since the last event, in the body
@@ -71,10 +71,6 @@ class RangeOnly(Parameters):
     position_noise: float = 0.1
     heading_noise: float = 0.01
 
-    dim = 3
-    circular = (2,)
-    position_dims = (0, 1)
-
     shapes: ClassVar = {"beacons": (None, 2)}
 
     @cached_property
@@ -96,10 +92,6 @@ class RangeOnly(Parameters):
             [cos * forward - sin * lateral, sin * forward + cos * lateral, 0 * cos + turn]
         )
         return x + displacement
-
-    def transition_covariance(self, dt: float, step: int) -> Array:
-        """Covariance of the odometry noise over a time `dt`, (3, 3)."""
-        return dt * np.diag([self.position_noise, self.position_noise, self.heading_noise]) ** 2
 
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
         """Log-density of the range in `z`, (beacon index, range), at each state; (n, 3) -> (n,)."""

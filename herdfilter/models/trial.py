@@ -38,9 +38,8 @@ def check_state(model: Model, user: str, *needed: str) -> None:
     contract.require(model, user, ("dim", "initial"))
     dim = check_count("model.dim", model.dim)
     initial = model.initial
-    as_dims(
-        "model.circular", () if getattr(model, "circular", None) is None else model.circular, dim
-    )
+    circular = getattr(model, "circular", None)
+    as_dims("model.circular", () if circular is None else circular, dim)
     if isinstance(initial, type):
         raise TypeError(f"model.initial: expected an instance, got the class {initial.__name__}")
     missing = [name for name in needed if not hasattr(initial, name)]
@@ -76,23 +75,16 @@ def try_model(model: Model, owner: Any) -> Model:
     try:
         motion = Motion(model)
         x = motion.sample_initial(PROBES, as_generator(0))
-        inputs = {
-            "x": x,
-            "x_next": x,
-            "noise": np.ones((PROBES, motion.noise_dim)),
-            "dt": 1.0,
-            "step": 1,
-        }
+        noise = np.ones((PROBES, motion.noise_dim))
+        inputs = {"x": x, "x_next": x, "noise": noise, "dt": 1.0, "step": 1}
     except Exception:
         return model
     scans = contract.has_scans(model)
     for name, arguments in TRIED.items():
         for size in TRIALS if arguments and "rng" not in arguments and hasattr(model, name) else ():
             vector = np.ones(size)  # a control, or an observation, of unknown length
-            values = {
-                "z": vector[:0, None] if scans else vector,
-                "control": vector if size else None,
-            } | inputs
+            values: dict[str, Any] = {"z": vector[:0, None] if scans else vector}
+            values |= {"control": vector if size else None} | inputs
             label = getattr(model, "names_in_errors", {}).get(name, name)
             # it may depend on the states
             states = [x] * (not size and name == "observation_covariance")
