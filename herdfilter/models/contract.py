@@ -35,7 +35,7 @@ import inspect
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -299,8 +299,7 @@ def inverse_root(data: bytes, k: int) -> tuple[Array, float]:
 # Functions of a Gaussian variable, and their Jacobians if the model has none
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class VectorFunction:
+class VectorFunction(NamedTuple):
     """A function (n, m) -> (n, k) of a Gaussian variable, with its Jacobian (n, k, m) if that is known.
 
     ``circular(k)`` returns the indices of angles among the k values; `angles` are those among the m entries of the variable.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,8 +88,7 @@ def coordinates(dims: ArrayLike) -> str:
 # Drifts that forget their start
 
 
-@dataclass(frozen=True, eq=False)
-class Drift:
+class Drift(NamedTuple):
     """A function f that takes states over one step without noise, (n, d) -> (n, d).
 
     Its natural `scale` in each coordinate, (d,), is the unit of the noise; after `settled` steps it has forgotten its start.

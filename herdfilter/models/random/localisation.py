@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -157,4 +156,5 @@ def _draw_sensors(
 
 
 def _with_offset(view: observations.View) -> observations.View:
-    return replace(view, h=lambda x: view.h(x) + x[:, -1:], words=f"{view.words}, plus the offset")
+    words = f"{view.words}, plus the offset"
+    return view._replace(h=lambda x: view.h(x) + x[:, -1:], words=words)

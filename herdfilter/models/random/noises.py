@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import PCG64, Generator
@@ -138,8 +137,7 @@ def draw_noise(rng: Generator, drift: Drift) -> NoisyDrift:
     return additive(drift, factor)
 
 
-@dataclass(frozen=True, eq=False)
-class LongRun:
+class LongRun(NamedTuple):
     """A simulation of a system in the long run.
 
     A chaotic system doubles a difference in the last bit at about every step: the run is short enough for three digits of

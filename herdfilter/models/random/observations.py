@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -48,8 +47,7 @@ COUNT_RANGE = (0.02, 300.0)  # smallest and largest mean of a count
 SLOPES = {"saturating sensor": (0.7, 3.0), "counts": (0.4, 1.5)}
 
 
-@dataclass(frozen=True, eq=False)
-class View:
+class View(NamedTuple):
     """A function h of states, (n, d) -> (n, k): an observation without its noise."""
 
     kind: str
@@ -105,8 +103,7 @@ def sensor_view(kind: str, matrix: Array, offset: Array, sensors: Array) -> View
     return View(kind, len(sensors), h, words)
 
 
-@dataclass(frozen=True)
-class Schedule:
+class Schedule(NamedTuple):
     """The steps with an observation: `length` steps in every `period`, from step `first` on; by default every step."""
 
     period: int = 1
@@ -228,7 +225,7 @@ def counts(view: View, schedule: Schedule) -> Sensing:
         return np.log(mean) @ z - mean.sum(axis=1) - sum(math.lgamma(count + 1) for count in z)
 
     return Sensing(
-        replace(view, words=f"counts with mean {view.words}"),
+        view._replace(words=f"counts with mean {view.words}"),
         schedule,
         "Poisson",
         lambda mean, rng: rng.poisson(mean).astype(np.float64),
