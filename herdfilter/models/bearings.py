@@ -99,5 +99,6 @@ def _constant_velocity(x: Array, dt: float, out: Array) -> None:
 
 
 def _bearings(x: Array, parameters: Array, out: Array) -> None:
+    # the parameters are x and y of each sensor in turn
     for i in range(out.size):
         out[i] = np.arctan2(x[1] - parameters[2 * i + 1], x[0] - parameters[2 * i])

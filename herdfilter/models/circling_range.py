@@ -79,6 +79,7 @@ class CirclingRange(IndependentNoise, LinearMotion, Parameters):
 
     def motion_matrix(self, dt: float) -> Array:
         """Matrix (2, 2) that turns a state about the origin and draws it towards it."""
+        # a rotation, shrunk: the eigenvalues are rho exp(+-i alpha)
         cos = self.damping * math.cos(self.turn)
         sin = self.damping * math.sin(self.turn)
         return np.array([[cos, -sin], [sin, cos]])

@@ -285,5 +285,6 @@ def _parameters(function: Callable[..., Any]) -> list[str]:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return ["x"]
+    # what comes by *args or **kwargs has no name to be asked for
     named = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     return [p.name for p in named if p.default is p.empty or p.name in ("dt", "control", "step")]

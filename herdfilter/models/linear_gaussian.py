@@ -94,6 +94,7 @@ class LinearGaussian(LinearMotion, GaussianStart):
 
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
         """Log-density of the finite part of observation `z`, shape (k,), at each state; (n, d) -> (n,)."""
+        # entries that are NaN drop out of the density
         z = as_observation(z, len(self.H), missing=True)
         return gaussian_log_density(z - self.observation_mean(x, step), self.R[None], step)
 
@@ -125,6 +126,7 @@ def linear_chain(dim: int = 4, coupling: float = 0.42) -> LinearGaussian:
     if alpha >= 1:
         raise ValueError(f"coupling: expected a number below 1, got {coupling!r}")
     indices = np.arange(check_count("dim", dim))
+    # |i - j| of all pairs of coordinates
     distances = np.abs(indices[:, None] - indices)
     eye = np.eye(dim)
     return LinearGaussian(alpha ** (distances + 1.0), eye, eye, eye, np.zeros(dim), eye)

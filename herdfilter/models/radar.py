@@ -76,7 +76,7 @@ class RadarTracking(IndependentNoise, WhiteAcceleration):
     def observation_mean(self, x: Array, step: int) -> Array:
         """Range (m), azimuth and elevation (rad) of the target from the radar, (n, 6) -> (n, 3)."""
         east, north, up = (x[:, :3] - self.radar).T
-        ground = np.hypot(east, north)
+        ground = np.hypot(east, north)  # distance along the ground
         distance = np.hypot(ground, up)
         return np.column_stack([distance, np.arctan2(north, east), np.arctan2(up, ground)])
 

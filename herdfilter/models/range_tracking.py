@@ -58,4 +58,5 @@ class RangeTracking(PlanarSensors):
     @np.errstate(invalid="ignore")
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """Jacobian of `observation_mean`, (n, S, 4); NaN at a sensor itself."""
+        # the gradient of a distance is the unit vector away from the sensor
         return of_positions(self._offsets(x) / self.observation_mean(x, step)[..., None], self)

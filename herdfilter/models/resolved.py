@@ -68,6 +68,7 @@ class Motion(Resolved):
         self.circular = contract.circular_dims(model)
         self.has_mean = hasattr(model, "transition_mean")
         self.has_moments = self.has_mean and hasattr(model, "transition_covariance")
+        # a function of noise goes before the moments: a rank-deficient model has both
         self._from_noise = hasattr(model, "transition")
         self.additive = self.has_moments and not self._from_noise
         self.simulated_only = not (self.has_moments or self._from_noise)
@@ -257,6 +258,7 @@ class Transition:
         motion = self.motion.copied()
         if motion.has_moments:
             _ = self.noise  # computed now, before the model changes
+        # without `__init__`, which would look everything up again
         frozen = object.__new__(Transition)
         frozen.__dict__ = self.__dict__ | {"motion": motion, "model": motion.model}
         return frozen
@@ -332,6 +334,7 @@ class Measurement(Resolved):
         It is the model's own; without one, noise is Gaussian about the mean observation, and NaN entries of z are left out.
         """
         if self.has_likelihood:
+            # read-only: a likelihood that writes to its arguments would move the particles
             z = z.view()
             z.setflags(False)  # type: ignore[call-arg]
             x = x.view()

@@ -88,6 +88,7 @@ class Clock(NamedTuple):
             raise ValueError(
                 f"{name}: expected dates, as the filter stands at {self.time}, got {short_repr(times[0])}"
             )
+        # sorted, as readings may come late
         since = _seconds(name, array, self.origin, self.zoned)
         gaps = np.diff(np.sort(since))
         usual = np.median(gaps[gaps > 0]) if gaps.any() else 1.0
@@ -98,6 +99,7 @@ class Clock(NamedTuple):
                 f"{LONGEST_START} times the median of the others, {since.min() - self.since:g} and {usual:g}; got None: "
                 f"give it, {self.since:g} if that is right, or count times from it"
             )
+        # float32 holds seconds since 1970 to two minutes
         if array.dtype in (np.float16, np.float32) and (gaps == 0).any():
             spacing = np.spacing(np.abs(array).max())
             if spacing > usual / LONGEST_START:
@@ -211,6 +213,7 @@ def series(
             f"{name}: expected readings not before the time of the filter's state, {clock.time}, got the time "
             f"{times[order[0]]}; give that of the state as start"
         )
+    # the first time may be that of the filter's state, which is then observed itself
     wrong = np.flatnonzero((dts < 0) | ((dts == 0) & (order > 0)))
     if len(wrong) and not from_readings:
         k = wrong[0]

@@ -135,16 +135,18 @@ def simulate(
         if modes is None:
             path = sample_modes(model, steps, rng)
         else:
-            path = _checks.as_numbers("modes", modes, (steps + 1,)).astype(np.int64)
-            if path.shape != (steps + 1,) or not np.isin(modes, np.arange(count)).all():
+            numbers = _checks.as_numbers("modes", modes, (steps + 1,))
+            if numbers.shape != (steps + 1,) or not np.isin(numbers, np.arange(count)).all():
                 raise ValueError(
                     f"modes: expected the mode, from 0 to {count - 1}, at each of steps 0 to {steps}, shape {(steps + 1,)}, "
                     f"got {_checks.short_repr(modes)}"
                 )
+            path = numbers.astype(np.int64)
     elif modes is not None:
         raise ValueError(
             f"modes: expected None, as {contract.kind(model)} has none, got {_checks.short_repr(modes)}"
         )
+    # modes that the path does not visit may lack what simulation needs
     transitions = (("transition",), contract.ADDITIVE, ("sample_transition",))
     for mode in np.unique(path):
         check_state(models[mode], "simulation", *(("sample",) if initial is None else ()))
@@ -167,6 +169,7 @@ def simulate(
         observed = mode_model if entry.sensor is None else sensed(mode_model, entry.sensor)
         z = Measurement(observed).sample(states, rng, step)[0]
         observations.append(z if sensors is None else (entry.time, entry.sensor, z))
+    # sensors and scans differ in the number of their entries, so there is no one array
     listed = sensors is not None or contract.has_scans(model)
     return np.array(truth), observations if listed else np.array(observations)
 

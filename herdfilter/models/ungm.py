@@ -51,6 +51,7 @@ class UNGM(EqualVariances):
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """Mean of the state at `step` given the states (n, 1) one step before."""
+        # the phase of Andrieu and others, see the Notes
         return 0.5 * x + 25.0 * x / (1.0 + x**2) + 8.0 * np.cos(1.2 * step)
 
     def transition_covariance(self, dt: float, step: int) -> Array:

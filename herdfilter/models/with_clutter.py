@@ -162,6 +162,7 @@ class WithClutter(contract.Wrapper):
             raise ValueError(
                 f"{expected}, a list of detections of {m} numbers each, got shape {scan.shape} at step {step}"
             )
+        # a comparison with NaN is False
         wrong = np.flatnonzero(~(np.abs(scan) <= _checks.LARGEST).all(axis=1))
         if len(wrong):
             raise ValueError(
@@ -206,6 +207,7 @@ class WithClutter(contract.Wrapper):
         to (k, n). Raises ValueError if there are several detections although there is no clutter.
         """
         density = self.clutter_densities(scan, step)
+        # -inf is meant: the state is detected for certain, or never
         with np.errstate(divide="ignore"):
             log_missed = np.log1p(-detected)
             log_detected = np.log(detected)
@@ -219,6 +221,7 @@ class WithClutter(contract.Wrapper):
                 f"z: expected at most one detection, as clutter_density is 0, got {len(scan)} at step {step}; give the "
                 "clutter a density above 0"
             )
+        # without clutter a detection is certainly of the state, and it was not missed
         return (log_missed if len(scan) == 0 else -math.inf), log_detected
 
     def detection_log_likelihoods(self, scan: Array, x: Array, step: int) -> Array:
@@ -258,9 +261,11 @@ class WithClutter(contract.Wrapper):
         low, high = self._bounds(m).T
         highest = self.clutter_density
         if callable(highest):
+            # equally many points along each entry of a detection
             axes = np.linspace(low, high, max(2, round(GRID_POINTS ** (1 / m)))).T
             grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, m)
             highest = 2 * float(np.max(self.clutter_densities(grid, step)))
+        # mean number of points of the process: density times volume
         expected = highest * float(np.prod(high - low))
         if expected > _checks.MOST:
             raise ValueError(
