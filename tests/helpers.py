@@ -21,6 +21,31 @@ LINE = hf.models.LinearGaussian(
 )
 
 
+class Walk:
+    """A walk of one or more dimensions, written to the contract of models, all of them observed; parts may be replaced."""
+
+    dim = 1
+    initial = hf.GaussianMixture([1.0], [[0.5]], [[2.0]])
+
+    def __init__(self, **parts):
+        vars(self).update(parts)
+
+    def transition_mean(self, x, dt, control, step):
+        return x
+
+    def transition_covariance(self, dt, step):
+        return np.eye(self.dim)
+
+    def observation_mean(self, x, step):
+        return x
+
+    def observation_covariance(self, step):
+        return np.eye(self.dim)
+
+    def log_likelihood(self, z, x, step):
+        return -0.5 * ((z - x) ** 2).sum(axis=1)
+
+
 def rows_keep_their_bits():
     """Whether a row has the same bits among more rows: elsewhere the last bit of one depends on how many there are."""
     x, matrix = (

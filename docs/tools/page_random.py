@@ -50,13 +50,13 @@ def random_localisation() -> str:
         "one sensor at a time, in turn": localisation.IN_TURN_SHARE,
         "unknown constant offset of all readings": localisation.OFFSET_SHARE,
         "only the likelihood known": localisation.LIKELIHOOD_ONLY_SHARE,
-        "heavy-tailed (not bearings)": localisation.HEAVY_TAILED_SHARE,
+        "heavy-tailed (not bearings)": localisation.STUDENT_SHARE,
     }
     rows = [
         ["target", _shares(localisation.MOTIONS)],
-        ["dimension of its place", _shares(localisation.PLACES)],
-        ["sensors", _shares(localisation.SENSORS)],
-        ["Gaussians of the prior", _shares(localisation.MODES)],
+        ["dimension of its place", _shares(localisation.POSITION_DIMENSIONS)],
+        ["sensors", _shares(localisation.SENSOR_KINDS)],
+        ["Gaussians of the prior", _shares(localisation.PRIOR_COMPONENTS)],
         *[[name, f"{share:g}"] for name, share in special.items()],
         [
             "noise of a reading, in spreads under the prior",

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter.models.compiled import CompiledModel
-from herdfilter.models.parts import PlanarSensors, array_field, of_positions
+from herdfilter.models.parts import PlanarSensors, array_field, frozen, of_positions
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen
 class BearingsTracking(PlanarSensors):
     r"""Constant-velocity target tracked by the bearings from two or more fixed sensors.
 
@@ -76,7 +74,7 @@ class BearingsTracking(PlanarSensors):
         offset = self._offsets(x)
         # d atan2(y, x) = (x dy - y dx) / (x^2 + y^2)
         normal = np.stack([-offset[..., 1], offset[..., 0]], axis=-1)
-        return np.asarray(of_positions(normal, self) / (offset**2).sum(axis=-1)[..., None])
+        return of_positions(normal, self) / (offset**2).sum(axis=-1)[..., None]
 
     def compiled(self) -> CompiledModel:
         """Return the same model of compiled functions."""
@@ -101,5 +99,6 @@ def _constant_velocity(x: Array, dt: float, out: Array) -> None:
 
 
 def _bearings(x: Array, parameters: Array, out: Array) -> None:
+    # the parameters are x and y of each sensor in turn
     for i in range(out.size):
         out[i] = np.arctan2(x[1] - parameters[2 * i + 1], x[0] - parameters[2 * i])

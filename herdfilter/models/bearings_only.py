@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.models.parts import LinearMotion, RangeAndBearing, array_field
+from herdfilter.models.parts import LinearMotion, RangeAndBearing, array_field, frozen
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen
 class BearingsOnly(LinearMotion, RangeAndBearing):
     r"""Target of nearly constant velocity observed from the origin by its bearing alone: the distance comes from the prior.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
@@ -11,10 +10,10 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.parts import IndependentNoise, LinearMotion, Parameters, array_field
+from herdfilter.models.parts import IndependentNoise, LinearMotion, Parameters, array_field, frozen
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen
 class CirclingRange(IndependentNoise, LinearMotion, Parameters):
     r"""Target that circles about the origin under random pushes, observed by its distance from one sensor.
 
@@ -80,6 +79,7 @@ class CirclingRange(IndependentNoise, LinearMotion, Parameters):
 
     def motion_matrix(self, dt: float) -> Array:
         """Matrix (2, 2) that turns a state about the origin and draws it towards it."""
+        # a rotation, shrunk: the eigenvalues are rho exp(+-i alpha)
         cos = self.damping * math.cos(self.turn)
         sin = self.damping * math.sin(self.turn)
         return np.array([[cos, -sin], [sin, cos]])

@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Any
 
@@ -14,27 +14,20 @@ import numpy as np
 from numba import types
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import (
-    Array,
-    as_array,
-    as_numbers,
-    check_count,
-    check_label,
-    read_only,
-    short_repr,
-)
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter._jit import njit
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap_angles
 from herdfilter.models.from_functions import FunctionCovariance, FunctionModel, PicklesFunctions
-from herdfilter.models.parts import assign
+from herdfilter.models.parts import assign, frozen
+from herdfilter.models.trial import PROBES
 
 _ROWS = types.Array(types.float64, 2, "C")
 _VECTOR = types.Array(types.float64, 1, "C")
 SIGNATURE = types.void(_ROWS, _ROWS, types.float64, _VECTOR, types.int64, _VECTOR, _ROWS)
 """Signature of every compiled function of states: x (n, d), z (1, k), dt, control, step, parameters, values (n, k)."""
 
-PROBES = 5  # number of states at which a function is first run in Python
 
 _ARGUMENTS = {"x": "x[i]", "z": "z[0]", "out": "out[i]"} | {
     name: name for name in ("dt", "control", "step", "parameters")
@@ -42,7 +35,7 @@ _ARGUMENTS = {"x": "x[i]", "z": "z[0]", "out": "out[i]"} | {
 """Argument that a function of one state may name -> the expression that is passed for state i."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen
 class CompiledFunction(PicklesFunctions):
     """A compiled function of one state, called with states (n, d); it returns rows (n, size).
 
@@ -82,15 +75,16 @@ class CompiledFunction(PicklesFunctions):
     __repr__ = fields_in_line
 
     def __post_init__(self) -> None:
-        check_label("name", self.name)
-        numbers = np.array(as_array("parameters", self.parameters, (None,)))
+        _checks.check_label("name", self.name)
+        assign(self, size=_checks.check_count("size", self.size))
+        parameters = np.array(_checks.as_array("parameters", self.parameters, (None,)))
         plain = getattr(self.function, "py_func", self.function)
         if not inspect.isfunction(plain):
             raise TypeError(
-                f"{self.name}: expected a function of one state, got {short_repr(self.function)}"
+                f"{self.name}: expected a function of one state, got {_checks.short_repr(self.function)}"
             )
         arguments = tuple(inspect.signature(plain).parameters)
-        assign(self, size=check_count("size", self.size), parameters=numbers, arguments=arguments)
+        assign(self, parameters=parameters, arguments=arguments)
         got = f"got one of ({', '.join(arguments)})"
         if not {"x"} <= set(arguments) <= set(_ARGUMENTS):
             raise TypeError(
@@ -118,19 +112,18 @@ class CompiledFunction(PicklesFunctions):
         out = np.empty((len(x), self.size))
         # any array will do for a function that takes no z
         observation = out if z is None else plain_array(z)
+        loop = self.compiled
         # once for each compiled loop, which functions with other parameters share
-        if not hasattr(self.compiled, "checked"):
+        if not hasattr(loop, "checked"):
             self.check(x[:PROBES], observation.size)
         inputs = self.inputs(control)
-        self.compiled(
-            plain_array(x), observation, float(dt), inputs, int(step), self.parameters, out
-        )
+        loop(plain_array(x), observation, float(dt), inputs, int(step), self.parameters, out)
         return out
 
     def inputs(self, control: Any) -> Array:
         """Return the control input as a vector, empty if there is none."""
         if control is not None:
-            return np.array(as_numbers("control", control, (None,)), dtype=np.float64).reshape(-1)
+            return np.array(_checks.as_numbers("control", control, (None,))).reshape(-1)
         if "control" in self.arguments:
             raise TypeError(f"control: expected numbers, as {self.name} takes them, got None")
         return np.empty(0)
@@ -146,29 +139,23 @@ class CompiledFunction(PicklesFunctions):
         scales = (1, -1, 10, -10, 100, -100)
         x = wrap_angles(np.vstack([x[:1] + scale * away for scale in scales]), circular)
         function = getattr(self.function, "py_func", self.function)
-        for i, state in enumerate(x):
-            arrays = {
-                "x": state,
-                "z": np.zeros(k),
-                "control": np.ones_like(state),
-                "parameters": self.parameters,
-            }
-            inputs = {"dt": 1.0, "step": 1} | {
-                name: read_only(array) for name, array in arrays.items()
-            }
+        arrays = {"z": np.zeros(k), "control": np.ones(x.shape[1]), "parameters": self.parameters}
+        inputs: dict[str, Any] = {"dt": 1.0, "step": 1}
+        inputs |= {name: _checks.read_only(array) for name, array in arrays.items()}
+        for i, inputs["x"] in enumerate(_checks.read_only(x)):
             # entries that stay 2 apart were not written
             outs = np.repeat([[0.734375], [-1.265625]], self.size, axis=1)
             try:
                 with np.errstate(all="ignore"):
-                    for out in outs:
-                        function(*map((inputs | {"out": out}).get, self.arguments))
+                    for inputs["out"] in outs:
+                        function(*map(inputs.get, self.arguments))
             except IndexError as error:
                 # the length of a control input is not known
                 if "control" in self.arguments and not i:
                     break
                 raise ValueError(
-                    f"{self.name}: expected indices in range at the state {state}, got {error}; code that is compiled with "
-                    "NUMBA_BOUNDSCHECK=1 in the environment raises this, too"
+                    f"{self.name}: expected indices in range at the state {inputs['x']}, got {error}; code that is compiled "
+                    "with NUMBA_BOUNDSCHECK=1 in the environment raises this, too"
                 ) from None
             except Exception as error:
                 # perhaps of Python alone: compiled code divides by zero as NumPy does
@@ -187,8 +174,7 @@ class CompiledFunction(PicklesFunctions):
 
 def plain_array(x: Array) -> Array:
     """Return numbers as compiled code takes them: float64, contiguous and writeable."""
-    plain = x.flags.carray and x.dtype == np.float64
-    return x if plain else np.array(x, dtype=np.float64, order="C")
+    return np.require(x, np.float64, ["C", "A", "W"])
 
 
 @cache
@@ -204,7 +190,7 @@ def _compiled(function: Any, arguments: tuple[str, ...], name: str) -> Any:
     function.__module__ = function.__module__ or "__main__"
     inner: Any = function if hasattr(function, "py_func") else njit(function, **options)
     plain = inner.py_func
-    code = inner.py_func.__code__
+    code = plain.__code__
     call = f"function({', '.join(_ARGUMENTS[name] for name in arguments)})"
     body = call if "out" in arguments else f"out[i, 0] = {call}"
     source = f"def rows(x, z, dt, control, step, parameters, out):\n    for i in range(len(x)):\n        {body}\n"
@@ -213,43 +199,33 @@ def _compiled(function: Any, arguments: tuple[str, ...], name: str) -> Any:
     # Constants and globals are compiled into the code, so they are part of the digest in the name.
     values = [*code.co_consts, *map(plain.__globals__.get, code.co_names)]
     numbers = [
-        getattr(v, "tobytes", v.__repr__)()
-        for v in values
-        if not (callable(v) or inspect.iscode(v))
+        getattr(value, "tobytes", value.__repr__)()
+        for value in values
+        if not (callable(value) or inspect.iscode(value))
     ]
     rows = namespace["rows"]
     digest = hashlib.sha256(repr((source, code.co_code, code.co_names, numbers)).encode())
     # numba names its cache file after the file, the name and the line of a function
     rows.__code__ = rows.__code__.replace(co_firstlineno=code.co_firstlineno)
     rows.__qualname__ = f"{plain.__qualname__}-rows-{digest.hexdigest()[:16]}"
-    # bytes
+    # bytes of the longest array among them
     cached = plain.__closure__ is None and max(map(len, numbers), default=0) <= 10**6
     loop: Any = njit(rows, cache=cached, **options)
     try:
         loop.compile(SIGNATURE)
     except Exception as error:
-        kind = (
-            "a function of one state"
-            if "out" in arguments
-            else "a function of one state, returning a number,"
-        )
+        text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))  # without the escapes for colours
+        lines = [line.strip(" >") for line in text.splitlines()]
+        passing = ("Failed in ", "- Resolution", "During:")
+        causes = [line for line in lines if line and not line.startswith(passing)]
+        returning = "" if "out" in arguments else ", returning a number,"
+        # the first cause in the error of numba, and the line after it
         raise TypeError(
-            f"{name}: expected {kind} that numba compiles, got {_first_cause(error)}"
+            f"{name}: expected a function of one state{returning} that numba compiles, got "
+            f"{' '.join([type(error).__name__, *causes[:2]])}"
         ) from None
     loop.disable_compile()  # other types are an error, not a reason to compile again
     return loop
-
-
-def _first_cause(error: Exception) -> str:
-    """Return the first cause in an error of numba, and the line after it, as one line."""
-    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))  # without the escapes for colours
-    lines = [line.strip(" >") for line in text.splitlines()]
-    causes = [
-        line
-        for line in lines
-        if line and not line.startswith(("Failed in ", "- Resolution", "During:"))
-    ]
-    return " ".join([type(error).__name__, *causes[:2]])
 
 
 class CompiledModel(FunctionModel):
@@ -308,14 +284,13 @@ class CompiledModel(FunctionModel):
         observation_circular: Sequence[int] = (),
         parameters: ArrayLike = (),
     ) -> None:
-        mean = as_array("initial_mean", initial_mean, (None,))
+        mean = _checks.as_array("initial_mean", initial_mean, (None,))
         self.f = CompiledFunction(f, len(mean), parameters, "f")
         self.h = None
         self.likelihood = None
         size = 1
         if h is not None and R is not None:
-            covariance = FunctionCovariance("R", R, ("step",))(1)
-            size = len(np.atleast_1d(np.asarray(covariance)))
+            size = len(np.atleast_1d(FunctionCovariance("R", R, ("step",))(1)))
             self.h = CompiledFunction(h, size, parameters, "h")
         super().__init__(
             self.f.rows, self.h or h, Q, R, mean, initial_covariance, circular, observation_circular

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,17 +10,16 @@ from herdfilter._checks import as_dims
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap_angles
 from herdfilter.models import contract
-from herdfilter.models.parts import assign
+from herdfilter.models.parts import assign, frozen
 from herdfilter.models.resolved import Motion
-from herdfilter.models.trial import check_state
-from herdfilter.models.with_clutter import WithClutter
+from herdfilter.models.trial import PROBES, check_state
 
-PROBES = 5  # number of states at which linearity is checked
-ROUNDING = 1e-6  # departure from linearity that rounding may cause, relative to the values
+# departure from linearity that rounding may cause, relative to the values
+CURVATURE_ROUNDING = 1e-6
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class ConditionallyLinear:
+@frozen
+class ConditionallyLinear(contract.Wrapper):
     r"""A model some dimensions of which, the linear part :math:`x^l`, are linear given the others, :math:`x^n`.
 
     .. math::
@@ -61,7 +59,6 @@ class ConditionallyLinear:
     linear: Sequence[int]
 
     __repr__ = fields_in_line
-    __getattr__ = WithClutter.__getattr__
 
     def __post_init__(self) -> None:
         contract.require(self.model, "ConditionallyLinear", contract.ADDITIVE)
@@ -91,7 +88,7 @@ class ConditionallyLinear:
                 bend = wrap_angles(values[0] - 2 * values[1] + values[2], angles)
             except Exception:  # errors of a user's function come up where it is used
                 continue
-            if (np.abs(bend) > ROUNDING * (1 + np.abs(values).max(axis=0))).any():
+            if (np.abs(bend) > CURVATURE_ROUNDING * (1 + np.abs(values).max(axis=0))).any():
                 raise ValueError(
                     f"linear: expected dimensions in which {name} is linear given the others, got {linear}; leave out those "
                     "that are not"

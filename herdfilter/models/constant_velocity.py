@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.models.parts import EntriesObserved, WhiteAcceleration, assign, repeated
+from herdfilter.models.parts import EntriesObserved, WhiteAcceleration, assign, frozen, repeated
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen
 class ConstantVelocity(EntriesObserved, WhiteAcceleration):
     r"""Target of nearly constant velocity in a space of any dimension m, whose position is observed.
 
@@ -50,8 +49,6 @@ class ConstantVelocity(EntriesObserved, WhiteAcceleration):
     position_sd: float
     initial_mean: Array
     initial_covariance: Array
-
-    partial_observations = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

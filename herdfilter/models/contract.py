@@ -33,18 +33,13 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
-from collections.abc import Callable, Sequence
-from functools import lru_cache
-from itertools import repeat
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from herdfilter._checks import (
-    Array,
-    read_only,
-    short_repr,
-)
+from herdfilter._checks import Array, read_only, short_repr
 from herdfilter._covariances import covariance_factor
 from herdfilter.angles import wrap_angles
 from herdfilter.models.returned import read_numbers
@@ -80,16 +75,32 @@ ADDITIVE = ("transition_mean", "transition_covariance")
 FROM_NOISE = ("transition", "noise_dim")
 # Names of an observation with a mean and a covariance, as Kalman filters need
 OBSERVED = ("observation_mean", "observation_covariance")
-MODES = (
-    "models",
-    "transition_matrix",
-    "initial_modes",
-)  # names of a model that jumps between modes
+# names of a model that jumps between modes
+MODES = ("models", "transition_matrix", "initial_modes")
 
 
-def has(model: Model, names: Sequence[str]) -> bool:
+class Wrapper:
+    """Base of models around another one, `model`, which has all names of the contract that the wrapper does not have."""
+
+    model: Model
+    hidden: Iterable[str] = ()
+    """Names that are not looked up in the other model."""
+
+    def __getattr__(self, name: str) -> Any:
+        # `model` is missing while the object is copied or unpickled
+        if name.startswith("_") or name == "model" or name in self.hidden:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.model, name)
+
+    @property
+    def kind_in_errors(self) -> str:
+        """Name of the other model's class."""
+        return kind(self.model)
+
+
+def has(model: Model, names: Iterable[str]) -> bool:
     """Return True if a model has all these names."""
-    return all(map(hasattr, repeat(model), names))
+    return all(map(partial(hasattr, model), names))
 
 
 def jumps(model: Model) -> bool:
@@ -99,18 +110,15 @@ def jumps(model: Model) -> bool:
 
 def is_observed(model: Model) -> bool:
     """Return True if a model has a likelihood, or one of the two functions from which it is derived."""
-    return any(map(hasattr, repeat(model), ("log_likelihood", *OBSERVED)))
+    return any(map(partial(hasattr, model), ("log_likelihood", *OBSERVED)))
 
 
 def in_mode(model: Model, mode: int) -> Model:
     """Return the model of one mode of a model that jumps, inside the same wrappers; other models are returned unchanged."""
     if not jumps(model):
         return model
-    # a method of the wrapper's class: `__getattr__` would pass one on
-    if hasattr(type(model), "in_mode"):
-        return model.in_mode(mode)
-    # a wrapper, such as WithClutter: the mode is chosen inside it
-    if dataclasses.is_dataclass(model) and "model" in vars(model):
+    # the mode is chosen inside a wrapper, such as WithClutter
+    if isinstance(model, Wrapper):
         wrapper: Any = model
         return dataclasses.replace(wrapper, model=in_mode(wrapper.model, mode))
     return model.models[mode]
@@ -139,8 +147,7 @@ def has_scans(model: Model) -> bool:
 
 def takes_state(model: Model) -> bool:
     """Return True if ``observation_covariance`` names a second argument: the states."""
-    counts = _argument_counts(model.observation_covariance)
-    return counts is not None and counts.required <= 2 <= counts.named
+    return _accepts(model.observation_covariance, 2, by_name=True)
 
 
 def require(model: Model, user: str, *alternatives: Sequence[str]) -> None:
@@ -159,12 +166,12 @@ def require(model: Model, user: str, *alternatives: Sequence[str]) -> None:
     if isinstance(model, type):
         raise TypeError(f"model: expected an instance, got the class {model.__name__}")
     met = [names for names in alternatives if has(model, names)]
-    if not met and jumps(model):
-        raise TypeError(
-            f"model: {user} needs a model without modes, got {kind(model)}, which jumps between {len(model.models)}; take "
-            "ParticleFilter, InteractingMultipleModel or MixtureKalmanFilter"
-        )
     if not met:
+        if jumps(model):
+            raise TypeError(
+                f"model: {user} needs a model without modes, got {kind(model)}, which jumps between {len(model.models)}; "
+                "take ParticleFilter, InteractingMultipleModel or MixtureKalmanFilter"
+            )
         needed = ", or ".join(" and ".join(names) for names in alternatives)
         missing = [name for name in alternatives[0] if not hasattr(model, name)]
         raise TypeError(
@@ -174,10 +181,7 @@ def require(model: Model, user: str, *alternatives: Sequence[str]) -> None:
     for name in dict.fromkeys(name for names in met for name in names):
         _check_signature(model, name)
         jacobian = name.replace("_mean", "_jacobian")
-        if (
-            name in ("transition_mean", "observation_mean")
-            and getattr(model, jacobian, None) is not None
-        ):
+        if jacobian != name and getattr(model, jacobian, None) is not None:
             _check_signature(model, jacobian)
 
 
@@ -192,50 +196,34 @@ def _check_signature(model: Model, name: str) -> None:
         expected += " or (step, x)"
     if not callable(function):
         raise TypeError(f"{expected}, got {short_repr(function)}")
-    counts = _argument_counts(function)
-    fitting = counts is None or counts.required <= len(arguments) <= counts.allowed
-    if not fitting and not (name == "observation_covariance" and takes_state(model)):
+    of_state = name == "observation_covariance" and takes_state(model)
+    if not of_state and not _accepts(function, len(arguments)):
         raise TypeError(f"{expected}, got {inspect.signature(function)} of {type(model).__name__}")
 
 
-class _ArgumentCounts(NamedTuple):
-    """Numbers of positional arguments."""
-
-    # infinite if an argument without a default can only be passed by keyword
-    required: float
-    named: int
-    allowed: float
-
-
-def _argument_counts(function: Any) -> _ArgumentCounts | None:
-    """Return how many arguments a function takes; None if it has no signature, as a function written in C."""
-    # the function behind a method, which all models of a class share
+def _accepts(function: Any, count: int, by_name: bool = False) -> bool:
+    """Return True if a function takes this number of arguments by position; `by_name`: and has a name for each."""
+    if not isinstance(function, Hashable):  # a callable object
+        function = function.__call__
+    # the function behind a method, which all models of a class share, takes the model first
     inner = getattr(function, "__func__", None)
-    try:
-        counts = _cached_counts(function if inner is None else inner)
-    except TypeError:  # an object that has no hash
-        counts = _cached_counts.__wrapped__(function if inner is None else inner)
-    if counts is None or inner is None:
-        return counts
-    # without self
-    return _ArgumentCounts(counts.required - 1, counts.named - 1, counts.allowed - 1)
+    if inner is None:
+        return _binds(function, count, by_name)
+    return _binds(inner, count + 1, by_name)
 
 
 @lru_cache(maxsize=512)
-def _cached_counts(function: Any) -> _ArgumentCounts | None:
+def _binds(function: Any, count: int, by_name: bool) -> bool:
     try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return None
-    required = [
-        p
-        for p in parameters
-        if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
-    ]
-    named = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
-    required_count = math.inf if any(p.kind is p.KEYWORD_ONLY for p in required) else len(required)
-    allowed = math.inf if any(p.kind is p.VAR_POSITIONAL for p in parameters) else named
-    return _ArgumentCounts(required_count, named, allowed)
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # it has none, as a function written in C
+        return not by_name
+    try:
+        bound = signature.bind(*range(count))
+    except TypeError:
+        return False
+    # arguments without a name of their own are in one tuple
+    return not by_name or [*bound.arguments.values()] == [*range(count)]
 
 
 def require_likelihood(model: Model, user: str) -> None:
@@ -244,9 +232,9 @@ def require_likelihood(model: Model, user: str) -> None:
         for mode in range(len(model.models)):
             require_likelihood(in_mode(model, mode), user)
         return
-    likelihood = ("log_likelihood",)
-    alternatives = (likelihood,) if hasattr(model, "log_likelihood") else (likelihood, OBSERVED)
-    require(model, user, *alternatives)
+    alternatives = [("log_likelihood",), OBSERVED]
+    # a likelihood of the model's own is used, whatever else it has
+    require(model, user, *alternatives[: 1 if hasattr(model, "log_likelihood") else 2])
 
 
 def require_constant_noise(model: Model, user: str) -> None:
@@ -265,21 +253,27 @@ def correlated(white: Array, matrices: Array) -> Array:
     """Return standard normal rows (n, k) correlated to have covariances (n, k, k), or (1, k, k) shared by all."""
     factors = covariance_factor(matrices)
     if len(factors) == 1:
-        return np.asarray(white @ factors[0].T)
-    return np.asarray((factors @ white[:, :, None])[:, :, 0])
+        return white @ factors[0].T
+    return (factors @ white[:, :, None])[:, :, 0]
 
 
 def gaussian_log_density(residuals: Array, covariances: Array, step: int) -> Array:
     """Return the log-density of residuals (n, k) under N(0, S), (n,), with S (n, k, k), or (1, k, k) shared by all.
 
-    Raises ValueError if a covariance is singular, as there is no density then.
+    Entries that are NaN are missing from the observation: the density is the marginal one of the others. Raises ValueError
+    if a covariance is singular, as there is no density then.
     """
+    missing = np.isnan(residuals[0])
+    if missing.any():
+        observed = np.flatnonzero(~missing)
+        residuals = residuals[:, observed]
+        covariances = covariances[:, observed[:, None], observed]
     k = residuals.shape[1]
     try:
         if len(covariances) == 1:
             # one covariance, probably that of the step before: its inverse root is cached
             whitening, log_root = inverse_root(covariances.tobytes(), k)
-            white: Array = residuals @ whitening.T
+            white = residuals @ whitening.T
         else:
             roots = np.linalg.cholesky(covariances)
             log_root = -np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
@@ -292,8 +286,7 @@ def gaussian_log_density(residuals: Array, covariances: Array, step: int) -> Arr
     # a square overflows only where the density is zero anyway
     with np.errstate(over="ignore"):
         squares = np.einsum("ij,ij->i", white, white)
-        values: Array = log_root - 0.5 * (squares + k * math.log(2 * math.pi))
-    return values
+        return log_root - 0.5 * (squares + k * math.log(2 * math.pi))
 
 
 @lru_cache(maxsize=32)
@@ -306,8 +299,7 @@ def inverse_root(data: bytes, k: int) -> tuple[Array, float]:
 # Functions of a Gaussian variable, and their Jacobians if the model has none
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class VectorFunction:
+class VectorFunction(NamedTuple):
     """A function (n, m) -> (n, k) of a Gaussian variable, with its Jacobian (n, k, m) if that is known.
 
     ``circular(k)`` returns the indices of angles among the k values; `angles` are those among the m entries of the variable.

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.models.parts import RangeAndBearing, acceleration_block, array_field
+from herdfilter.models.parts import RangeAndBearing, acceleration_block, array_field, frozen
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen
 class CoordinatedTurn(RangeAndBearing):
     r"""Aircraft in a horizontal turn of unknown, slowly varying rate; a radar at the origin gives range and bearing.
 

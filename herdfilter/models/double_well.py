@@ -59,7 +59,7 @@ class DoubleWell(NoisyFlow):
         """States (n, 1) after a time `dt` without noise; `control` is not used."""
         # u = 1 / x^2 follows the linear equation du/dt = 8 - 8 u, as Bernoulli's substitution shows
         decay = math.exp(-8.0 * dt)
-        return np.asarray(x / np.sqrt(decay + (1.0 - decay) * x**2))
+        return x / np.sqrt(decay + (1.0 - decay) * x**2)
 
     def sample_observation(self, x: Array, rng: np.random.Generator, step: int) -> Array:
         """Draw an observation of each state, (n, 1) -> (n, 1); NaN at a step that is not observed."""

@@ -114,19 +114,18 @@ class FunctionModel:
         self.transition_mean = _Function("f", f, *transition).rows
         self.transition_covariance = self.Q = FunctionCovariance("Q", Q, ("dt", "step"), self.dim)
         if transition_jacobian is not None:
-            jacobian = _Function("transition_jacobian", transition_jacobian, *transition)
-            self.transition_jacobian = jacobian.matrices
+            function = _Function("transition_jacobian", transition_jacobian, *transition)
+            self.transition_jacobian = function.matrices
         if observation_jacobian is not None:
             check_both(h=h, observation_jacobian=observation_jacobian)
-            jacobian = _Function("observation_jacobian", observation_jacobian, *observation)
-            self.observation_jacobian = jacobian.matrices
+            function = _Function("observation_jacobian", observation_jacobian, *observation)
+            self.observation_jacobian = function.matrices
         if h is None:
             return
         self.observation_mean = _Function("h", h, *observation).rows
         # an R of the step alone is one matrix for all states
         if callable(R) and _parameters(R) != ["step"]:
-            self._R_at_states = _Function("R", R, *observation)
-            self.observation_covariance: Any = self._covariance_at_states
+            self.observation_covariance: Any = _Function("R", R, *observation).at_step
         else:
             self.observation_covariance = self.R = FunctionCovariance("R", R, ("step",))
         size = None if callable(R) else len(np.asarray(R))
@@ -134,9 +133,6 @@ class FunctionModel:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(dim={self.dim})"
-
-    def _covariance_at_states(self, step: int, x: Array) -> ArrayLike:
-        return self._R_at_states(x, step)
 
 
 from_functions = FunctionModel
@@ -177,7 +173,7 @@ class PicklesFunctions:
 
 
 def cloudpickle() -> Any:
-    """Return the module cloudpickle, or the copy of it in joblib."""
+    """Return the module cloudpickle, or the copy of it in joblib, where it has one."""
     try:
         import cloudpickle
     except ImportError:
@@ -234,6 +230,10 @@ class _Function(PicklesFunctions):
             )
         return rows
 
+    def at_step(self, step: int, x: Array) -> ArrayLike:
+        """Return the values at states (n, d), as an observation covariance is called."""
+        return self(x, step)
+
     def matrices(self, x: Array, *values: Any) -> Array:
         """Return the Jacobians at states (n, d), (n, size, d)."""
         return as_array(self.name, self(read_only(x), *values), (len(x), self.size, x.shape[1]))
@@ -267,16 +267,13 @@ class FunctionCovariance(PicklesFunctions):
 
     def __call__(self, *values: Any) -> ArrayLike:
         """Return the matrix, given the values of the arguments."""
-        matrix: ArrayLike = (
-            self.value(**_named(self, values)) if callable(self.value) else self.value
-        )
-        return matrix
+        return self.value(**_named(self, values)) if callable(self.value) else self.value
 
 
 def _named(function: Any, values: Sequence[Any]) -> dict[str, Any]:
     """Return those of the arguments of the contract that a function takes, by name."""
-    by_name = dict(zip(function.arguments, values, strict=True))
-    return {name: by_name[name] for name in function.names}
+    pairs = zip(function.arguments, values, strict=True)
+    return {name: value for name, value in pairs if name in function.names}
 
 
 def _parameters(function: Callable[..., Any]) -> list[str]:
@@ -288,5 +285,6 @@ def _parameters(function: Callable[..., Any]) -> list[str]:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return ["x"]
+    # what comes by *args or **kwargs has no name to be asked for
     named = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     return [p.name for p in named if p.default is p.empty or p.name in ("dt", "control", "step")]

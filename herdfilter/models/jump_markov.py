@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,9 @@ from herdfilter.angles import unwrap_angles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
 from herdfilter.models.resolved import Measurement, Motion
-from herdfilter.models.trial import check_state
+from herdfilter.models.trial import PROBES, check_state
+from herdfilter.models.with_clutter import WithClutter
 
-PROBES = 5  # states at which the observation functions of two modes are compared
 # Largest deviation of a row of probabilities from a sum of 1, and of the functions of two modes from each other
 PROBABILITY_ROUNDING = 1e-9
 
@@ -75,17 +76,13 @@ class JumpMarkov:
         for model in self.models:
             contract.require(model, "JumpMarkov", ("dim", "initial"))
         self.dim = _the_same("dim", [model.dim for model in self.models])
-        self.circular = _the_same(
-            "circular", [contract.circular_dims(model) for model in self.models]
-        )
-        self.position_dims = getattr(self.models[0], "position_dims", ())
-        observed = [model for model in self.models if contract.is_observed(model)]
+        self.circular = _the_same("circular", map(contract.circular_dims, self.models))
+        measurements = [Measurement(model) for model in self.models]
+        observed = [m for m in measurements if contract.is_observed(m.model)]
         if observed:
-            angles = [
-                tuple(getattr(model, "observation_circular", None) or ()) for model in observed
-            ]
+            angles = [tuple(measurement.entries_circular) for measurement in observed]
             self.observation_circular = _the_same("observation_circular", angles)
-        self.partial_observations = all(Measurement(model).takes_partial for model in self.models)
+        self.partial_observations = all(m.takes_partial for m in measurements)
         self.transition_matrix = as_array(
             "transition_matrix", transition_matrix, (count, count), largest=LARGEST
         ).copy()
@@ -94,12 +91,8 @@ class JumpMarkov:
                 raise ValueError(
                     f"transition_matrix: expected rows of probabilities that sum to 1, got {row.tolist()} in row {i}"
                 )
-        self.initial_modes = as_weights(
-            "initial_modes", np.ones(count) if initial_modes is None else initial_modes, count
-        )
-        # a simulation has one control input for all modes
-        if hasattr(self.models[0], "control"):
-            self.control = self.models[0].control
+        shares = np.ones(count) if initial_modes is None else initial_modes
+        self.initial_modes = as_weights("initial_modes", shares, count)
 
     @cached_property
     def initial(self) -> Any:
@@ -109,7 +102,7 @@ class JumpMarkov:
         if len(parts) == 1:
             return parts[0]
         if not all(isinstance(part, GaussianMixture) for part in parts):
-            return _Initial(self)
+            return SimpleNamespace(dim=self.dim, sample=partial(_sample_initial, self))
         modes = zip(self.initial_modes, parts, strict=True)
         weights = np.concatenate([probability * part.weights for probability, part in modes])
         means = np.concatenate([part.means for part in parts])
@@ -117,8 +110,9 @@ class JumpMarkov:
         return GaussianMixture(weights, unwrap_angles(means, weights, self.circular), covariances)
 
     def __getattr__(self, name: str) -> Any:
-        """Return an observation function if it is the same in all modes."""
-        if name in contract.OBSERVATION and self._observed_alike:
+        """Return an observation function if it is the same in all modes; a simulation has one control input for all."""
+        shared = name in ("control", "position_dims")
+        if shared or (name in contract.OBSERVATION and self._observed_alike):
             return getattr(self.models[0], name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
@@ -129,13 +123,13 @@ class JumpMarkov:
             return True
         # Functions cannot be compared, but their values at random states can.
         rng = np.random.default_rng(0)
-        moments = any(contract.has(model, contract.OBSERVED) for model in self.models)
+        measurements = [Measurement(model) for model in self.models]
+        moments = any(measurement.has_moments for measurement in measurements)
         try:
             x = Motion(self.models[0]).sample_initial(PROBES, rng)
-            z = Measurement(self.models[0]).sample(x, rng, 1)[0]
+            z = measurements[0].sample(x, rng, 1)[0]
             values = []  # one row for each model
-            for model in self.models:
-                measurement = Measurement(model)
+            for measurement in measurements:
                 arrays = [measurement.log_likelihood(z, x, 1)]
                 if moments:
                     arrays += [measurement.mean(x, 1), measurement.noises(x, len(z), 1)]
@@ -153,34 +147,29 @@ def with_modes(model: contract.Model, user: str) -> contract.Model:
     if contract.jumps(model):
         return model
     check_state(model, user)
-    # the modes belong inside the wrapper
-    if contract.has_scans(model) and dataclasses.is_dataclass(model):
-        wrapper: Any = model
-        return dataclasses.replace(wrapper, model=JumpMarkov([wrapper.model], [[1.0]]))
+    # the modes belong inside the wrapper of clutter
+    if isinstance(model, WithClutter):
+        return replace(model, model=JumpMarkov([model.model], [[1.0]]))
     return JumpMarkov([model], [[1.0]])
 
 
-class _Initial:
-    """Initial distribution over all modes, if that of a mode is not a Gaussian mixture: it can only be sampled."""
-
-    def __init__(self, model: JumpMarkov) -> None:
-        self._model = model
-        self.dim = model.dim
-
-    def sample(self, n: int, rng: np.random.Generator | int | None = None) -> Array:
-        """Draw n states (n, d)."""
-        rng = as_generator(rng)
-        counts = rng.multinomial(n, self._model.initial_modes).tolist()
-        modes = zip(self._model.models, counts, strict=True)
-        states = [Motion(model).sample_initial(count, rng) for model, count in modes if count]
-        return rng.permutation(np.concatenate(states))
+def _sample_initial(
+    model: JumpMarkov, n: int, rng: np.random.Generator | int | None = None
+) -> Array:
+    """Draw n initial states (n, d) over all modes, of which one has no Gaussian mixture."""
+    rng = as_generator(rng)
+    counts = rng.multinomial(n, model.initial_modes).tolist()
+    modes = zip(model.models, counts, strict=True)
+    states = [Motion(mode).sample_initial(count, rng) for mode, count in modes if count]
+    return rng.permutation(np.concatenate(states))
 
 
-def _the_same(name: str, values: Sequence[Any]) -> Any:
+def _the_same(name: str, values: Iterable[Any]) -> Any:
     """Return the value that all models share; raise ValueError if one of them differs."""
-    for k, value in enumerate(values):
-        if value != values[0]:
+    first, *others = values
+    for k, value in enumerate(others, 1):
+        if value != first:
             raise ValueError(
-                f"models: expected the same {name} for all, {values[0]} as in models[0], got {value} in models[{k}]"
+                f"models: expected the same {name} for all, {first} as in models[0], got {value} in models[{k}]"
             )
-    return values[0]
+    return first

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,15 +11,17 @@ from herdfilter.angles import wrap_angles
 from herdfilter.models.parts import (
     GaussianStart,
     IndependentNoise,
+    PlanarRobot,
     array_field,
+    frozen,
     of_positions,
     range_and_bearing,
     range_and_bearing_jacobian,
 )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class LandmarkLocalisation(IndependentNoise, GaussianStart):
+@frozen
+class LandmarkLocalisation(IndependentNoise, PlanarRobot, GaussianStart):
     r"""Planar robot (x m, y m, heading rad) driven by speed and turn rate, localised by known landmarks.
 
     The control is :math:`(v, \omega)`, in m/s and rad/s; None means standing still. The observation is range
@@ -86,10 +87,6 @@ class LandmarkLocalisation(IndependentNoise, GaussianStart):
     turn_rate: float = 0.25
     reverse_every: int = 50
 
-    dim = 3
-    circular = (2,)
-    position_dims = (0, 1)
-    partial_observations = True
     sd_fields = ("range_sd", "bearing_sd")
     shapes: ClassVar = {"landmarks": (None, 2)}
 
@@ -111,13 +108,7 @@ class LandmarkLocalisation(IndependentNoise, GaussianStart):
         chord = speed * dt * np.sinc(half / np.pi)
         heading = x[:, 2] + half
         turn = np.full(len(x), rate * dt)
-        return np.asarray(
-            x + np.column_stack([chord * np.cos(heading), chord * np.sin(heading), turn])
-        )
-
-    def transition_covariance(self, dt: float, step: int) -> Array:
-        """Covariance of the noise of the motion over a time `dt`, (3, 3)."""
-        return dt * np.diag([self.position_noise, self.position_noise, self.heading_noise]) ** 2
+        return x + np.column_stack([chord * np.cos(heading), chord * np.sin(heading), turn])
 
     def observation_mean(self, x: Array, step: int) -> Array:
         """Range (m) and relative bearing (rad, wrapped) of every landmark in turn, (n, 3) -> (n, 2 L)."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -15,11 +13,12 @@ from herdfilter.models.parts import (
     as_matrix_covariance,
     as_observation,
     assign,
+    frozen,
     repeated,
 )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen
 class LinearGaussian(LinearMotion, GaussianStart):
     r"""Linear model with Gaussian noise, of any dimension.
 
@@ -95,15 +94,9 @@ class LinearGaussian(LinearMotion, GaussianStart):
 
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
         """Log-density of the finite part of observation `z`, shape (k,), at each state; (n, d) -> (n,)."""
+        # entries that are NaN drop out of the density
         z = as_observation(z, len(self.H), missing=True)
-        # The marginal density of the observed entries: rows and columns of missing ones are left out of R.
-        residuals = z - self.observation_mean(x, step)
-        covariance = self.R
-        observed = np.flatnonzero(~np.isnan(z))
-        if len(observed) < len(z):
-            residuals = residuals[:, observed]
-            covariance = covariance[observed[:, None], observed]
-        return gaussian_log_density(residuals, covariance[None], step)
+        return gaussian_log_density(z - self.observation_mean(x, step), self.R[None], step)
 
 
 def linear_chain(dim: int = 4, coupling: float = 0.42) -> LinearGaussian:
@@ -133,6 +126,7 @@ def linear_chain(dim: int = 4, coupling: float = 0.42) -> LinearGaussian:
     if alpha >= 1:
         raise ValueError(f"coupling: expected a number below 1, got {coupling!r}")
     indices = np.arange(check_count("dim", dim))
+    # |i - j| of all pairs of coordinates
     distances = np.abs(indices[:, None] - indices)
     eye = np.eye(dim)
     return LinearGaussian(alpha ** (distances + 1.0), eye, eye, eye, np.zeros(dim), eye)

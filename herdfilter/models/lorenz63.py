@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from herdfilter._checks import Array, as_array
 from herdfilter._jit import njit
-from herdfilter.models.parts import NoisyFlow, array_field, substeps
+from herdfilter.models.parts import NoisyFlow, array_field, frozen, substeps
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen
 class Lorenz63(NoisyFlow):
     r"""Lorenz's convection equations with additive noise, all three components observed.
 
@@ -68,26 +67,26 @@ class Lorenz63(NoisyFlow):
     initial_variance: float = 2.0
 
     dim = 3
-    partial_observations = True
     shapes: ClassVar = {"initial_mean": (3,)}
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, 3) after a time `dt` without noise; `control` is not used."""
         steps = substeps(dt, self.integration_step)
-        states = as_array("x", x, (None, 3))
-        return np.asarray(_integrate(states, self.sigma, self.rho, self.beta, dt / steps, steps))
+        # coordinates first, so that each is contiguous in memory
+        columns = np.array(as_array("x", x, (None, 3)).T, order="C")
+        _integrate(columns, self.sigma, self.rho, self.beta, dt / steps, steps)
+        return np.ascontiguousarray(columns.T)
 
 
 @njit(cache=True, nogil=True)
-def _integrate(states: Array, sigma: float, rho: float, beta: float, h: float, steps: int) -> Array:
-    """Advance states (n, 3) by `steps` classical fourth-order Runge-Kutta steps of length `h`."""
-    n = states.shape[0]
-    x = states[:, 0].copy()
-    y = states[:, 1].copy()
-    z = states[:, 2].copy()
+def _integrate(columns: Array, sigma: float, rho: float, beta: float, h: float, steps: int) -> None:
+    """Advance states (3, n), overwritten, by `steps` classical fourth-order Runge-Kutta steps of length `h`."""
+    x = columns[0]
+    y = columns[1]
+    z = columns[2]
     for _ in range(steps):
         # innermost and free of branches, so that it compiles to vector instructions
-        for i in range(n):
+        for i in range(x.size):
             x0 = x[i]
             y0 = y[i]
             z0 = z[i]
@@ -117,10 +116,3 @@ def _integrate(states: Array, sigma: float, rho: float, beta: float, h: float, s
             x[i] = x0 + h / 6.0 * (ax + 2.0 * (bx + cx) + dx)
             y[i] = y0 + h / 6.0 * (ay + 2.0 * (by + cy) + dy)
             z[i] = z0 + h / 6.0 * (az + 2.0 * (bz + cz) + dz)
-    integrated = np.empty((n, 3))
-    # assigning whole columns takes five times as long to compile, because of the error messages of broadcasting
-    for i in range(n):
-        integrated[i, 0] = x[i]
-        integrated[i, 1] = y[i]
-        integrated[i, 2] = z[i]
-    return integrated

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from herdfilter._checks import Array, as_array, check_count
-from herdfilter.models.parts import NoisyFlow, assign, runge_kutta, substeps
+from herdfilter.models.parts import NoisyFlow, assign, frozen, runge_kutta, substeps
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen
 class Lorenz96(NoisyFlow):
     r"""Lorenz-96 system, every variable or some of them observed.
 
@@ -71,8 +70,6 @@ class Lorenz96(NoisyFlow):
     initial_mean: Array | None = None
     initial_variance: float = 1.0
 
-    partial_observations = True
-
     def __post_init__(self) -> None:
         super().__post_init__()
         check_count("dim", self.dim, minimum=4)
@@ -101,4 +98,4 @@ class Lorenz96(NoisyFlow):
     def _derivative(self, x: Array) -> Array:
         # eq. 1: (x_{i+1} - x_{i-2}) x_{i-1} - x_i + F
         after, before, two_before = (np.roll(x, shift, axis=1) for shift in (-1, 1, 2))
-        return np.asarray((after - two_before) * before - x + self.forcing)
+        return (after - two_before) * before - x + self.forcing

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, dataclass_transform
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,6 +28,12 @@ from herdfilter._repr import fields_in_line
 from herdfilter.mixture import GaussianMixture
 
 MOST_SUBSTEPS = 100_000  # most integration steps between two steps of a filter: more take minutes
+
+
+@dataclass_transform(frozen_default=True, eq_default=False)
+def frozen(cls: type) -> type:
+    """Make a class a frozen dataclass, compared by identity, that keeps its base's repr."""
+    return dataclasses.dataclass(frozen=True, eq=False, repr=False)(cls)
 
 
 class Parameters:
@@ -87,6 +93,7 @@ class IndependentNoise:
     # the fields that hold the standard deviations of the entries
     sd_fields: ClassVar[tuple[str, ...]]
     observation_circular: Any = ()
+    partial_observations = True
 
     @cached_property
     def _observation_sd(self) -> Any:
@@ -118,7 +125,7 @@ class IndependentNoise:
         if not observed.all():
             residual = residual[:, observed]
             log_peaks = log_peaks[observed]
-        return np.asarray(log_peaks.sum() - 0.5 * np.einsum("ij,ij->i", residual, residual))
+        return log_peaks.sum() - 0.5 * np.einsum("ij,ij->i", residual, residual)
 
 
 class EntriesObserved(IndependentNoise):
@@ -168,6 +175,21 @@ class NoisyFlow(EqualVariances):
         return self.noise_rate * dt * np.eye(self.dim)
 
 
+class PlanarRobot(Parameters):
+    """Base of models of a robot in the plane, (x, y, heading), whose motion has independent noise."""
+
+    position_noise: float
+    heading_noise: float
+
+    dim = 3
+    circular = (2,)
+    position_dims = (0, 1)
+
+    def transition_covariance(self, dt: float, step: int) -> Array:
+        """Covariance of the noise of the motion over a time `dt`, (3, 3)."""
+        return dt * np.diag([self.position_noise, self.position_noise, self.heading_noise]) ** 2
+
+
 class LinearMotion:
     """Base of models whose transition is a matrix times the state, and noise."""
 
@@ -207,7 +229,6 @@ class PlanarSensors(IndependentNoise, WhiteAcceleration):
 
     dim = 4
     shapes: ClassVar = {"sensors": (None, 2)}
-    partial_observations = True
     position_dims = (0, 1)
 
     def _offsets(self, x: Array) -> Array:
@@ -227,7 +248,6 @@ class RangeAndBearing(IndependentNoise, GaussianStart):
 
     sd_fields: ClassVar[tuple[str, ...]] = ("range_sd", "bearing_sd")
     observation_circular = (1,)
-    partial_observations = True
 
     def offset(self, x: Array) -> Array:
         """Return the position relative to the radar, (n, d) -> (n, 2)."""
@@ -259,7 +279,7 @@ def assign(model: Any, **values: Any) -> None:
         object.__setattr__(model, name, value)
 
 
-def as_matrix_covariance(name: str, value: ArrayLike, dim: int) -> Array:
+def as_matrix_covariance(name: str, value: Any, dim: int | None) -> Array:
     """Return one (dim, dim) covariance matrix."""
     return as_covariance(name, as_array(name, value, (dim, dim)))
 
@@ -270,6 +290,12 @@ def as_observation(z: ArrayLike, size: int, missing: bool = False) -> Array:
     if missing and type(z) is np.ndarray and z.dtype == np.float64 and z.shape == (size,):
         return z
     return as_array("z", np.atleast_1d(np.asarray(z)), (size,), finite=not missing)
+
+
+def student_peak(freedom: float) -> float:
+    """Return the log of the largest density of Student's t with these degrees of freedom."""
+    gammas = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)
+    return gammas - 0.5 * math.log(freedom * math.pi)
 
 
 def repeated(matrix: Array, x: Array) -> Array:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.models.parts import IndependentNoise, WhiteAcceleration, array_field, of_positions
+from herdfilter.models.parts import (
+    IndependentNoise,
+    WhiteAcceleration,
+    array_field,
+    frozen,
+    of_positions,
+)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen
 class RadarTracking(IndependentNoise, WhiteAcceleration):
     r"""Target of nearly constant velocity in space, tracked by range, azimuth and elevation from one radar.
 
@@ -66,13 +71,12 @@ class RadarTracking(IndependentNoise, WhiteAcceleration):
     sd_fields = ("range_sd", "azimuth_sd", "elevation_sd")
     observation_circular = (1, 2)
     position_dims = (0, 1, 2)
-    partial_observations = True
     shapes: ClassVar = {"radar": (3,)}
 
     def observation_mean(self, x: Array, step: int) -> Array:
         """Range (m), azimuth and elevation (rad) of the target from the radar, (n, 6) -> (n, 3)."""
         east, north, up = (x[:, :3] - self.radar).T
-        ground = np.hypot(east, north)
+        ground = np.hypot(east, north)  # distance along the ground
         distance = np.hypot(ground, up)
         return np.column_stack([distance, np.arctan2(north, east), np.arctan2(up, ground)])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -11,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array
-from herdfilter.models.parts import Parameters, UniformBox, as_observation
+from herdfilter.models.parts import PlanarRobot, UniformBox, as_observation, frozen, student_peak
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class RangeOnly(Parameters):
+@frozen
+class RangeOnly(PlanarRobot):
     r"""Planar robot (x m, y m, heading rad) with odometry, localised by asynchronous ranges to known beacons.
 
     The control is the rigid motion :math:`(\Delta x, \Delta y, \Delta h)` since the last event, in the body
@@ -72,10 +71,6 @@ class RangeOnly(Parameters):
     position_noise: float = 0.1
     heading_noise: float = 0.01
 
-    dim = 3
-    circular = (2,)
-    position_dims = (0, 1)
-
     shapes: ClassVar = {"beacons": (None, 2)}
 
     @cached_property
@@ -96,11 +91,7 @@ class RangeOnly(Parameters):
         displacement = np.column_stack(
             [cos * forward - sin * lateral, sin * forward + cos * lateral, 0 * cos + turn]
         )
-        return np.asarray(x + displacement)
-
-    def transition_covariance(self, dt: float, step: int) -> Array:
-        """Covariance of the odometry noise over a time `dt`, (3, 3)."""
-        return dt * np.diag([self.position_noise, self.position_noise, self.heading_noise]) ** 2
+        return x + displacement
 
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
         """Log-density of the range in `z`, (beacon index, range), at each state; (n, 3) -> (n,)."""
@@ -108,10 +99,8 @@ class RangeOnly(Parameters):
         residual = (measured - self.range_scale * self._distance(x, beacon)) / self.range_spread
         # density of Student's t: Gamma((nu + 1) / 2) / (Gamma(nu / 2) sqrt(nu pi)) (1 + r^2 / nu)^(-(nu + 1) / 2)
         nu = self.degrees_of_freedom
-        peak = math.lgamma((nu + 1) / 2) - math.lgamma(nu / 2) - 0.5 * math.log(nu * math.pi)
-        return np.asarray(
-            peak - math.log(self.range_spread) - 0.5 * (nu + 1) * np.log1p(residual**2 / nu)
-        )
+        peak = student_peak(nu) - math.log(self.range_spread)
+        return peak - 0.5 * (nu + 1) * np.log1p(residual**2 / nu)
 
     def sample_observation(self, x: Array, rng: np.random.Generator, step: int) -> Array:
         """Draw (beacon index, range) at each state, the beacons taking turns by `step`; (n, 3) -> (n, 2)."""
@@ -127,4 +116,4 @@ class RangeOnly(Parameters):
             raise ValueError(
                 f"z: expected a beacon index from 0 to {len(self.beacons) - 1}, got {beacon}"
             )
-        return np.asarray(np.hypot(*(x[:, :2] - self.beacons[int(beacon)]).T))
+        return np.hypot(*(x[:, :2] - self.beacons[int(beacon)]).T)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.models.parts import PlanarSensors, array_field, of_positions
+from herdfilter.models.parts import PlanarSensors, array_field, frozen, of_positions
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen
 class RangeTracking(PlanarSensors):
     r"""Constant-velocity target tracked by its distances from fixed sensors.
 
@@ -60,4 +58,5 @@ class RangeTracking(PlanarSensors):
     @np.errstate(invalid="ignore")
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """Jacobian of `observation_mean`, (n, S, 4); NaN at a sensor itself."""
+        # the gradient of a distance is the unit vector away from the sensor
         return of_positions(self._offsets(x) / self.observation_mean(x, step)[..., None], self)

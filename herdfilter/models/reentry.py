@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.models.parts import RangeAndBearing, array_field, substeps
+from herdfilter.models.parts import RangeAndBearing, array_field, frozen, substeps
 
 EARTH_RADIUS = 6374.0  # R_0, in km
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@frozen
 class BallisticReentry(RangeAndBearing):
     r"""Re-entering vehicle of unknown ballistic coefficient; a radar on the ground gives range and bearing.
 
@@ -126,9 +125,7 @@ class BallisticReentry(RangeAndBearing):
         # density of the air, relative to that at the ground
         density = np.exp((EARTH_RADIUS - distance) / self.scale_height)
         drag = -self.drag * np.exp(coefficient) * density * speed
-        return np.asarray(
-            drag[:, None] * velocity - (self.gravity / distance**3)[:, None] * position
-        )
+        return drag[:, None] * velocity - (self.gravity / distance**3)[:, None] * position
 
     def _noise_variances(self, dt: float) -> Array:
         return dt * np.array(

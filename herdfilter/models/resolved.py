@@ -6,38 +6,39 @@ Filters use these two objects; nothing in the folders above looks up a name in a
 from __future__ import annotations
 
 import copy
-from functools import cached_property, lru_cache
+from functools import cached_property
 from types import SimpleNamespace
 from typing import Any, Self
 
 import numpy as np
+from numpy.random import Generator
 
 from herdfilter._checks import Array, as_dims, check_count, read_only, with_nan
 from herdfilter._covariances import regularised
 from herdfilter._repr import summary_repr
 from herdfilter.angles import unwrap, wrap, wrap_angles
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models import contract
+from herdfilter.models import contract, returned
 from herdfilter.models.contract import Model
-from herdfilter.models.returned import (
-    FactoredCovariance,
-    read_covariance,
-    read_covariances,
-    read_numbers,
-    read_rows,
-    rows_of,
-)
 
 
 class Resolved:
     """A part of a model, looked up once; it does not change."""
 
-    modes: Any
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    @cached_property
+    def modes(self) -> tuple[Self, ...]:
+        """The part of the model of each mode; of a model that does not jump, this one."""
+        if not contract.jumps(self.model):
+            return (self,)
+        modes = range(len(self.model.models))
+        return tuple(type(self)(contract.in_mode(self.model, mode)) for mode in modes)
 
     def in_mode(self, mode: int) -> Self:
         """Return this part of the model of a mode; a model that does not jump has only one."""
-        resolved: Self = self.modes[mode if len(self.modes) > 1 else 0]
-        return resolved
+        return self.modes[mode if len(self.modes) > 1 else 0]
 
 
 class Motion(Resolved):
@@ -62,32 +63,24 @@ class Motion(Resolved):
     """
 
     def __init__(self, model: Model) -> None:
-        self.model = model
+        super().__init__(model)
         self.dim = int(model.dim)
         self.circular = contract.circular_dims(model)
         self.has_mean = hasattr(model, "transition_mean")
         self.has_moments = self.has_mean and hasattr(model, "transition_covariance")
+        # a function of noise goes before the moments: a rank-deficient model has both
         self._from_noise = hasattr(model, "transition")
         self.additive = self.has_moments and not self._from_noise
         self.simulated_only = not (self.has_moments or self._from_noise)
-        if not self._from_noise:
-            self.noise_dim = self.dim
         self.has_density = hasattr(model, "transition_log_density")
         self.jacobian = getattr(model, "transition_jacobian", None)
 
     @cached_property
-    def modes(self) -> tuple[Motion, ...]:
-        """Motions of all modes; of a model that does not jump, this one."""
-        if not contract.jumps(self.model):
-            return (self,)
-        return tuple(
-            Motion(contract.in_mode(self.model, mode)) for mode in range(len(self.model.models))
-        )
-
-    @cached_property
     def noise_dim(self) -> int:
         """Dimension of the standard normal noise that `propagate` takes."""
-        return check_count("model.noise_dim", self.model.noise_dim)
+        return (
+            check_count("model.noise_dim", self.model.noise_dim) if self._from_noise else self.dim
+        )
 
     def copied(self) -> Motion:
         """Return the motion of a copy of the model, unaffected by attributes of the model that are replaced later."""
@@ -97,16 +90,16 @@ class Motion(Resolved):
             names = [name for name in dir(self.model) if name[:2] != "__"]
             model = SimpleNamespace(**{name: getattr(self.model, name) for name in names})
         motion = object.__new__(Motion)
-        motion.__dict__ = self.__dict__ | {"model": model}
+        motion.__dict__.update(self.__dict__, model=model)
         if self.jacobian is not None:
             motion.jacobian = model.transition_jacobian  # bound to the copy
         modes = self.modes
         motion.modes = (motion,) if modes[0] is self else tuple(mode.copied() for mode in modes)
         return motion
 
-    def sample_initial(self, n: int, rng: np.random.Generator) -> Array:
+    def sample_initial(self, n: int, rng: Generator) -> Array:
         """Draw `n` independent initial states (n, d)."""
-        x = read_rows("model.initial", self.model.initial.sample(n, rng), (n, self.dim), 0)
+        x = returned.read_rows("model.initial", self.model.initial.sample(n, rng), (n, self.dim), 0)
         return wrap_angles(x, self.circular)
 
 
@@ -177,19 +170,15 @@ class Transition:
         return self.motion.noise_dim
 
     @cached_property
-    def noise(self) -> FactoredCovariance:
+    def noise(self) -> returned.FactoredCovariance:
         """Covariance of additive transition noise, and a factor of it, both read-only."""
         value = self.model.transition_covariance(self.dt, self.step)
-        return read_covariance("transition_covariance", value, self.motion.dim, self.step)
+        return returned.read_covariance("transition_covariance", value, self.motion.dim, self.step)
 
     @property
     def covariance(self) -> Array:
         """Covariance of additive transition noise, (d, d)."""
         return self.noise.matrix.copy()
-
-    def noises(self, x: Array) -> Array:
-        """Covariances of additive transition noise at states x, (n, d, d), or (1, d, d) shared by all."""
-        return self.covariance[None]
 
     @property
     def factor(self) -> Array:
@@ -200,9 +189,7 @@ class Transition:
     def has_density(self) -> bool:
         """True if the covariance of additive transition noise has full rank."""
         covariance = self.noise.matrix
-        return (
-            regularised(covariance) is covariance
-        )  # which is returned unchanged if its rank is full
+        return regularised(covariance) is covariance  # unchanged if its rank is full
 
     def check_density(self, user: str) -> None:
         """Raise ValueError, naming the proposal that needs one, unless additive transition noise has a density."""
@@ -215,7 +202,9 @@ class Transition:
     def mean(self, x: Array) -> Array:
         """Transition mean of each state, (n, d)."""
         function = self.model.transition_mean
-        return rows_of("transition_mean", function, x.shape[1], x, self.dt, self.control, self.step)
+        return returned.rows_of(
+            "transition_mean", function, x.shape[1], x, self.dt, self.control, self.step
+        )
 
     def propagate(self, x: Array, noise: Array) -> Array:
         """Next states (n, d) of states x under standard normal noise (n, `noise_dim`)."""
@@ -223,36 +212,34 @@ class Transition:
             root = self.noise.factor
             # for one dimension BLAS is slower
             added = noise * root if len(root) == 1 else noise @ root.T
-            next_x: Array = self.mean(x) + added
-        else:
-            arguments = (read_only(noise), self.dt, self.control, self.step)
-            next_x = rows_of("transition", self.model.transition, x.shape[1], x, *arguments)
-        return wrap(next_x, self.circular) if self.circular else next_x
+            return self.wrapped(self.mean(x) + added)
+        arguments = (read_only(noise), self.dt, self.control, self.step)
+        return self.wrapped(
+            returned.rows_of("transition", self.model.transition, x.shape[1], x, *arguments)
+        )
 
     def propagate_joint(self, joint: Array) -> Array:
         """Next states (n, d) of states and their noise, side by side in (n, d + `noise_dim`)."""
         return self.propagate(joint[:, : self.motion.dim], joint[:, self.motion.dim :])
 
-    def sample(self, x: Array, rng: np.random.Generator) -> Array:
+    def sample(self, x: Array, rng: Generator) -> Array:
         """Draw one successor of each state, (n, d)."""
         if not self.simulated_only:
             return self.propagate(x, rng.standard_normal((len(x), self.motion.noise_dim)))
+        function = self.model.sample_transition
         arguments = (rng, self.dt, self.control, self.step)
-        next_x = rows_of(
-            "sample_transition", self.model.sample_transition, x.shape[1], x, *arguments
+        return self.wrapped(
+            returned.rows_of("sample_transition", function, x.shape[1], x, *arguments)
         )
-        return wrap(next_x, self.circular)
 
     def predictive(self, x: Array, weights: Array) -> GaussianMixture:
         r"""Density :math:`\sum_i w_i N(f(x_i), Q)` of the next state, its angles unwrapped about their mean."""
-        means = self.mean(x)
-        if self.circular:
-            means = unwrap(means, weights, self.circular)
-        return GaussianMixture.unchecked(weights, means, self.noise.matrix.copy())
+        means = unwrap(self.mean(x), weights, self.circular)
+        return GaussianMixture.unchecked(weights, means, self.covariance)
 
     def wrapped(self, x: Array) -> Array:
         """States with their angles in [-pi, pi)."""
-        return wrap(x, self.circular) if self.circular else x
+        return wrap(x, self.circular)
 
     def of(self, model: Model | Motion) -> Transition:
         """Return the same transition by another model, such as that of one mode."""
@@ -271,6 +258,7 @@ class Transition:
         motion = self.motion.copied()
         if motion.has_moments:
             _ = self.noise  # computed now, before the model changes
+        # without `__init__`, which would look everything up again
         frozen = object.__new__(Transition)
         frozen.__dict__ = self.__dict__ | {"motion": motion, "model": motion.model}
         return frozen
@@ -299,7 +287,7 @@ class Measurement(Resolved):
     """
 
     def __init__(self, model: Model) -> None:
-        self.model = model
+        super().__init__(model)
         self.has_likelihood = hasattr(model, "log_likelihood")
         self.has_moments = contract.has(model, contract.OBSERVED)
         self.takes_partial = bool(getattr(model, "partial_observations", not self.has_likelihood))
@@ -308,17 +296,7 @@ class Measurement(Resolved):
         self.jacobian = getattr(model, "observation_jacobian", None)
         self.state_circular = contract.circular_dims(model)
         circular = getattr(model, "observation_circular", None)
-        self.entries_circular = None if isinstance(circular, tuple) and not circular else circular
-
-    @cached_property
-    def modes(self) -> tuple[Measurement, ...]:
-        """Measurements of all modes; of a model that does not jump, this one."""
-        if not contract.jumps(self.model):
-            return (self,)
-        return tuple(
-            Measurement(contract.in_mode(self.model, mode))
-            for mode in range(len(self.model.models))
-        )
+        self.entries_circular = () if circular is None else circular
 
     @cached_property
     def takes_state(self) -> bool:
@@ -327,30 +305,16 @@ class Measurement(Resolved):
 
     def circular(self, size: int) -> tuple[int, ...]:
         """Return the indices of the angle-valued entries of an observation of this size."""
-        return (
-            ()
-            if self.entries_circular is None
-            else as_dims("observation_circular", self.entries_circular, size)
-        )
+        return as_dims("observation_circular", self.entries_circular, size)
 
     def mean(self, x: Array, step: int) -> Array:
         """Mean observation of states (n, d), (n, k)."""
-        return rows_of("observation_mean", self.model.observation_mean, None, x, step)
+        return returned.rows_of("observation_mean", self.model.observation_mean, None, x, step)
 
-    def noise(self, size: int, step: int) -> FactoredCovariance:
+    def noise(self, size: int, step: int) -> returned.FactoredCovariance:
         """Covariance of the observation (size, size), if it does not depend on the state."""
-        return read_covariance(
-            "observation_covariance", self.model.observation_covariance(step), size, step
-        )
-
-    def at_one_step(self) -> Measurement:
-        """Return a copy that computes once what all states share: for one step, while the model stays as it is."""
-        measurement = copy.copy(self)
-        if self.has_moments:
-            measurement.takes_state = self.takes_state
-        measurement.noise = lru_cache(maxsize=1)(self.noise)  # type: ignore[method-assign]
-        measurement.circular = lru_cache(maxsize=1)(self.circular)  # type: ignore[method-assign]
-        return measurement
+        covariance = self.model.observation_covariance(step)
+        return returned.read_covariance("observation_covariance", covariance, size, step)
 
     def noises(self, x: Array, size: int, step: int) -> Array:
         """Covariances of the observation at states (n, d): (n, size, size), or (1, size, size) for all alike; read-only."""
@@ -358,11 +322,11 @@ class Measurement(Resolved):
             return self.noise(size, step).matrix[None]
         name = "observation_covariance"
         value = self.model.observation_covariance(step, read_only(x))
-        array = read_numbers(name, value, (len(x), size, size), step)
+        array = returned.read_numbers(name, value, (len(x), size, size), step)
         # One matrix, though the model computes it for each state: then it is factorised once.
         if (array == array[0]).all():
-            return read_covariance(name, np.asarray(value)[0], size, step).matrix[None]
-        return read_covariances(name, value, size, step)
+            return returned.read_covariance(name, np.asarray(value)[0], size, step).matrix[None]
+        return returned.read_covariances(name, value, size, step)
 
     def log_likelihood(self, z: Array, x: Array, step: int) -> Array:
         """Log-likelihood of states (n, d), (n,): -inf is allowed, NaN is not.
@@ -370,6 +334,7 @@ class Measurement(Resolved):
         It is the model's own; without one, noise is Gaussian about the mean observation, and NaN entries of z are left out.
         """
         if self.has_likelihood:
+            # read-only: a likelihood that writes to its arguments would move the particles
             z = z.view()
             z.setflags(False)  # type: ignore[call-arg]
             x = x.view()
@@ -381,7 +346,7 @@ class Measurement(Resolved):
                 or values.dtype != np.float64
                 or values.shape != (len(x),)
             ):
-                values = read_numbers("log_likelihood", values, (len(x),), step)
+                values = returned.read_numbers("log_likelihood", values, (len(x),), step)
             if not values.max() < np.inf:  # NaN, too
                 count = np.count_nonzero(np.isnan(values) | (values == np.inf))
                 raise ValueError(
@@ -396,16 +361,10 @@ class Measurement(Resolved):
             raise ValueError(
                 f"z: expected shape {(size,)}, as observation_mean has, got {z.shape} at step {step}"
             )
-        # Missing entries are left out: what remains is the marginal density of the others.
-        observed = np.flatnonzero(~np.isnan(z))
         residuals = wrap(z - means, self.circular(size))
-        noises = self.noises(x, size, step)
-        if len(observed) < size:
-            residuals = residuals[:, observed]
-            noises = noises[:, observed[:, None], observed]
-        return contract.gaussian_log_density(residuals, noises, step)
+        return contract.gaussian_log_density(residuals, self.noises(x, size, step), step)
 
-    def sample(self, x: Array, rng: np.random.Generator, step: int) -> Any:
+    def sample(self, x: Array, rng: Generator, step: int) -> Any:
         """Draw one observation of each state, (n, d) -> (n, k), or a list of n scans."""
         if self.draws:
             z = self.model.sample_observation(read_only(x), rng, step)
@@ -413,8 +372,6 @@ class Measurement(Resolved):
         contract.require(self.model, "simulation", ("sample_observation",), contract.OBSERVED)
         mean = self.mean(x, step)
         white = rng.standard_normal(mean.shape)
-        if not self.takes_state:
-            return mean + white @ self.noise(mean.shape[1], step).factor.T
         return mean + contract.correlated(white, self.noises(x, mean.shape[1], step))
 
 

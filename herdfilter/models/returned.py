@@ -55,9 +55,6 @@ def rows_of(
 
 def read_numbers(name: str, value: Any, shape: tuple[int | None, ...], step: int) -> Array:
     """Return the value of a model's function as numbers of this shape; None leaves an axis free."""
-    # the usual case, without the cost of a call
-    if type(value) is np.ndarray and value.dtype == np.float64 and value.shape == shape:
-        return value
     try:
         array = as_numbers(name, value, shape)
     except ValueError as error:
@@ -90,14 +87,10 @@ def read_rows(name: str, value: Any, shape: tuple[int | None, ...], step: int) -
 def read_covariance(name: str, value: Any, size: int, step: int) -> FactoredCovariance:
     """Return the value of a model's function as one covariance matrix (size, size), checked and factorised once."""
     try:
-        plain = (
-            type(value) is np.ndarray and value.dtype == np.float64 and value.shape == (size, size)
-        )
-        array = value if plain else as_array(name, value, (size, size), finite=False)
+        array = as_array(name, value, (size, size), finite=False)
         # Most models return the same matrix at every step. By its bytes it is found in the cache, checked and factorised.
-        return _factored_covariance(
-            name, array.tobytes(), size, getattr(value, "dtype", None) == np.float32
-        )
+        single = getattr(value, "dtype", None) == np.float32
+        return _factored_covariance(name, array.tobytes(), size, single)
     except ValueError as error:
         raise ValueError(f"{error} from the model at step {step}") from None
 

@@ -5,25 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import (
-    Array,
-    as_covariance,
-    as_dims,
-    as_generator,
-    as_numbers,
-    as_points,
-    check_flags,
-    short_repr,
-)
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter._repr import fields_in_line
-from herdfilter.models.contract import OBSERVATION, Model, in_mode, is_observed, jumps, kind
+from herdfilter.models import contract
+from herdfilter.models.contract import Model
 from herdfilter.models.from_functions import PicklesFunctions, check_both
-from herdfilter.models.parts import assign
+from herdfilter.models.parts import as_matrix_covariance, assign
 from herdfilter.models.resolved import Measurement
 from herdfilter.models.trial import try_model
 from herdfilter.models.with_clutter import WithClutter
@@ -89,24 +82,20 @@ class Sensor(PicklesFunctions):
             function = getattr(self, name)
             if function is not None and not callable(function):
                 raise TypeError(
-                    f"{name}: expected a function of states (n, d), got {short_repr(function)}"
+                    f"{name}: expected a function of states (n, d), got {_checks.short_repr(function)}"
                 )
         check_both(mean=self.mean, covariance=self.covariance)
-        check_flags(partial_observations=self.partial_observations)
+        _checks.check_flags(partial_observations=self.partial_observations)
         if self.mean is None and self.log_likelihood is None:
             raise ValueError(
                 "mean: expected a function of states, or else log_likelihood; got neither"
             )
         size = None
         if self.covariance is not None and not callable(self.covariance):
-            matrix = as_covariance("covariance", self.covariance)
-            if matrix.ndim != 2:
-                raise ValueError(
-                    f"covariance: expected a matrix (k, k), or a function of states, got shape {matrix.shape}"
-                )
+            matrix = as_matrix_covariance("covariance", self.covariance, None)
             assign(self, covariance=matrix)
             size = len(matrix)
-        assign(self, circular=as_dims("circular", self.circular, size))
+        assign(self, circular=_checks.as_dims("circular", self.circular, size))
         if self.detection_probability is not None or self.clutter_density is not None:
             self.on(None)  # checks both numbers
 
@@ -117,9 +106,8 @@ class Sensor(PicklesFunctions):
         density = self.clutter_density
         if p is None and density is None:
             return sensed_model
-        return WithClutter(
-            sensed_model, 1.0 if p is None else p, 0.0 if density is None else density, self.region
-        )
+        p = 1.0 if p is None else p
+        return WithClutter(sensed_model, p, 0.0 if density is None else density, self.region)
 
     def sample(self, x: ArrayLike, rng: np.random.Generator | int | None = None) -> Any:
         """Draw one observation of each state with Gaussian noise, (n, d) -> (n, k), or a list of n scans."""
@@ -127,18 +115,17 @@ class Sensor(PicklesFunctions):
             raise TypeError(
                 "mean: simulation needs the mean and covariance of the sensor, got None"
             )
-        states = as_points("x", np.atleast_2d(as_numbers("x", x, (None, None))))
-        return Measurement(self.on(None)).sample(states, as_generator(rng), 1)
+        states = _checks.as_points("x", np.atleast_2d(_checks.as_numbers("x", x, (None, None))))
+        return Measurement(self.on(None)).sample(states, _checks.as_generator(rng), 1)
 
     @cached_property
     def functions(self) -> dict[str, Any]:
         """The names of the model contract that this sensor provides: name -> function, or value."""
         functions: dict[str, Any] = {"observation_circular": self.circular}
         if self.mean is not None:
+            varying = callable(self.covariance)
             functions["observation_mean"] = self._mean
-            functions["observation_covariance"] = (
-                self._varying if callable(self.covariance) else self._constant
-            )
+            functions["observation_covariance"] = self._varying if varying else self._constant
         if self.jacobian is not None:
             functions["observation_jacobian"] = self._jacobian
         if self.log_likelihood is not None:
@@ -164,28 +151,26 @@ class Sensor(PicklesFunctions):
         return self.log_likelihood(z, x)  # type: ignore[misc]
 
 
-class Sensed:
+@dataclass(eq=False, repr=False)
+class Sensed(contract.Wrapper):
     """A model whose observation functions are those of a sensor alone."""
 
-    def __init__(self, model: Model, sensor: Sensor) -> None:
-        self._model = model
-        self._sensor = sensor
-        self.kind_in_errors = (
-            kind(model) if sensor is _ANY_SENSOR else f"{kind(model)} with this sensor"
-        )
-        self.names_in_errors = {"observation_mean": "mean", "observation_covariance": "covariance"}
+    model: Model
+    sensor: Sensor
+
+    # even those that the sensor does not replace
+    hidden = contract.OBSERVATION
+    names_in_errors: ClassVar = {"observation_mean": "mean", "observation_covariance": "covariance"}
+
+    def __post_init__(self) -> None:
         # as attributes, so that a function the sensor lacks does not exist
-        vars(self).update(sensor.functions)
+        vars(self).update(self.sensor.functions)
 
-    def in_mode(self, mode: int) -> Model:
-        """Return the model of one mode of a jumping model, observed by the sensor."""
-        return self._sensor.on(in_mode(self._model, mode))
-
-    def __getattr__(self, name: str) -> Any:
-        # The model's own observation functions are hidden, even those that the sensor does not replace.
-        if name in OBSERVATION or name.startswith("_"):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self._model, name)
+    @property
+    def kind_in_errors(self) -> str:
+        """Name of the model's class, and that it has a sensor."""
+        suffix = "" if self.sensor is _ANY_SENSOR else " with this sensor"
+        return contract.kind(self.model) + suffix
 
 
 def sensed(model: Model, sensor: Sensor | None) -> Model:
@@ -197,7 +182,7 @@ def sensed(model: Model, sensor: Sensor | None) -> Model:
         # a moving sensor is a new object at every step, but its function has the same code and is tried once
         return try_model(sensor.on(model), getattr(sensor.mean, "__code__", sensor))
     if sensor is not None:
-        raise TypeError(f"sensor: expected a herdfilter.Sensor, got {short_repr(sensor)}")
+        raise TypeError(f"sensor: expected a herdfilter.Sensor, got {_checks.short_repr(sensor)}")
     if unobserved(model):
         raise TypeError(
             f"sensor: expected a herdfilter.Sensor, as {type(model).__name__} has no observation functions of its own "
@@ -208,9 +193,9 @@ def sensed(model: Model, sensor: Sensor | None) -> Model:
 
 def unobserved(model: Model) -> bool:
     """Return True if a model, or one of its modes, has no observation function and so needs sensors."""
-    if jumps(model):
-        return any(unobserved(in_mode(model, mode)) for mode in range(len(model.models)))
-    return not is_observed(model)
+    if contract.jumps(model):
+        return any(unobserved(contract.in_mode(model, mode)) for mode in range(len(model.models)))
+    return not contract.is_observed(model)
 
 
 def to_check(model: Model) -> Model:

@@ -56,12 +56,10 @@ class Clock(NamedTuple):
     @property
     def time(self) -> Any:
         """The time that the clock shows; a date is a `numpy.datetime64` in universal time."""
+        if self.origin is None:
+            return self.since
         # dates are exact to the microsecond
-        return (
-            self.since
-            if self.origin is None
-            else self.origin + np.timedelta64(round(self.since * 1e6), "us")
-        )
+        return self.origin + np.timedelta64(round(self.since * 1e6), "us")
 
     def later(self, dt: float) -> Clock:
         """Return the clock `dt` later."""
@@ -90,20 +88,18 @@ class Clock(NamedTuple):
             raise ValueError(
                 f"{name}: expected dates, as the filter stands at {self.time}, got {short_repr(times[0])}"
             )
+        # sorted, as readings may come late
         since = _seconds(name, array, self.origin, self.zoned)
         gaps = np.diff(np.sort(since))
         usual = np.median(gaps[gaps > 0]) if gaps.any() else 1.0
-        if (
-            not set_by_user
-            and self.origin is None
-            and gaps.any()
-            and since.min() - self.since > LONGEST_START * usual
-        ):
+        unset = not set_by_user and self.origin is None
+        if unset and gaps.any() and since.min() - self.since > LONGEST_START * usual:
             raise ValueError(
                 "start: expected the time of the filter's state, as the first step is over "
                 f"{LONGEST_START} times the median of the others, {since.min() - self.since:g} and {usual:g}; got None: "
                 f"give it, {self.since:g} if that is right, or count times from it"
             )
+        # float32 holds seconds since 1970 to two minutes
         if array.dtype in (np.float16, np.float32) and (gaps == 0).any():
             spacing = np.spacing(np.abs(array).max())
             if spacing > usual / LONGEST_START:
@@ -170,11 +166,9 @@ def series(
             )
     observations = as_list(name, observations)
     steps = len(observations)
-    inputs = (
-        [None] * steps
-        if controls is None
-        else [as_control(control) for control in as_list("controls", controls)]
-    )
+    inputs = [None] * steps
+    if controls is not None:
+        inputs = [as_control(control) for control in as_list("controls", controls)]
     if len(inputs) != steps:
         raise ValueError(f"controls: expected one per step, {steps}, got {len(inputs)}")
     sensors: Sequence[Any] = [None] * steps
@@ -186,11 +180,8 @@ def series(
                 f"{name}: expected readings, which have times, or times or dt; got both"
             )
         for k, entry in enumerate(observations):
-            if not (
-                isinstance(entry, tuple | list)
-                and len(entry) == 3
-                and isinstance(entry[1], Sensor | None)
-            ):
+            # among readings the sensor of a list may be None, too
+            if not is_reading(name, tuple(entry) if isinstance(entry, list) else entry):
                 raise ValueError(
                     f"{name}: expected readings (time, sensor, z) throughout, got {short_repr(entry)} at place {k}"
                 )
@@ -222,6 +213,7 @@ def series(
             f"{name}: expected readings not before the time of the filter's state, {clock.time}, got the time "
             f"{times[order[0]]}; give that of the state as start"
         )
+    # the first time may be that of the filter's state, which is then observed itself
     wrong = np.flatnonzero((dts < 0) | ((dts == 0) & (order > 0)))
     if len(wrong) and not from_readings:
         k = wrong[0]
@@ -253,11 +245,9 @@ def own_times(observations: Any) -> list[Any] | None:
 
 def as_control(control: Any) -> Any:
     """Return a control input; a list of numbers as an array."""
-    return read_only(
-        np.array(as_numbers("control", control, (None,)))
-        if isinstance(control, list | tuple)
-        else control
-    )
+    if isinstance(control, list | tuple):
+        control = np.array(as_numbers("control", control, (None,)))
+    return read_only(control)
 
 
 def _time_steps(dt: Any, steps: int) -> list[float]:
@@ -309,9 +299,8 @@ def _seconds(name: str, array: np.ndarray, origin: Any = None, zoned: bool = Fal
             )
         array = _universal(array) - origin
     elif len(array) and _kind(array[0]) == "durations":
-        array = array.astype(
-            np.result_type(array.dtype, "m8[us]") if array.dtype.kind == "m" else "m8[us]"
-        )
+        finest = np.result_type(array.dtype, "m8[us]") if array.dtype.kind == "m" else "m8[us]"
+        array = array.astype(finest)
     return as_array(name, array / SECOND if array.dtype.kind == "m" else array, (None,))
 
 
@@ -329,10 +318,10 @@ def _universal(dates: np.ndarray) -> np.ndarray:
     """Convert dates to NumPy's, in universal time if they have a zone, with a resolution of a microsecond or finer."""
     if dates.dtype.kind == "M":
         return dates.astype(np.result_type(dates.dtype, "M8[us]"))
-    plain = [
+    universal = [
         entry.astimezone(UTC).replace(tzinfo=None) if _zoned(entry) else entry for entry in dates
     ]
-    return np.array(plain, dtype=object).astype("M8[us]")
+    return np.array(universal, dtype=object).astype("M8[us]")
 
 
 def as_objects(times: Sequence[Any]) -> np.ndarray:

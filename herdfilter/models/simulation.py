@@ -6,18 +6,11 @@ from collections.abc import Sequence, Sized
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import (
-    MOST_STEPS,
-    Array,
-    as_array,
-    as_generator,
-    as_list,
-    as_numbers,
-    check_count,
-    short_repr,
-)
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter.angles import wrap_angles
 from herdfilter.models import contract
 from herdfilter.models.resolved import Measurement, Motion, Transition
@@ -30,23 +23,22 @@ def simulated_controls(model: contract.Model, steps: int) -> Array | None:
     """Return the simulated control inputs of steps 1 to `steps`, (steps, c); None for a model without ``control``."""
     if not hasattr(model, "control"):
         return None
-    return as_numbers(
+    return _checks.as_numbers(
         "control", [model.control(step) for step in range(1, steps + 1)], (steps, None)
     )
 
 
-def simulate_observations(model: contract.Model, truth: Array, rng: np.random.Generator) -> Any:
+def simulate_observations(model: contract.Model, truth: Array, rng: Generator) -> Any:
     """Draw an observation of the true state at each of steps 1 to T, (T, d) -> (T, k), or a list of T scans."""
-    observations = [
-        Measurement(model).sample(x[None], rng, step)[0] for step, x in enumerate(truth, 1)
-    ]
-    return observations if contract.has_scans(model) else np.array(observations)
+    measurement = Measurement(model)
+    observations = [measurement.sample(x[None], rng, step)[0] for step, x in enumerate(truth, 1)]
+    return observations if measurement.scans else np.array(observations)
 
 
 def simulate(
     model: contract.Model,
     steps: int | None = None,
-    rng: np.random.Generator | int | None = None,
+    rng: Generator | int | None = None,
     dt: float | Sequence[float] | Array | None = None,
     initial: ArrayLike | None = None,
     modes: ArrayLike | None = None,
@@ -114,57 +106,56 @@ def simulate(
                 "steps: expected a number, or times, dt, controls or sensors for each of them, got none"
             )
         steps = lengths[0]
-    steps = check_count("steps", steps, most=MOST_STEPS)
-    rng = as_generator(rng)
+    steps = _checks.check_count("steps", steps, most=_checks.MOST_STEPS)
+    rng = _checks.as_generator(rng)
     if controls is None:
         controls = simulated_controls(model, steps)
     if sensors is None:
         course = series([None] * steps, dt, controls, times, start)
     else:
-        by_sensor = (
-            [sensors] * steps if isinstance(sensors, Sensor) else as_list("sensors", sensors)
-        )
-        if not all(isinstance(sensor, Sensor | None) for sensor in by_sensor):
-            raise ValueError(
-                f"sensors: expected herdfilter.Sensor objects, None for the model, got {short_repr(sensors)}"
-            )
-        if times is None:
-            times = [entry.time for entry in series([None] * steps, dt, start=start)]
-        elif dt is not None:
-            raise ValueError("times: expected either times or dt, got both")
-        stamps = as_list("times", times)
+        by_sensor = [sensors] * steps
+        if not isinstance(sensors, Sensor):
+            by_sensor = _checks.as_list("sensors", sensors)
+        if times is None or dt is not None:
+            times = [entry.time for entry in series([None] * steps, dt, None, times, start)]
+        stamps = _checks.as_list("times", times)
         if not len(by_sensor) == len(stamps) == steps:
             raise ValueError(
                 f"sensors, times: expected one per step, {steps}, got {len(by_sensor)} and {len(stamps)}"
             )
-        course = series(
-            list(zip(stamps, by_sensor, [None] * steps, strict=True)), None, controls, None, start
-        )
+        # readings, of which several may have one time
+        readings = list(zip(stamps, by_sensor, [None] * steps, strict=True))
+        course = series(readings, None, controls, None, start, name="sensors")
     # The path of the modes is drawn first: then each step is simulated by the model of its mode.
     models = [model]
     path = np.zeros(steps + 1, dtype=np.int64)
     if contract.jumps(model):
-        models = [contract.in_mode(model, mode) for mode in range(len(model.models))]
-        path = (
-            sample_modes(model, steps, rng)
-            if modes is None
-            else _as_modes(modes, steps, len(models))
-        )
+        count = len(model.models)
+        models = [contract.in_mode(model, mode) for mode in range(count)]
+        if modes is None:
+            path = sample_modes(model, steps, rng)
+        else:
+            numbers = _checks.as_numbers("modes", modes, (steps + 1,))
+            if numbers.shape != (steps + 1,) or not np.isin(numbers, np.arange(count)).all():
+                raise ValueError(
+                    f"modes: expected the mode, from 0 to {count - 1}, at each of steps 0 to {steps}, shape {(steps + 1,)}, "
+                    f"got {_checks.short_repr(modes)}"
+                )
+            path = numbers.astype(np.int64)
     elif modes is not None:
         raise ValueError(
-            f"modes: expected None, as {contract.kind(model)} has none, got {short_repr(modes)}"
+            f"modes: expected None, as {contract.kind(model)} has none, got {_checks.short_repr(modes)}"
         )
+    # modes that the path does not visit may lack what simulation needs
+    transitions = (("transition",), contract.ADDITIVE, ("sample_transition",))
     for mode in np.unique(path):
         check_state(models[mode], "simulation", *(("sample",) if initial is None else ()))
-        contract.require(
-            models[mode], "simulation", ("transition",), contract.ADDITIVE, ("sample_transition",)
-        )
+        contract.require(models[mode], "simulation", *transitions)
     if initial is None:
         states = Motion(models[path[0]]).sample_initial(1, rng)
     else:
-        states = wrap_angles(
-            as_array("initial", initial, (model.dim,))[None], contract.circular_dims(model)
-        )
+        x = _checks.as_array("initial", initial, (model.dim,))
+        states = wrap_angles(x[None], contract.circular_dims(model))
     truth = []
     observations = []
     step = 0
@@ -178,24 +169,12 @@ def simulate(
         observed = mode_model if entry.sensor is None else sensed(mode_model, entry.sensor)
         z = Measurement(observed).sample(states, rng, step)[0]
         observations.append(z if sensors is None else (entry.time, entry.sensor, z))
+    # sensors and scans differ in the number of their entries, so there is no one array
     listed = sensors is not None or contract.has_scans(model)
     return np.array(truth), observations if listed else np.array(observations)
 
 
-def _as_modes(modes: ArrayLike, steps: int, count: int) -> NDArray[np.int64]:
-    """Return a path of modes (steps + 1,), each below `count`."""
-    path = as_numbers("modes", modes, (steps + 1,))
-    if path.shape != (steps + 1,) or not np.isin(path, np.arange(count)).all():
-        raise ValueError(
-            f"modes: expected the mode, from 0 to {count - 1}, at each of steps 0 to {steps}, shape {(steps + 1,)}, got "
-            f"{short_repr(modes)}"
-        )
-    return path.astype(np.int64)
-
-
-def sample_modes(
-    model: contract.Model, steps: int, rng: np.random.Generator | int
-) -> NDArray[np.int64]:
+def sample_modes(model: contract.Model, steps: int, rng: Generator | int) -> NDArray[np.int64]:
     """Draw the mode of a model at each of steps 0 to `steps`.
 
     They are indices of ``model.models``, shape (steps + 1,), drawn with a generator or a seed `rng`. TypeError if the model
@@ -211,8 +190,8 @@ def sample_modes(
     >>> truth, z = hf.simulate(model, steps=20, rng=1, modes=modes)
     """
     contract.require(model, "sample_modes", contract.MODES)
-    steps = check_count("steps", steps)
-    rng = as_generator(rng)
+    steps = _checks.check_count("steps", steps)
+    rng = _checks.as_generator(rng)
     path = np.zeros(steps + 1, dtype=np.int64)
     # no random number is drawn: the simulation is that of the model alone
     if len(model.models) == 1:

@@ -82,8 +82,8 @@ class StochasticVolatility(Parameters):
         """Log-density of observation `z`, shape (1,), at each state; (n, 1) -> (n,)."""
         # log N(z; 0, e^x)
         scaled = as_observation(z, 1) * np.exp(-0.5 * x[:, 0])
-        return np.asarray(-0.5 * (scaled**2 + x[:, 0] + np.log(2 * np.pi)))
+        return -0.5 * (scaled**2 + x[:, 0] + np.log(2 * np.pi))
 
     def sample_observation(self, x: Array, rng: np.random.Generator, step: int) -> Array:
         """Draw a return at each state, (n, 1) -> (n, 1)."""
-        return np.asarray(np.exp(0.5 * x) * rng.standard_normal(x.shape))
+        return np.exp(0.5 * x) * rng.standard_normal(x.shape)

@@ -14,6 +14,10 @@ from herdfilter.models import contract
 from herdfilter.models.contract import Model
 from herdfilter.models.resolved import Motion
 from herdfilter.models.returned import read_rows
+from herdfilter.models.with_clutter import WithClutter
+
+# number of states at which the functions of a model are tried
+PROBES = 5
 
 # Functions that are tried; the mean observation comes first, as its value is the observation that others take
 TRIED: dict[str, Any] = {
@@ -34,9 +38,8 @@ def check_state(model: Model, user: str, *needed: str) -> None:
     contract.require(model, user, ("dim", "initial"))
     dim = check_count("model.dim", model.dim)
     initial = model.initial
-    as_dims(
-        "model.circular", () if getattr(model, "circular", None) is None else model.circular, dim
-    )
+    circular = getattr(model, "circular", None)
+    as_dims("model.circular", () if circular is None else circular, dim)
     if isinstance(initial, type):
         raise TypeError(f"model.initial: expected an instance, got the class {initial.__name__}")
     missing = [name for name in needed if not hasattr(initial, name)]
@@ -55,13 +58,15 @@ def check_state(model: Model, user: str, *needed: str) -> None:
         read_rows("model.initial", initial.means, (None, dim), 0)
         as_covariance("model.initial", initial.distinct_covariances, dim)
     if not contract.jumps(model):
-        try_model(model, getattr(model, "_model", model))  # tracks share one model
+        # tracks share one model: besides clutter, a wrapper has no functions of its own
+        wrapped = isinstance(model, contract.Wrapper) and not isinstance(model, WithClutter)
+        try_model(model, model.model if wrapped else model)
 
 
 def try_model(model: Model, owner: Any) -> Model:
     """Return a model; raise an error if one of its functions writes to its arguments, or is not reproducible.
 
-    The functions are tried at five states of the initial distribution, once for each `owner`. Errors that they raise
+    The functions are tried at a few states of the initial distribution, once for each `owner`. Errors that they raise
     themselves are ignored here, and come up where the functions are used.
     """
     if _tried.get(id(owner)) is owner:
@@ -69,24 +74,17 @@ def try_model(model: Model, owner: Any) -> Model:
     # If the initial distribution fails, the filter raises the error where it uses it.
     try:
         motion = Motion(model)
-        x = motion.sample_initial(5, as_generator(0))
-        inputs = {
-            "x": x,
-            "x_next": x,
-            "noise": np.ones((5, motion.noise_dim)),
-            "dt": 1.0,
-            "step": 1,
-        }
+        x = motion.sample_initial(PROBES, as_generator(0))
+        noise = np.ones((PROBES, motion.noise_dim))
+        inputs = {"x": x, "x_next": x, "noise": noise, "dt": 1.0, "step": 1}
     except Exception:
         return model
     scans = contract.has_scans(model)
     for name, arguments in TRIED.items():
         for size in TRIALS if arguments and "rng" not in arguments and hasattr(model, name) else ():
             vector = np.ones(size)  # a control, or an observation, of unknown length
-            values = {
-                "z": vector[:0, None] if scans else vector,
-                "control": vector if size else None,
-            } | inputs
+            values: dict[str, Any] = {"z": vector[:0, None] if scans else vector}
+            values |= {"control": vector if size else None} | inputs
             label = getattr(model, "names_in_errors", {}).get(name, name)
             # it may depend on the states
             states = [x] * (not size and name == "observation_covariance")

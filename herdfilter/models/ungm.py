@@ -51,7 +51,8 @@ class UNGM(EqualVariances):
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """Mean of the state at `step` given the states (n, 1) one step before."""
-        return np.asarray(0.5 * x + 25.0 * x / (1.0 + x**2) + 8.0 * np.cos(1.2 * step))
+        # the phase of Andrieu and others, see the Notes
+        return 0.5 * x + 25.0 * x / (1.0 + x**2) + 8.0 * np.cos(1.2 * step)
 
     def transition_covariance(self, dt: float, step: int) -> Array:
         """Covariance Q of the transition noise, (1, 1)."""

@@ -5,23 +5,16 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import (
-    LARGEST,
-    MOST,
-    Array,
-    as_array,
-    as_number,
-    as_numbers,
-    read_only,
-    short_repr,
-)
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap_angles
 from herdfilter.models import contract
@@ -37,7 +30,7 @@ Factor = float | Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class WithClutter:
+class WithClutter(contract.Wrapper):
     r"""A model with missed detections and false alarms (clutter).
 
     The state moves as in `model`. An observation is a scan: k >= 0 detections in any order, (k, m). With probability
@@ -96,21 +89,17 @@ class WithClutter:
         p = self.detection_probability
         density = self.clutter_density
         if not callable(p):
-            p = as_number(
-                "detection_probability",
-                p,
-                "a number above 0, up to 1, or a function",
-                lambda p: 0 < p <= 1,
-            )
+            expected = "a number above 0, up to 1, or a function"
+            p = _checks.as_number("detection_probability", p, expected, lambda p: 0 < p <= 1)
         if not callable(density):
             expected = "a finite number of at least 0, or a function"
-            density = as_number(
-                "clutter_density", density, expected, lambda density: 0 <= density < np.inf
+            density = _checks.as_number(
+                "clutter_density", density, expected, lambda y: 0 <= y < np.inf
             )
         assign(self, detection_probability=p, clutter_density=density)
         if self.region is None:
             return
-        region = as_array("region", self.region, (None, 2))
+        region = _checks.as_array("region", self.region, (None, 2))
         if not (region[:, 0] < region[:, 1]).all():
             raise ValueError(
                 f"region: expected rows (lowest, highest), the first below the second, got {region.tolist()}"
@@ -120,26 +109,13 @@ class WithClutter:
             # raises an error if the region has another length than an observation
             self._bounds(len(np.atleast_1d(self._detection.model.observation_covariance(1))))
 
-    def __getattr__(self, name: str) -> Any:
-        # `model` is missing while the object is copied or unpickled
-        if name.startswith("_") or name == "model":
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self.model, name)
-
     def __copy__(self) -> WithClutter:
-        return WithClutter(
-            copy.copy(self.model), self.detection_probability, self.clutter_density, self.region
-        )
+        return replace(self, model=copy.copy(self.model))
 
     @cached_property
     def _detection(self) -> Measurement:
         """How a detection of the state is read, in the first mode if there are several."""
         return Measurement(contract.in_mode(self.model, 0))
-
-    @property
-    def kind_in_errors(self) -> str:
-        """Name of the model's class."""
-        return contract.kind(self.model)
 
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
         """Log-likelihood of a scan z (k, m) relative to clutter alone; (n, d) -> (n,)."""
@@ -164,7 +140,7 @@ class WithClutter:
             x = np.atleast_2d(mean) if x is None and mean is not None else x
             if x is not None:
                 return len(detection.mean(x, step)[0])
-        return None if self.region is None else len(np.asarray(self.region))
+        return None if self.region is None else len(self.region)  # type: ignore[arg-type]
 
     def as_scan(self, z: Any, step: int, x: Array | None = None) -> Array:
         """Read detections, (k, m), with m as of `detection_size`; if m is 1, a flat list holds a detection in each number.
@@ -175,9 +151,9 @@ class WithClutter:
         m = "m" if size is None else str(size)
         expected = f"z: expected a scan, detections (k, {m})"
         try:
-            scan = as_numbers("z", z, (None, size), missing=True)
+            scan = _checks.as_numbers("z", z, (None, size), missing=True)
         except ValueError:
-            raise ValueError(f"{expected}, got {short_repr(z)} at step {step}") from None
+            raise ValueError(f"{expected}, got {_checks.short_repr(z)} at step {step}") from None
         if scan.shape == (0,):
             return np.zeros((0, size or 0))
         if scan.ndim == 1 and size == 1:
@@ -186,7 +162,8 @@ class WithClutter:
             raise ValueError(
                 f"{expected}, a list of detections of {m} numbers each, got shape {scan.shape} at step {step}"
             )
-        wrong = np.flatnonzero(~(np.abs(scan) <= LARGEST).all(axis=1))
+        # a comparison with NaN is False
+        wrong = np.flatnonzero(~(np.abs(scan) <= _checks.LARGEST).all(axis=1))
         if len(wrong):
             raise ValueError(
                 f"{expected} of finite numbers, got {scan[wrong[0]].tolist()} at step {step}; leave that detection out, or "
@@ -196,31 +173,32 @@ class WithClutter:
 
     def detection_probabilities(self, x: Array, step: int) -> Factor:
         """Return P_D of states (n, d), (n,), checked; or a number if it is constant."""
-        p = self.detection_probability
-        if not callable(p):
-            return p
-        return _values(
-            "detection_probability",
-            p,
-            x,
-            step,
-            "probabilities from 0 to 1",
-            lambda p: (p >= 0) & (p <= 1),
-        )
+        expected = "probabilities from 0 to 1"
+        return self._values("detection_probability", x, step, expected, lambda p: 0 <= p <= 1)
 
     def clutter_densities(self, scan: Array, step: int) -> Factor:
         """Return the density of clutter at detections (k, m), (k,), checked; or a number if it is constant."""
-        density = self.clutter_density
-        if not callable(density):
-            return density
-        return _values(
-            "clutter_density",
-            density,
-            scan,
-            step,
-            "finite densities above 0",
-            lambda y: (y > 0) & (y < np.inf),
-        )
+        expected = "finite densities above 0"
+        return self._values("clutter_density", scan, step, expected, lambda y: 0 < y < np.inf)
+
+    def _values(
+        self, name: str, rows: Array, step: int, expected: str, fits: Callable[[float], bool]
+    ) -> Factor:
+        """Return a number, or the values of a user's function at rows (n, k), (n,), if the extreme ones fit."""
+        function = getattr(self, name)
+        if not callable(function):
+            return function
+        try:
+            values = function(_checks.read_only(rows)) if len(rows) else np.empty(0)
+        except Exception as error:
+            raise ValueError(
+                f"{name}: expected {expected} for rows {rows.shape}, got {_checks.short_repr(error)} at step {step}"
+            ) from error
+        array = read_numbers(name, values, (len(rows),), step)
+        for extreme in (array.min(), array.max()) if len(rows) else ():
+            if not fits(extreme):
+                raise ValueError(f"{name}: expected {expected}, got {extreme} at step {step}")
+        return array
 
     def log_factors(self, detected: Factor, scan: Array, step: int) -> tuple[Factor, Factor]:
         """Return the logs of 1 - P_D, the term of a missed state, and of P_D / kappa, the factor of a detection's density.
@@ -229,6 +207,7 @@ class WithClutter:
         to (k, n). Raises ValueError if there are several detections although there is no clutter.
         """
         density = self.clutter_densities(scan, step)
+        # -inf is meant: the state is detected for certain, or never
         with np.errstate(divide="ignore"):
             log_missed = np.log1p(-detected)
             log_detected = np.log(detected)
@@ -242,21 +221,22 @@ class WithClutter:
                 f"z: expected at most one detection, as clutter_density is 0, got {len(scan)} at step {step}; give the "
                 "clutter a density above 0"
             )
+        # without clutter a detection is certainly of the state, and it was not missed
         return (log_missed if len(scan) == 0 else -math.inf), log_detected
 
     def detection_log_likelihoods(self, scan: Array, x: Array, step: int) -> Array:
         """Return the log-density of every detection (k, m) as one of the state; (n, d) -> (k, n)."""
         if not len(scan):
             return np.empty((0, len(x)))
-        inner = self.model
+        measurement = Measurement(self.model)
         # all detections in one call, unless the model's own likelihood takes one at a time
-        if hasattr(inner, "log_likelihood") or len(scan) == 1:
-            return np.array([Measurement(inner).log_likelihood(z, x, step) for z in scan])
-        means = Measurement(inner).mean(x, step)
-        noises = Measurement(inner).noises(x, means.shape[1], step)
-        return detection_log_densities(inner, scan, means, noises, step)
+        if measurement.has_likelihood or len(scan) == 1:
+            return np.array([measurement.log_likelihood(z, x, step) for z in scan])
+        means = measurement.mean(x, step)
+        noises = measurement.noises(x, means.shape[1], step)
+        return detection_log_densities(self.model, scan, means, noises, step)
 
-    def sample_observation(self, x: Array, rng: np.random.Generator, step: int) -> list[Array]:
+    def sample_observation(self, x: Array, rng: Generator, step: int) -> list[Array]:
         """Draw a scan of each state, in the region: a list of n arrays (k, m).
 
         Raises ValueError if there is clutter but no region.
@@ -268,12 +248,11 @@ class WithClutter:
         for detection, probability in zip(detections, probabilities, strict=True):
             detected = rng.random() < probability
             # shuffled, so that the order of a scan does not reveal the detection of the state
-            scans.append(
-                rng.permutation(np.vstack([detection[None][: int(detected)], draw_clutter()]))
-            )
+            scan = np.vstack([detection[None][: int(detected)], draw_clutter()])
+            scans.append(rng.permutation(scan))
         return scans
 
-    def clutter_sampler(self, m: int, rng: np.random.Generator, step: int) -> Callable[[], Array]:
+    def clutter_sampler(self, m: int, rng: Generator, step: int) -> Callable[[], Array]:
         """Return a function that draws the false detections (k, m) of a scan, in the region.
 
         If the density varies, a uniform Poisson process is thinned, whose density is twice the largest on a grid. Raises
@@ -282,13 +261,15 @@ class WithClutter:
         low, high = self._bounds(m).T
         highest = self.clutter_density
         if callable(highest):
+            # equally many points along each entry of a detection
             axes = np.linspace(low, high, max(2, round(GRID_POINTS ** (1 / m)))).T
             grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, m)
             highest = 2 * float(np.max(self.clutter_densities(grid, step)))
+        # mean number of points of the process: density times volume
         expected = highest * float(np.prod(high - low))
-        if expected > MOST:
+        if expected > _checks.MOST:
             raise ValueError(
-                f"clutter_density, region: expected up to {MOST} false detections in a scan, got {expected}"
+                f"clutter_density, region: expected up to {_checks.MOST} false detections in a scan, got {expected}"
             )
 
         def draw() -> Array:
@@ -320,28 +301,6 @@ class WithClutter:
         return region
 
 
-def _values(
-    name: str,
-    function: Any,
-    x: Array,
-    step: int,
-    expected: str,
-    fits: Callable[[Array], np.ndarray],
-) -> Factor:
-    """Return the values of a user's function at rows (n, k), (n,), if all of them fit."""
-    try:
-        values = function(read_only(x)) if len(x) else np.empty(0)
-    except Exception as error:
-        raise ValueError(
-            f"{name}: expected {expected} for rows {x.shape}, got {short_repr(error)} at step {step}"
-        ) from error
-    array = read_numbers(name, values, (len(x),), step)
-    wrong = array[~fits(array)]
-    if len(wrong):
-        raise ValueError(f"{name}: expected {expected}, got {wrong[0]} at step {step}")
-    return array
-
-
 def detection_log_densities(
     model: contract.Model, scan: Array, means: Array, covariances: Array, step: int
 ) -> Array:
@@ -369,7 +328,7 @@ def log_sum(terms: Array) -> Array:
     peak = terms.max(axis=0)
     peak = np.where(peak == -np.inf, 0.0, peak)
     with np.errstate(divide="ignore"):
-        return np.asarray(peak + np.log(np.exp(terms - peak).sum(axis=0)))
+        return peak + np.log(np.exp(terms - peak).sum(axis=0))
 
 
 def read_scan(model: WithClutter, z: Any, step: int) -> tuple[contract.Model, Array] | None:

@@ -24,7 +24,15 @@ from herdfilter.angles import wrap
 from herdfilter.filters.kalman.gaussian import iterated_update
 from herdfilter.filters.observation import ObservationRows
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.contract import OBSERVATION, OBSERVED, Model, circular_dims, jumps, require
+from herdfilter.models.contract import (
+    OBSERVATION,
+    OBSERVED,
+    Model,
+    Wrapper,
+    circular_dims,
+    jumps,
+    require,
+)
 from herdfilter.models.jump_markov import JumpMarkov, with_modes
 from herdfilter.models.resolved import Measurement, only_mode
 from herdfilter.models.with_clutter import WithClutter
@@ -199,18 +207,12 @@ def _near_pairs(measurement: Measurement, z: Array, states: Array, step: int) ->
     return np.asarray(near | near.T)
 
 
-class ModelWithInitial:
+class ModelWithInitial(Wrapper):
     """A model with another initial distribution."""
 
     def __init__(self, model: Model, initial: GaussianMixture) -> None:
-        self._model = model
+        self.model = model
         self.initial = initial
-
-    def __getattr__(self, name: str) -> Any:
-        # While it is copied or unpickled, `_model` itself is missing.
-        if name.startswith("_"):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self._model, name)
 
 
 class BirthModel(ModelWithInitial):

@@ -286,7 +286,7 @@ class LMBTracker(Timed):
         tracks = self._held
         bank = tracks.bank
         model = self.model
-        measurement = self._measurement.at_one_step()
+        measurement = self._measurement
         if sensor is not None:
             model = sensed(self.model.model, sensor)
             if not isinstance(model, WithClutter):
@@ -296,7 +296,7 @@ class LMBTracker(Timed):
                 )
             # A filter is updated with one detection at a time, as from a sensor without clutter.
             sensor = replace(sensor, detection_probability=None, clutter_density=None, region=None)
-            measurement = Measurement(only_mode(sensor.on(self.model.model))).at_one_step()
+            measurement = Measurement(only_mode(sensor.on(self.model.model)))
         fixed_births = not isinstance(self.birth, BirthFromMeasurements)
         if not (fixed_births or measurement.has_moments):
             # The error says what is missing; births need it only at the next step.

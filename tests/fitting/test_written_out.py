@@ -8,7 +8,7 @@ from scipy.stats import multivariate_normal
 
 from herdfilter._covariances import plain_and_regular, regularised
 from herdfilter.fitting import EMFit
-from herdfilter.fitting.em import SEED_CANDIDATES, FEWEST_RISES
+from herdfilter.fitting.em import FEWEST_RISES, SEED_CANDIDATES
 
 
 def spread_seeds(z, w, count):

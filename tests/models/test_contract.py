@@ -170,25 +170,6 @@ def test_simulated_transitions_have_the_stated_mean_and_covariance(case, states)
     assert np.abs(whitened @ whitened.T / n - np.eye(noisy.sum())).max() < 4.5 * np.sqrt(2 / n)
 
 
-@pytest.mark.parametrize("case", sorted(CASES.keys() - set(ADDITIVE)), indirect=True)
-def test_likelihood_is_a_density_of_the_observation(case, states):
-    """E[p(z | x') / p(z | x)] = 1 for z simulated at x, since p(. | x') integrates to 1.
-
-    Of observations that are no mean with Gaussian noise, whose density is tested below.
-    """
-    n = 4000
-    here = states[:1]
-    noise_sd = np.sqrt(np.diag(case.model.transition_covariance(case.dt, 1)))
-    there = here + np.where(noise_sd > 0, 0.3 * noise_sd, 0.001)
-    there[:, circular_dims(case.model)] = here[:, circular_dims(case.model)]
-    z = observe(case, np.repeat(here, n, axis=0))
-    pair = np.vstack([here, there])
-    gaps = np.array([np.diff(case.model.log_likelihood(row, pair, 1))[0] for row in z])
-    ratio = np.exp(gaps)
-    assert np.ptp(gaps) > 0.01  # the two states are told apart
-    assert abs(ratio.mean() - 1) < 4.5 * ratio.std() / np.sqrt(n)
-
-
 @pytest.mark.parametrize("case", ["linear gaussian", "radar", "double well"], indirect=True)
 def test_observations_have_the_stated_mean_and_covariance(case, states):
     n = 10_000

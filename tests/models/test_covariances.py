@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import Walk
 
 import herdfilter as hf
 from herdfilter.filters.kalman.gaussian import kalman_mixture
@@ -19,31 +20,19 @@ WRONG = {
 }
 
 
-class Plane:
-    """A walk in a plane, both places seen; its covariances are attributes."""
+class Plane(Walk):
+    """A walk in a plane, whose covariances are these attributes since a step."""
 
     dim = 2
     initial = hf.GaussianMixture([1.0], np.zeros((1, 2)), np.eye(2))
     Q = R = np.eye(2)
     since = 1
 
-    def __init__(self, **given):
-        vars(self).update(given)
-
-    def transition_mean(self, x, dt, control, step):
-        return x
-
     def transition_covariance(self, dt, step):
         return self.Q if step >= self.since else np.eye(2)
 
-    def observation_mean(self, x, step):
-        return x
-
     def observation_covariance(self, step):
         return self.R if step >= self.since else np.eye(2)
-
-    def log_likelihood(self, z, x, step):
-        return -0.5 * ((z - x) ** 2).sum(axis=1)
 
 
 Z = [[0.1, 0.2], [0.3, 0.1], [0.2, 0.2]]

@@ -53,6 +53,12 @@ def test_what_is_wrapped_around_a_model_is_wrapped_around_its_mode():
     seen = in_mode(sensor.on(model), 1)
     assert seen.transition_mean.__self__ is model.models[1]
     assert seen.observation_mean(np.ones((1, 1)), 1) == 2.0
+    scanning = hf.Sensor(lambda x: 2 * x, [[1.0]], detection_probability=0.9, clutter_density=0.1)
+    likelihoods = [
+        sensed.log_likelihood([[1.0], [3.0]], np.array([[0.5], [1.2]]), 1)
+        for sensed in (in_mode(scanning.on(model), 1), scanning.on(still()))
+    ]
+    np.testing.assert_array_equal(*likelihoods)
 
 
 two = [still(), still()]

@@ -4,30 +4,10 @@ import math
 
 import numpy as np
 import pytest
+from helpers import Walk
 
 import herdfilter as hf
 from herdfilter.models.contract import takes_state
-
-
-class Walk:
-    dim = 1
-    initial = hf.GaussianMixture([1.0], [[0.5]], [[2.0]])
-
-    def transition_mean(self, x, dt, control, step):
-        return x
-
-    def transition_covariance(self, dt, step):
-        return np.eye(1)
-
-    def observation_mean(self, x, step):
-        return x
-
-    def observation_covariance(self, step):
-        return np.eye(1)
-
-    def log_likelihood(self, z, x, step):
-        return -0.5 * (z[0] - x[:, 0]) ** 2
-
 
 USERS = {
     "bootstrap": lambda model: hf.ParticleFilter(model, 5, rng=1),

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import Walk
 from numpy.testing import assert_array_equal
 
 import herdfilter as hf
@@ -18,25 +19,6 @@ def walk(**changes):
 
 def noise(x):
     return np.random.normal(size=np.shape(x))  # noqa: NPY002  that it does so is the fault
-
-
-class Plain:
-    """A model of the contract, whose functions a case replaces."""
-
-    dim = 1
-    initial = hf.GaussianMixture([1.0], [[0.0]], [[1.0]])
-
-    def __init__(self, **functions):
-        vars(self).update(functions)
-
-    def transition_mean(self, x, dt, control, step):
-        return x
-
-    def transition_covariance(self, dt, step):
-        return np.eye(1)
-
-    def log_likelihood(self, z, x, step):
-        return -0.5 * (z[0] - x[:, 0]) ** 2
 
 
 def bootstrap(model):
@@ -70,9 +52,9 @@ WRITES = {
     ),
     "f of one state": lambda: bootstrap(walk(f=put, vectorised=False)),
     "f with a control": lambda: bootstrap(walk(f=lambda x, control: x + put(control)[:1])),
-    "log_likelihood": lambda: bootstrap(Plain(log_likelihood=lambda z, x, step: put(z) - x[:, 0])),
+    "log_likelihood": lambda: bootstrap(Walk(log_likelihood=lambda z, x, step: put(z) - x[:, 0])),
     "transition": lambda: bootstrap(
-        Plain(noise_dim=2, transition=lambda x, noise, dt, control, step: put(noise)[:, :1])
+        Walk(noise_dim=2, transition=lambda x, noise, dt, control, step: put(noise)[:, :1])
     ),
     "mean": sensing(put, [[1.0]]),
     "detection_probability": lambda: bootstrap(
@@ -100,9 +82,9 @@ RANDOM = {
     "h": lambda: hf.make_filter("ukf", walk(h=lambda x: x + noise(x))),
     "Q": lambda: hf.make_filter("ekf", walk(Q=lambda dt: noise(np.eye(1)) ** 2)),
     "R": lambda: hf.GridFilter(walk(R=lambda x: noise(x)[:, :, None] ** 2), -9, 9, 50),
-    "log_likelihood": lambda: bootstrap(Plain(log_likelihood=lambda z, x, step: noise(x)[:, 0])),
+    "log_likelihood": lambda: bootstrap(Walk(log_likelihood=lambda z, x, step: noise(x)[:, 0])),
     "transition": lambda: bootstrap(
-        Plain(noise_dim=2, transition=lambda x, noise_, dt, control, step: x + noise(x))
+        Walk(noise_dim=2, transition=lambda x, noise_, dt, control, step: x + noise(x))
     ),
     "f of the second mode": lambda: hf.make_filter(
         "imm",
@@ -177,7 +159,7 @@ def test_the_callers_arrays_are_not_written_to():
 
     runs = [
         (walk(f=f), {"observations": given["z"], "controls": given["control"]}),
-        (Plain(log_likelihood=log_likelihood), {"observations": given["z"]}),
+        (Walk(log_likelihood=log_likelihood), {"observations": given["z"]}),
         (hf.models.WithClutter(walk(), 0.9, density), {"observations": [given["scan"]]}),
     ]
     for model, series in runs:
@@ -217,7 +199,7 @@ def test_functions_are_tried_once_for_a_model_and_for_the_code_of_a_sensor():
 
 
 def test_a_transition_that_draws_from_the_generator_it_is_given_is_taken():
-    class Simulated(Plain):
+    class Simulated(Walk):
         transition_mean = property()
 
         def sample_transition(self, x, rng, dt, control, step):

@@ -91,7 +91,7 @@ class GuidedProposal(BootstrapProposal):
             return super().propose(transition, particles, rng, observation)
         centres = transition.mean(particles.x)
         transition.check_density("GuidedProposal")
-        noises = transition.noises(particles.x)
+        noises = transition.covariance[None]
         root = np.linalg.cholesky(noises)
         means, factors, _ = update_gaussians(observation, centres, root, moment_rule(self.rule))
         roots = np.linalg.cholesky(factors @ factors.mT + WIDENING * noises)

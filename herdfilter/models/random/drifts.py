@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array
+from herdfilter.mixture import GaussianMixture
 from herdfilter.models.parts import runge_kutta
-
-Rng = np.random.Generator
 
 # dimension -> probability
 DIMENSIONS = {1: 0.15, 2: 0.25, 3: 0.2, 4: 0.15, 5: 0.0625, 6: 0.0625, 7: 0.0625, 8: 0.0625}
@@ -30,28 +29,40 @@ HENON_EDGE = 1.5  # end of the attractor of Henon's map, at which x is clipped
 def rounded(values: ArrayLike) -> Array:
     """Return numbers with three significant digits."""
     array = np.asarray(values, dtype=np.float64)
-    texts = [f"{value:.2e}" for value in array.flat]
-    return np.array([float(text) for text in texts]).reshape(array.shape)
+    return np.array([float(f"{value:.2e}") for value in array.flat]).reshape(array.shape)
 
 
-def draw_number(rng: Rng, low: float, high: float) -> float:
+def draw_number(rng: Generator, low: float, high: float) -> float:
     """Draw a uniform number and round it."""
     return float(rounded(rng.uniform(low, high)))
 
 
-def log_uniform(rng: Rng, low: float, high: float, size: int | None = None) -> Array:
+def log_uniform(rng: Generator, low: float, high: float, size: int | None = None) -> Array:
     """Draw numbers whose logarithm is uniform."""
-    return np.asarray(np.exp(rng.uniform(np.log(low), np.log(high), size)))
+    return np.exp(rng.uniform(np.log(low), np.log(high), size))
 
 
-def rotation(rng: Rng, dim: int) -> Array:
+def rotation(rng: Generator, dim: int) -> Array:
     """Draw an orthogonal matrix (dim, dim) from the uniform distribution."""
     # QR of a Gaussian matrix; the signs of R's diagonal make Q uniform (Mezzadri 2007)
     q, r = np.linalg.qr(rng.standard_normal((dim, dim)))
-    return np.asarray(q * np.where(np.diagonal(r) < 0, -1.0, 1.0))
+    return q * np.where(np.diagonal(r) < 0, -1.0, 1.0)
 
 
-def choose(rng: Rng, shares: Mapping[Any, float]) -> Any:
+def draw_vectors(rng: Generator, count: int, dim: int, shortest: float, longest: float) -> Array:
+    """Draw vectors (count, dim) in random directions, whose lengths are uniform."""
+    vectors = rng.standard_normal((count, dim))
+    lengths = rng.uniform(shortest, longest, (count, 1))
+    return vectors * (lengths / np.linalg.norm(vectors, axis=1, keepdims=True))
+
+
+def draw_weights(rng: Generator, means: Array, sd: Array) -> GaussianMixture:
+    """Return the mixture of Gaussians with these means (M, d) and standard deviations (d,), rounded, and random weights."""
+    weights = rounded(rng.uniform(0.5, 1.5, len(means))) if len(means) > 1 else np.ones(1)
+    return GaussianMixture(weights, rounded(means), np.diag(rounded(sd) ** 2))
+
+
+def choose(rng: Generator, shares: Mapping[Any, float]) -> Any:
     """Draw a key with a probability in proportion to its value."""
     keys = list(shares)
     values = np.array(list(shares.values()))
@@ -62,7 +73,7 @@ def choose(rng: Rng, shares: Mapping[Any, float]) -> Any:
 def listed(values: ArrayLike) -> str:
     """Write a number, or a vector in brackets, or the rows of a matrix."""
     array = np.asarray(values)
-    if array.ndim == 0 or array.size == 1:
+    if array.size == 1:
         return f"{array.item():.3g}"
     if array.ndim > 1:
         return "; ".join(listed(row) for row in array)
@@ -77,8 +88,7 @@ def coordinates(dims: ArrayLike) -> str:
 # Drifts that forget their start
 
 
-@dataclass(frozen=True, eq=False)
-class Drift:
+class Drift(NamedTuple):
     """A function f that takes states over one step without noise, (n, d) -> (n, d).
 
     Its natural `scale` in each coordinate, (d,), is the unit of the noise; after `settled` steps it has forgotten its start.
@@ -106,10 +116,10 @@ def linear(matrix: Array, kind: str = "linear") -> Drift:
 
 def _mix(x: Array, coupling: float) -> Array:
     """Move each coordinate towards its neighbour."""
-    return x + coupling * (np.take(x, np.arange(-1, x.shape[1] - 1), axis=1) - x)
+    return x + coupling * (np.roll(x, 1, axis=1) - x)
 
 
-def draw_wells(rng: Rng, dim: int) -> Drift:
+def draw_wells(rng: Generator, dim: int) -> Drift:
     """Draw the exact flow of ``dx/dt = x - x^3 / width^2`` in m coordinates; the others decay; then neighbours mix."""
     m = int(rng.integers(1, dim + 1))
     width = rounded(rng.uniform(0.5, 2.0, m))
@@ -124,43 +134,40 @@ def draw_wells(rng: Rng, dim: int) -> Drift:
         in_wells = growth * x[:, :m] / np.sqrt(1 + squared * (growth**2 - 1))
         return _mix(np.hstack([in_wells, x[:, m:] * decay]), coupling)
 
-    words = f"double wells at +-{listed(width)} in {coordinates(range(m))}: "
-    words += f"dx/dt = x - x^3 / width^2 for a time of {time:.3g}"
+    words = (
+        f"double wells at +-{listed(width)} in {coordinates(range(m))}: "
+        f"dx/dt = x - x^3 / width^2 for a time of {time:.3g}"
+    )
     words += f"; {coordinates(range(m, dim))} times {listed(decay)}" if len(decay) else ""
     words += f"; then {coupling:.3g} of the way to the next coordinate" if coupling else ""
     return Drift("wells", np.append(width, np.full(dim - m, width[0])), 60, f, words)
 
 
-def draw_saturating(rng: Rng, dim: int) -> Drift:
+def draw_saturating(rng: Generator, dim: int) -> Drift:
     """Draw a network, ``share x + B tanh(W x + b)``."""
     W = rounded(rng.standard_normal((dim, dim)) * rng.uniform(0.8, 3.0) / np.sqrt(dim))
     share = draw_number(rng, 0.0, 0.7)
     B = rounded(rotation(rng, dim) * rng.uniform(0.7, 1.5))
     b = rounded(0.5 * rng.standard_normal(dim))
     words = f"saturating, {share:.3g} x + B tanh(W x + b), b = {listed(b)}; rows of B: {listed(B)}; rows of W: {listed(W)}"
-    return Drift(
-        "saturating",
-        np.linalg.norm(B, axis=1),
-        60,
-        lambda x: np.tanh(x @ W.T + b) @ B.T + share * x,
-        words,
-    )
+    scale = np.linalg.norm(B, axis=1)
+    return Drift("saturating", scale, 60, lambda x: np.tanh(x @ W.T + b) @ B.T + share * x, words)
 
 
-def draw_population(rng: Rng, dim: int) -> Drift:
+def draw_population(rng: Generator, dim: int) -> Drift:
     """Draw Ricker's ``x + r (1 - C e^x)`` of competing species: x are the logarithms of their populations, clipped."""
     # each species limits itself with weight 1, others with at most 0.8 in all, so that all of them survive
     C: Array = rng.uniform(0.0, 0.8 / dim, (dim, dim))
     np.fill_diagonal(C, 1.0)
     C = rounded(C)
     rate = rounded(rng.uniform(0.5, 2.6, dim))
-    lowest, highest = POPULATION_LIMITS
 
     def f(x: Array) -> Array:
-        logs = np.clip(x, lowest, highest)
-        return np.asarray(logs + rate * (1 - np.exp(logs) @ C.T))
+        logs = np.clip(x, *POPULATION_LIMITS)
+        return logs + rate * (1 - np.exp(logs) @ C.T)
 
-    words = f"population, x + r (1 - C exp x) with x between {lowest:g} and {highest:g}, r = {listed(rate)}"
+    limits = "{:g} and {:g}".format(*POPULATION_LIMITS)
+    words = f"population, x + r (1 - C exp x) with x between {limits}, r = {listed(rate)}"
     words += f"; rows of C: {listed(C)}" if dim > 1 else ""
     return Drift("population", np.full(dim, 0.5), 25, f, words)
 
@@ -218,16 +225,19 @@ def _flow(
     The `memory` is the time until the start is forgotten: about ten Lyapunov times, or a few periods of a cycle.
     """
     count, h = steps
-    lower, upper = (np.broadcast_to(edge, np.shape(scale)) for edge in box)
+    scale = np.asarray(scale)
+    lower, upper = (np.broadcast_to(edge, scale.shape) for edge in box)
 
     def f(x: Array) -> Array:
         y = np.ascontiguousarray(np.clip(x, lower, upper).T)
         return np.ascontiguousarray(runge_kutta(rate, y, h, count).T)
 
     duration = count * h
-    words += f"; {duration:.3g} time units a step, by {count} Runge-Kutta steps from the state cut off to "
-    words += f"{listed(lower)} .. {listed(upper)}"
-    return Drift(kind, np.asarray(scale), math.ceil(memory / duration), f, words)
+    words += (
+        f"; {duration:.3g} time units a step, by {count} Runge-Kutta steps from the state cut off to "
+        f"{listed(lower)} .. {listed(upper)}"
+    )
+    return Drift(kind, scale, math.ceil(memory / duration), f, words)
 
 
 def lorenz(count: int, h: float, rho: float) -> Drift:
@@ -261,13 +271,13 @@ def lorenz_ring(count: int, h: float, dim: int, forcing: float) -> Drift:
     def rate(x: Array) -> Array:
         # two neighbours before and one after, so that slices replace indices modulo d
         ring = np.concatenate([x[-2:], x, x[:1]])
-        return np.asarray((ring[3:] - ring[:-3]) * ring[1:-2] - x + forcing)
+        return (ring[3:] - ring[:-3]) * ring[1:-2] - x + forcing
 
     words = f"chaotic flow of Lorenz (1996) on a ring of {dim}, forcing {forcing:.3g}"
     return _flow(words, rate, np.full(dim, 3.6), (-20.0, 25.0), (count, h))
 
 
-def draw_cycle(rng: Rng, dim: int) -> Drift:
+def draw_cycle(rng: Generator, dim: int) -> Drift:
     """Draw van der Pol's oscillators coupled by springs; the state has position and velocity of each in turn."""
     spring = draw_number(rng, 0.05, 0.5) if dim > 2 else 0.0
     count = int(rng.integers(1, 4))
@@ -278,14 +288,12 @@ def draw_cycle(rng: Rng, dim: int) -> Drift:
         speed = x[1::2]
         pull = spring * (np.roll(position, 1, axis=0) - position)
         force = (1 - position**2) * speed * stiffness - position + pull
-        change = np.empty_like(x)
-        change[0::2] = speed
-        change[1::2] = force
-        return change
+        # position and velocity of each oscillator in turn
+        return np.stack([speed, force], axis=1).reshape(x.shape)
 
     words = f"limit cycle of van der Pol, x'' = {stiffness:.3g} (1 - x^2) x' - x, position and velocity in turn"
     words += f", a spring of {spring:.3g} to the next" if dim > 2 else ""
-    scale = np.tile([1.4, 1.5], dim // 2)
+    scale = [1.4, 1.5] * (dim // 2)
     edge = np.tile([3.0, 6.0], dim // 2)
     return _flow(words, rate, scale, (-edge, edge), (count, 0.12), "limit cycle", 30.0)
 
@@ -293,7 +301,7 @@ def draw_cycle(rng: Rng, dim: int) -> Drift:
 # The distribution
 
 
-def _draw_blocks(rng: Rng, dim: int, low: float, high: float, turning: bool) -> Array:
+def _draw_blocks(rng: Generator, dim: int, low: float, high: float, turning: bool) -> Array:
     """Draw a block-diagonal matrix of rotations and numbers, whose eigenvalues have absolute values from `low` to `high`."""
     matrix = np.zeros((dim, dim))
     i = 0
@@ -311,19 +319,19 @@ def _draw_blocks(rng: Rng, dim: int, low: float, high: float, turning: bool) -> 
     return matrix
 
 
-def _draw_linear(rng: Rng, dim: int) -> Drift:
+def _draw_linear(rng: Generator, dim: int) -> Drift:
     basis = rotation(rng, dim) * log_uniform(rng, 0.6, 1.6, dim)
     blocks = _draw_blocks(rng, dim, 0.3, 0.97, turning=False)
     return linear(rounded(basis @ blocks @ np.linalg.inv(basis)))
 
 
-def _draw_rotating(rng: Rng, dim: int) -> Drift:
+def _draw_rotating(rng: Generator, dim: int) -> Drift:
     basis = rotation(rng, dim) if dim > 2 else np.eye(2)
     blocks = _draw_blocks(rng, dim, 0.8, 0.98, turning=True)
     return linear(rounded(basis @ blocks @ basis.T), "rotating")
 
 
-def _draw_map(rng: Rng, dim: int) -> Drift:
+def _draw_map(rng: Generator, dim: int) -> Drift:
     kind = choose(rng, {"sines": 1.0} | ({"henon": 1.0, "ikeda": 1.0} if dim == 2 else {}))
     if kind == "henon":
         return henon(draw_number(rng, 1.2, 1.4), 0.3)
@@ -333,7 +341,7 @@ def _draw_map(rng: Rng, dim: int) -> Drift:
     return coupled_sines(rounded(rng.uniform(2.6, 3.4, dim)), coupling)
 
 
-def _draw_flow(rng: Rng, dim: int) -> Drift:
+def _draw_flow(rng: Generator, dim: int) -> Drift:
     if dim > 3:
         return lorenz_ring(int(rng.integers(1, 5)), 0.04, dim, draw_number(rng, 8.0, 11.0))
     if rng.random() < 0.6:
@@ -347,7 +355,7 @@ class DriftKind(NamedTuple):
     share: float  # relative probability
     dims: tuple[int, ...]  # possible dimensions
     noise_range: tuple[float, float]  # of the noise, in units of the drift's scale
-    draw: Callable[[Rng, int], Drift]
+    draw: Callable[[Generator, int], Drift]
 
 
 # Kinds of drift
@@ -363,7 +371,7 @@ DRIFTS = {
 }
 
 
-def draw_drift(rng: Rng) -> Drift:
+def draw_drift(rng: Generator) -> Drift:
     """Draw a dimension and a drift."""
     dim = choose(rng, DIMENSIONS)
     name = choose(rng, {name: kind.share for name, kind in DRIFTS.items() if dim in kind.dims})

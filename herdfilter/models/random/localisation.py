@@ -2,44 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.random import PCG64, Generator
 
 from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
+from herdfilter.models.random import observations
 from herdfilter.models.random.drifts import (
     Drift,
-    Rng,
     choose,
     coordinates,
     draw_number,
+    draw_vectors,
+    draw_weights,
     log_uniform,
     rounded,
 )
-from herdfilter.models.random.noises import NoisyDrift, additive
-from herdfilter.models.random.observations import (
-    Schedule,
-    Sensing,
-    View,
-    gaussian_noise,
-    sensor_view,
-)
+from herdfilter.models.random.noises import additive
 
 MOTIONS = {"still": 0.3, "straight": 0.4, "circling": 0.3}
 # dimension of the position -> probability; a target that circles is in a plane
-PLACES = {1: 0.2, 2: 0.7, 3: 0.1}
-SENSORS = {"range": 0.75, "bearing": 0.25}  # bearings need a plane: else there are ranges
-MODES = {1: 0.5, 2: 0.2, 3: 0.15, 4: 0.15}  # number of Gaussians in the prior -> probability
+POSITION_DIMENSIONS = {1: 0.2, 2: 0.7, 3: 0.1}
+SENSOR_KINDS = {"range": 0.75, "bearing": 0.25}  # bearings need a plane: else there are ranges
+# number of Gaussians in the prior -> probability
+PRIOR_COMPONENTS = {1: 0.5, 2: 0.2, 3: 0.15, 4: 0.15}
 NOISE_FREE_SHARE = 0.4
 IN_TURN_SHARE = 0.7
 OFFSET_SHARE = 0.3
 LIKELIHOOD_ONLY_SHARE = 0.3
-HEAVY_TAILED_SHARE = 0.3
+STUDENT_SHARE = 0.3
 SHARPNESS = (0.001, 0.01)  # range of the noise of a reading, in units of its spread under the prior
-LEAST_PRODUCT = 0.003  # smallest product of as many of these ratios as the position has dimensions
-JITTER = (1e-4, 1e-2)  # range of the transition noise of positions, in units of the prior's width
+# smallest product of as many of these ratios as the position has dimensions
+LEAST_SHARPNESS_PRODUCT = 0.003
+# range of the transition noise of positions, in units of the prior's width
+MOTION_NOISE_RANGE = (1e-4, 1e-2)
 
 
 def localisation_drift(kind: str, m: int, offset: bool, unit: float) -> Drift:
@@ -57,40 +56,39 @@ def localisation_drift(kind: str, m: int, offset: bool, unit: float) -> Drift:
             next_x[:, :m] += next_x[:, m : 2 * m]
         return next_x
 
-    ends = {"place": m, "velocity": min(2 * m, dim), "turn": dim, "offset": dim + offset}
-    starts = (0, *ends.values())
-    ranges = zip(ends, starts, ends.values(), strict=False)
-    named = [f"{name} {coordinates(range(i, j))}" for name, i, j in ranges if i < j]
-    return Drift(kind, np.full(dim + offset, unit), 1, f, f"{kind}, {', '.join(named)}")
+    # where the coordinates of each part of the state begin, and end
+    edges = pairwise([0, m, min(2 * m, dim), dim, dim + offset])
+    parts = zip(("place", "velocity", "turn", "offset"), edges, strict=True)
+    words = [f"{name} {coordinates(range(i, j))}" for name, (i, j) in parts if i < j]
+    return Drift(kind, np.full(dim + offset, unit), 1, f, f"{kind}, {', '.join(words)}")
 
 
-def in_turn(joint: Sensing, parts: list[Sensing]) -> Sensing:
+def in_turn(joint: observations.Sensing, parts: list[observations.Sensing]) -> observations.Sensing:
     """Return the observation by one sensor at a time, in turn by step; `parts` are its sensors, `joint` is all of them."""
 
     def by_step(name: str) -> Any:
-        return lambda *arguments: parts[(arguments[-1] - 1) % len(parts)].functions[name](
-            *arguments
-        )
+        # the step is the last argument of every function
+        return lambda *inputs: parts[(inputs[-1] - 1) % len(parts)].functions[name](*inputs)
 
     functions = {
-        name: by_step(name) for name in parts[0].functions if name != "observation_circular"
+        name: by_step(name) if callable(value) else value
+        for name, value in parts[0].functions.items()
     }
-    functions |= {"observation_circular": (0,)} if joint.view.circular else {}
-    sensing = Sensing(joint.view, Schedule(), joint.noise_words, **functions)
+    sensing = observations.Sensing(
+        joint.view, observations.Schedule(), joint.noise_words, **functions
+    )
     sensing.words = f"{joint.view.words}; one of them at every step, in turn"
     return sensing
 
 
-def draw_localisation(
-    rng: Rng,
-) -> tuple[NoisyDrift, Sensing, GaussianMixture, int, tuple[str, ...]]:
-    """Draw transition, observation, prior, number of steps, and labels."""
+def draw_localisation(rng: Generator) -> observations.Parts:
+    """Draw a model: its transition, observation, prior, number of steps, and labels."""
     kind = choose(rng, MOTIONS)
     steps = int(rng.integers(40, 81))
     unit = float(rounded(log_uniform(rng, 0.1, 100.0)))
-    m = 2 if kind == "circling" else choose(rng, PLACES)
+    m = 2 if kind == "circling" else choose(rng, POSITION_DIMENSIONS)
     offset = rng.random() < OFFSET_SHARE
-    count = choose(rng, MODES)
+    count = choose(rng, PRIOR_COMPONENTS)
     drift = localisation_drift(kind, m, offset, unit)
     # in the whole run the target moves by 0.1 to 0.5 of the prior's width
     speed = rng.uniform(0.1, 0.5) * unit / steps
@@ -99,9 +97,7 @@ def draw_localisation(
     sd[:m] = unit
     # narrower Gaussians, whose means lie in random directions from the origin
     if count > 1:
-        away = rng.standard_normal((count, m))
-        distances = unit * rng.uniform(1.0, 2.0, (count, 1))
-        means[:, :m] = distances * away / np.linalg.norm(away, axis=1, keepdims=True)
+        means[:, :m] = unit * draw_vectors(rng, count, m, 1.0, 2.0)
         sd[:m] *= rng.uniform(0.1, 0.3)
     if kind == "circling":
         # it turns by 1 to 6 radians in the whole run
@@ -109,45 +105,46 @@ def draw_localisation(
         sd[4] = rng.uniform(0.3, 1.0) / steps
     if offset:
         sd[-1] = rng.uniform(0.02, 0.2) * unit
-    weights = rounded(rng.uniform(0.5, 1.5, count)) if count > 1 else np.ones(1)
-    initial = GaussianMixture(weights, rounded(means), np.diag(rounded(sd) ** 2))
-    size = 0.0 if rng.random() < NOISE_FREE_SHARE else float(log_uniform(rng, *JITTER))
+    initial = draw_weights(rng, means, sd)
+    size = 0.0 if rng.random() < NOISE_FREE_SHARE else float(log_uniform(rng, *MOTION_NOISE_RANGE))
     factor = size * np.diag([unit] * m + [speed] * (drift.dim - m))
     # only position and velocity have noise: turn and offset are constant
     motion = additive(drift, rounded(factor[:, : m * (1 if kind == "still" else 2)]))
     sensing, labels = _draw_sensors(rng, initial, m, offset, unit)
     labels = (kind, motion.kind if size else "noise-free", sensing.view.kind, *labels)
     labels += (("offset",) if offset else ()) + (("multimodal prior",) if count > 1 else ())
-    return motion, sensing, initial, steps, labels
+    spread = rounded(np.sqrt(np.diagonal(initial.covariance)))
+    return observations.Parts(drift.dim, initial, steps, spread, labels, motion, sensing)
 
 
 def _draw_sensors(
-    rng: Rng, initial: GaussianMixture, m: int, offset: bool, unit: float
-) -> tuple[Sensing, tuple[str, ...]]:
-    kind = choose(rng, SENSORS)
-    x = initial.sample(1000, np.random.Generator(np.random.PCG64(0)))
-    kind = kind if m == 2 else "range"
+    rng: Generator, initial: GaussianMixture, m: int, offset: bool, unit: float
+) -> tuple[observations.Sensing, tuple[str, ...]]:
+    kind = choose(rng, SENSOR_KINDS)
+    if m != 2:
+        kind = "range"
+    x = initial.sample(1000, Generator(PCG64(0)))
     matrix = np.eye(m, x.shape[1])
-    zero = np.zeros(m)
     sensors = rounded(unit * 1.5 * rng.standard_normal((m + offset + int(rng.integers(1, 4)), m)))
     # all, then one by one
-    views = [sensor_view(kind, matrix, zero, subset) for subset in (sensors, *sensors[:, None])]
+    subsets = (sensors, *sensors[:, None])
+    views = [observations.sensor_view(kind, matrix, np.zeros(m), subset) for subset in subsets]
     views = [_with_offset(view) for view in views] if offset else views
     turns = rng.random() < IN_TURN_SHARE
-    freedom = (
-        draw_number(rng, 2.5, 6.0)
-        if kind != "bearing" and rng.random() < HEAVY_TAILED_SHARE
-        else None
-    )
+    freedom = None
+    if kind != "bearing" and rng.random() < STUDENT_SHARE:
+        freedom = draw_number(rng, 2.5, 6.0)
     readings = views[0].h(x)
     ratio = float(log_uniform(rng, *SHARPNESS))
     # one sharp reading leaves a thin surface; several at once would leave hardly any particle
-    ratio = ratio if turns else max(ratio, LEAST_PRODUCT ** (1 / min(m, readings.shape[1])))
-    sd = rounded(
-        ratio * (np.ones(readings.shape[1]) if kind == "bearing" else readings.std(axis=0))
-    )
-    noises = zip(views, (sd, *sd[:, None]), strict=True)
-    joint, *parts = [gaussian_noise(view, view_sd, Schedule(), freedom) for view, view_sd in noises]
+    count = len(sensors)
+    if not turns:
+        ratio = max(ratio, LEAST_SHARPNESS_PRODUCT ** (1 / min(m, count)))
+    sd = rounded(ratio * (np.ones(count) if kind == "bearing" else readings.std(axis=0)))
+    joint, *parts = [
+        observations.gaussian_noise(view, view_sd, observations.Schedule(), freedom)
+        for view, view_sd in zip(views, (sd, *sd[:, None]), strict=True)
+    ]
     sensing = in_turn(joint, parts) if turns else joint
     labels = (("heavy-tailed",) if freedom else ()) + (("in turn",) if turns else ())
     if rng.random() < LIKELIHOOD_ONLY_SHARE:
@@ -158,5 +155,6 @@ def _draw_sensors(
     return sensing, labels
 
 
-def _with_offset(view: View) -> View:
-    return replace(view, h=lambda x: view.h(x) + x[:, -1:], words=f"{view.words}, plus the offset")
+def _with_offset(view: observations.View) -> observations.View:
+    words = f"{view.words}, plus the offset"
+    return view._replace(h=lambda x: view.h(x) + x[:, -1:], words=words)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from numpy.random import PCG64, Generator, SeedSequence
 
 from herdfilter._checks import Array, check_count, one_of
 from herdfilter._repr import summary_repr
 from herdfilter.angles import wrap_angles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.parts import assign
-from herdfilter.models.random.drifts import Rng, draw_drift, listed, log_uniform, rounded
+from herdfilter.models.random import drifts, noises
 from herdfilter.models.random.localisation import draw_localisation
-from herdfilter.models.random.noises import LongRun, NoisyDrift, draw_noise, simulate_long_run
-from herdfilter.models.random.observations import Sensing, draw_observation
+from herdfilter.models.random.observations import Parts, draw_observation
 from herdfilter.models.resolved import Measurement, Transition
 
 # kind of model -> unknown drift per step, in spreads
@@ -117,15 +117,15 @@ class RandomModel:
         general = self.kind == "general"
         prior = parts.initial
         sd = np.sqrt(np.diagonal(prior.distinct_covariances[0]))
-        several = f"{len(prior)} Gaussians of weights {listed(prior.weights)}, means"
+        several = f"{len(prior)} Gaussians of weights {drifts.listed(prior.weights)}, means"
         return f"""\
 Random model {self.seed}{"" if general else f" ({self.kind})"}: dimension {parts.dim}, {parts.steps} steps
 drift: {parts.motion.drift.words}
 noise: {parts.motion.words}
 observed: {parts.sensing.words}
 its noise: {parts.sensing.noise_words}
-start: {several if len(prior) > 1 else "Gaussian, mean"} {listed(prior.means)}, standard deviation {listed(sd)}
-{"long-run" if general else "prior"} spread: {listed(parts.spread)}"""
+start: {several if len(prior) > 1 else "Gaussian, mean"} {drifts.listed(prior.means)}, standard deviation {drifts.listed(sd)}
+{"long-run" if general else "prior"} spread: {drifts.listed(parts.spread)}"""
 
     @cached_property
     def grid(self) -> dict[str, Any] | None:
@@ -141,47 +141,34 @@ start: {several if len(prior) > 1 else "Gaussian, mean"} {listed(prior.means)}, 
 random_model = RandomModel
 
 
-class _Parts(NamedTuple):
-    dim: int
-    initial: GaussianMixture
-    steps: int
-    spread: Array
-    labels: tuple[str, ...]
-    motion: NoisyDrift
-    sensing: Sensing
-
-
-def _at_large(motion: NoisyDrift) -> LongRun:
+def _at_large(motion: noises.NoisyDrift) -> noises.LongRun:
     """Simulate a system from states all over its natural scale."""
     wide = GaussianMixture([1.0], np.zeros((1, motion.dim)), np.diag(motion.drift.scale**2))
-    return simulate_long_run(motion, wide)
+    return noises.simulate_long_run(motion, wide)
 
 
 @lru_cache(maxsize=256)
-def _draw_model(seed: int, kind: str) -> _Parts:
+def _draw_model(seed: int, kind: str) -> Parts:
     if kind == "localisation":
         # another stream than that of the general model with this seed
-        rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(1,))))
-        motion, sensing, initial, steps, labels = draw_localisation(rng)
-        spread = rounded(np.sqrt(np.diagonal(initial.covariance)))
-        return _Parts(motion.dim, initial, steps, spread, labels, motion, sensing)
-    rng = np.random.Generator(np.random.PCG64(seed))
-    drift = draw_drift(rng)
-    motion = draw_noise(rng, drift)
+        return draw_localisation(Generator(PCG64(SeedSequence(seed, spawn_key=(1,)))))
+    rng = Generator(PCG64(seed))
+    drift = drifts.draw_drift(rng)
+    motion = noises.draw_noise(rng, drift)
     system = _at_large(motion)
     initial = _draw_prior(rng, system)
     sensing, special = draw_observation(rng, system)
     labels = (drift.kind, motion.kind, sensing.view.kind, *special)
     if len(initial) > 1:
         labels += ("multimodal prior",)
-    spread = rounded(system.spread)
+    spread = drifts.rounded(system.spread)
     # the order of draws is part of the definition of a model
-    return _Parts(drift.dim, initial, int(rng.integers(40, 81)), spread, labels, motion, sensing)
+    return Parts(drift.dim, initial, int(rng.integers(40, 81)), spread, labels, motion, sensing)
 
 
-def _departing(model: RandomModel, parts: _Parts) -> tuple[str, dict[str, Any]]:
+def _departing(model: RandomModel, parts: Parts) -> tuple[str, dict[str, Any]]:
     """Return the departure of a model, and the functions that simulate it; outliers are readings of independent states."""
-    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(model.seed, spawn_key=(0,))))
+    rng = Generator(PCG64(SeedSequence(model.seed, spawn_key=(0,))))
     # drawn also for a departure that was named, so that "any" and the name give the same data
     drawn_departure = DEPARTURES[rng.integers(len(DEPARTURES))]
     direction = rng.standard_normal(parts.dim)
@@ -195,14 +182,14 @@ def _departing(model: RandomModel, parts: _Parts) -> tuple[str, dict[str, Any]]:
     )
     drift = UNKNOWN_DRIFTS[model.kind] * parts.spread * direction / np.sqrt(np.mean(direction**2))
 
-    def sample_transition(x: Array, rng: Rng, dt: float, control: Any, step: int) -> Array:
+    def sample_transition(x: Array, rng: Generator, dt: float, control: Any, step: int) -> Array:
         next_x = Transition(parts.motion, dt, control, step).sample(x, rng)
         if factor != 1:
             mean = parts.motion.drift.f(x)
-            return np.asarray(mean + factor * (next_x - mean))
+            return mean + factor * (next_x - mean)
         return next_x + drift if departure == "unknown drift" else next_x
 
-    def sample_observation(x: Array, rng: Rng, step: int) -> Array:
+    def sample_observation(x: Array, rng: Generator, step: int) -> Array:
         z: Array = Measurement(sensing).sample(x, rng, step)
         if departure == "outliers":
             elsewhere = independent_states[rng.integers(len(independent_states), size=len(x))]
@@ -220,25 +207,21 @@ def _departing(model: RandomModel, parts: _Parts) -> tuple[str, dict[str, Any]]:
     }
 
 
-def _draw_prior(rng: Rng, system: LongRun) -> GaussianMixture:
+def _draw_prior(rng: Generator, system: noises.LongRun) -> GaussianMixture:
     """Draw the distribution of the state at step 0: one Gaussian among the states of the system, or several far apart."""
     dim = system.states.shape[1]
-    count = int(rng.integers(2, 5)) if rng.random() < MULTIMODAL_SHARE else 1
-    if count == 1:
-        width = log_uniform(rng, 0.1, 1.0)
-        offsets = 0.7 * rng.standard_normal((1, dim))
+    if rng.random() < MULTIMODAL_SHARE:
+        count = int(rng.integers(2, 5))
+        width = drifts.log_uniform(rng, 0.1, 0.3)
+        offsets = drifts.draw_vectors(rng, count, dim, 1.5, 3.0)
     else:
-        width = log_uniform(rng, 0.1, 0.3)
-        offsets = rng.standard_normal((count, dim))
-        offsets *= rng.uniform(1.5, 3.0, (count, 1)) / np.linalg.norm(
-            offsets, axis=1, keepdims=True
-        )
-    weights = rounded(rng.uniform(0.5, 1.5, count)) if count > 1 else np.ones(1)
-    means = rounded(system.states.mean(axis=0) + offsets * system.spread)
-    return GaussianMixture(weights, means, np.diag(rounded(width * system.spread) ** 2))
+        width = drifts.log_uniform(rng, 0.1, 1.0)
+        offsets = 0.7 * rng.standard_normal((1, dim))
+    means = system.states.mean(axis=0) + offsets * system.spread
+    return drifts.draw_weights(rng, means, width * system.spread)
 
 
-def _exact_grid(parts: _Parts) -> dict[str, Any] | None:
+def _exact_grid(parts: Parts) -> dict[str, Any] | None:
     """Return `lower`, `upper` and `points` of a grid fine enough for an exact posterior; None if it has too many points.
 
     The grid reaches three spreads beyond the states of two simulations, and at least to six standard deviations of the
@@ -253,7 +236,7 @@ def _exact_grid(parts: _Parts) -> dict[str, Any] | None:
     if dim not in MOST_POINTS or motion.kind != "additive" or sensing.view.kind == "bearing":
         return None
     system = _at_large(motion)
-    run = simulate_long_run(motion, initial)
+    run = noises.simulate_long_run(motion, initial)
     lowest = np.minimum(run.lowest, system.states.min(axis=0))
     highest = np.maximum(run.highest, system.states.max(axis=0))
     prior_sd = np.sqrt(np.diagonal(initial.distinct_covariances[0]))
@@ -268,27 +251,17 @@ def _exact_grid(parts: _Parts) -> dict[str, Any] | None:
     spacing = noise_sd * np.sqrt(np.linalg.eigvalsh(correlation)[0]) / NOISE_CELLS
     spacing = np.minimum(spacing, prior_sd / PRIOR_CELLS)
     whiten = np.linalg.inv(np.linalg.cholesky(noise))
-    step = 1e-4 * (upper - lower)
-    for i in range(dim):
-        aside = np.zeros(dim)
-        aside[i] = step[i]
-        # slopes by central differences: of the drift in units of its noise, and of the view in units of its noise
-        stretch = (
-            (motion.drift.f(probes + aside) - motion.drift.f(probes - aside))
-            @ whiten.T
-            / (2 * step[i])
-        )
-        steepness = (sensing.scaled(probes + aside) - sensing.scaled(probes - aside)) / (
-            2 * step[i]
-        )
-        drift_spacing = 1 / (STRETCH_CELLS * _largest(stretch))
-        likelihood_spacing = 1 / (LIKELIHOOD_CELLS * _largest(steepness))
-        spacing[i] = min(spacing[i], drift_spacing, likelihood_spacing)
+    # the grid resolves drift and view, each in units of its noise, wherever they are steep
+    whitened = (
+        (STRETCH_CELLS, lambda x: motion.drift.f(x) @ whiten.T),
+        (LIKELIHOOD_CELLS, sensing.scaled),
+    )
+    for i, aside in enumerate(np.diag(1e-4 * (upper - lower))):
+        for cells, function in whitened:
+            rise = function(probes + aside) - function(probes - aside)
+            slopes = np.linalg.norm(rise, axis=1) / (2 * aside[i])
+            spacing[i] = min(spacing[i], 1 / (cells * max(slopes.max(), 1e-300)))
     points = np.ceil((upper - lower) / spacing).astype(int) + 1
     if (points > MOST_POINTS[dim]).any():
         return None
     return {"lower": lower.tolist(), "upper": upper.tolist(), "points": points.tolist()}
-
-
-def _largest(vectors: Array) -> float:
-    return max(float(np.linalg.norm(vectors, axis=1).max()), 1e-300)

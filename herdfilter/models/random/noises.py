@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import PCG64, Generator
 
 from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.random.drifts import (
     DRIFTS,
     Drift,
-    Rng,
     choose,
     draw_number,
     listed,
@@ -64,37 +63,29 @@ def additive(drift: Drift, factor: Array) -> NoisyDrift:
     )
 
 
-def draw_state_dependent(rng: Rng, drift: Drift, factor: Array) -> NoisyDrift:
-    """Draw ``f(x) + exp(g tanh(w x + b)) L e``: the noise is larger on one side of the state space than on the other."""
-    direction: Array = rng.standard_normal(drift.dim)
-    direction *= rng.uniform(0.7, 1.5) / np.linalg.norm(direction) / drift.scale
-    direction = rounded(direction)
-    strength, offset = rounded([rng.uniform(0.4, 1.2), 0.5 * rng.standard_normal()]).tolist()
+def draw_multiplicative(rng: Generator, drift: Drift, factor: Array) -> NoisyDrift:
+    """Draw ``f(x) + exp(s) L e``, in which s is drawn at every step, or larger on one side of the state space."""
+    dim = drift.dim
+    by_step = rng.random() < 0.4
+    if by_step:
+        strength = draw_number(rng, 0.3, 0.8)
+        law = f"exp({strength:.3g} e), e standard normal and drawn anew for each step"
+    else:
+        direction: Array = rng.standard_normal(dim)
+        direction = rounded(
+            direction * (rng.uniform(0.7, 1.5) / np.linalg.norm(direction) / drift.scale)
+        )
+        strength, offset = rounded([rng.uniform(0.4, 1.2), 0.5 * rng.standard_normal()]).tolist()
+        law = f"exp({strength:.3g} tanh(w x + b)), w = {listed(direction)}, b = {offset:.3g}, x before the step"
 
     def transition(x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
-        loudness = np.exp(strength * np.tanh(x @ direction + offset))
-        return np.asarray(drift.f(x) + loudness[:, None] * (noise @ factor.T))
+        # the first entry of the noise is that of the scale, if that is drawn
+        s = noise[:, 0] if by_step else np.tanh(x @ direction + offset)
+        return drift.f(x) + np.exp(strength * s)[:, None] * (noise[:, -dim:] @ factor.T)
 
-    words = (
-        f"multiplicative, Gaussian, {spread_words(factor)}, times exp({strength:.3g} tanh(w x + b)), "
-        f"w = {listed(direction)}, b = {offset:.3g}, x before the step"
-    )
-    return NoisyDrift(drift, "multiplicative", words, transition=transition, noise_dim=len(factor))
-
-
-def draw_random_scale(rng: Rng, drift: Drift, factor: Array) -> NoisyDrift:
-    """Draw ``f(x) + exp(g e_0) L e``, whose standard deviation is itself drawn at every step."""
-    strength = draw_number(rng, 0.3, 0.8)
-
-    def transition(x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
-        return np.asarray(drift.f(x) + np.exp(strength * noise[:, :1]) * (noise[:, 1:] @ factor.T))
-
-    words = (
-        f"multiplicative, Gaussian, {spread_words(factor)}, times exp({strength:.3g} e), e standard normal and drawn anew "
-        "for each step"
-    )
+    words = f"multiplicative, Gaussian, {spread_words(factor)}, times {law}"
     return NoisyDrift(
-        drift, "multiplicative", words, transition=transition, noise_dim=len(factor) + 1
+        drift, "multiplicative", words, transition=transition, noise_dim=dim + by_step
     )
 
 
@@ -103,7 +94,7 @@ def only_simulable(
 ) -> NoisyDrift:
     """Return ``f(x) + s L e``: s makes the noise Student's t with `freedom` degrees, or is 1 but in jumps (share, size)."""
 
-    def sample_transition(x: Array, rng: Rng, dt: float, control: Any, step: int) -> Array:
+    def sample_transition(x: Array, rng: Generator, dt: float, control: Any, step: int) -> Array:
         n = len(x)
         gaussian = rng.standard_normal(x.shape) @ factor.T
         if jumps:
@@ -111,7 +102,7 @@ def only_simulable(
         else:
             # Student's t is Gaussian noise over the root of a chi-squared variable per degree of freedom
             scale = 1 / np.sqrt(rng.chisquare(freedom, n) / freedom)
-        return np.asarray(drift.f(x) + scale[:, None] * gaussian)
+        return drift.f(x) + scale[:, None] * gaussian
 
     law = f"a factor that makes it Student's t with {freedom:.3g} degrees of freedom"
     law = f"{jumps[1]:.3g} in {100 * jumps[0]:.3g} % of the steps" if jumps else law
@@ -119,7 +110,7 @@ def only_simulable(
     return NoisyDrift(drift, "only simulable", words, sample_transition=sample_transition)
 
 
-def draw_noise(rng: Rng, drift: Drift) -> NoisyDrift:
+def draw_noise(rng: Generator, drift: Drift) -> NoisyDrift:
     """Draw the noise of a drift and return the transition."""
     dim = drift.dim
     kind = choose(rng, NOISES)
@@ -137,9 +128,7 @@ def draw_noise(rng: Rng, drift: Drift) -> NoisyDrift:
         shape = np.linalg.cholesky(covariance / np.outer(sd, sd))
     factor = rounded(size[:, None] * shape)
     if kind == "multiplicative":
-        return (draw_random_scale if rng.random() < 0.4 else draw_state_dependent)(
-            rng, drift, factor
-        )
+        return draw_multiplicative(rng, drift, factor)
     if kind == "only simulable":
         if rng.random() < 0.5:
             return only_simulable(drift, factor, freedom=draw_number(rng, 3.0, 6.0))
@@ -148,8 +137,7 @@ def draw_noise(rng: Rng, drift: Drift) -> NoisyDrift:
     return additive(drift, factor)
 
 
-@dataclass(frozen=True, eq=False)
-class LongRun:
+class LongRun(NamedTuple):
     """A simulation of a system in the long run.
 
     A chaotic system doubles a difference in the last bit at about every step: the run is short enough for three digits of
@@ -164,14 +152,13 @@ class LongRun:
     @property
     def spread(self) -> Array:
         """Standard deviation of each coordinate."""
-        return np.asarray(self.states.std(axis=0))
+        return self.states.std(axis=0)
 
 
 def simulate_long_run(motion: NoisyDrift, initial: GaussianMixture) -> LongRun:
     """Simulate a transition from an initial distribution until its drift has settled."""
-    rng = np.random.Generator(
-        np.random.PCG64(0)
-    )  # fixed: a system has one spread, whatever the seed of its model
+    # fixed: a system has one spread, whatever the seed of its model
+    rng = Generator(PCG64(0))
     x = initial.sample(CHAINS, rng)
     lowest = x.min(axis=0)
     highest = x.max(axis=0)

@@ -4,34 +4,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array
 from herdfilter.angles import moments, wrap_angles
-from herdfilter.models.parts import as_observation
+from herdfilter.mixture import GaussianMixture
+from herdfilter.models.parts import as_observation, student_peak
 from herdfilter.models.random.drifts import (
-    Rng,
     choose,
     coordinates,
     draw_number,
+    draw_vectors,
     listed,
     log_uniform,
     rounded,
 )
-from herdfilter.models.random.noises import LongRun
+from herdfilter.models.random.noises import LongRun, NoisyDrift
 
 # View -> probability; in one dimension there is no bearing, and no part of the coordinates
 VIEWS = {
-    "linear": 0.22,
+    "linear sensor": 0.22,
     "partial": 0.18,
     "range": 0.17,
     "bearing": 0.1,
     "square": 0.13,
-    "saturating": 0.1,
+    "saturating sensor": 0.1,
     "counts": 0.1,
 }
 HEAVY_TAILED_SHARE = 0.15  # probability, except of counts
@@ -39,15 +41,13 @@ SHARP_SHARE = 0.12  # probability of sharp noise, except of counts
 MISSING_SHARE = 0.2  # probability of long stretches without observation
 NOISE_RANGE = (0.03, 3.0)  # range of the observation noise, in units of the spread of the view
 SHARP_RATIO = 0.01  # noise of a sharp entry, in units of its predicted spread
-# Smallest product of those ratios of an observation that are below one: about the share of particles that survive it
-LEAST_PRODUCT = NOISE_RANGE[0]
+
 COUNT_RANGE = (0.02, 300.0)  # smallest and largest mean of a count
 # range of the slope of a view, in units of the system's spread
-SLOPES = {"saturating": (0.7, 3.0), "counts": (0.4, 1.5)}
+SLOPES = {"saturating sensor": (0.7, 3.0), "counts": (0.4, 1.5)}
 
 
-@dataclass(frozen=True, eq=False)
-class View:
+class View(NamedTuple):
     """A function h of states, (n, d) -> (n, k): an observation without its noise."""
 
     kind: str
@@ -75,38 +75,35 @@ def combine_words(matrix: Array, offset: Array) -> str:
 def linear_view(kind: str, matrix: Array, offset: Array) -> View:
     """Return ``H x + b`` or a function of it: its square, which hides signs, its tanh, or exp, the mean of counts."""
     words = combine_words(matrix, offset)
-    low, high = COUNT_RANGE
-    views: dict[str, tuple[str, Callable[[Array], Array], str]] = {
-        "linear": ("linear sensor", np.asarray, words),
-        "square": ("square", np.square, f"squares of {words}"),
-        "saturating": ("saturating sensor", np.tanh, f"tanh of {words}"),
+    limits = "{:g} and {:g}".format(*COUNT_RANGE)
+    functions: dict[str, tuple[Any, str]] = {
+        "linear sensor": (np.asarray, words),
+        "square": (np.square, f"squares of {words}"),
+        "saturating sensor": (np.tanh, f"tanh of {words}"),
         "counts": (
-            "counts",
-            lambda y: np.exp(np.clip(y, np.log(low), np.log(high))),
-            f"exp of {words}, between {low:g} and {high:g}",
+            lambda y: np.exp(np.clip(y, *np.log(COUNT_RANGE))),
+            f"exp of {words}, between {limits}",
         ),
     }
-    name, function, words = views[kind]
-    return View(name, len(offset), lambda x: function(x @ matrix.T + offset), words)
+    function, words = functions[kind]
+    return View(kind, len(offset), lambda x: function(x @ matrix.T + offset), words)
 
 
 def sensor_view(kind: str, matrix: Array, offset: Array, sensors: Array) -> View:
     """Return ranges, or in a plane bearings, of the position ``P x + b`` in m dimensions from sensors (k, m)."""
 
     def h(x: Array) -> Array:
-        positions: Array = x @ matrix.T + offset
-        away = positions[:, None] - sensors
+        away = (x @ matrix.T + offset)[:, None] - sensors
         if kind == "bearing":
             return np.arctan2(away[..., 1], away[..., 0])
-        return np.asarray(np.sqrt(np.einsum("nkm,nkm->nk", away, away)))
+        return np.sqrt(np.einsum("nkm,nkm->nk", away, away))
 
     measured = "bearing" if kind == "bearing" else "distance"
     words = f"the {measured} of the place ({combine_words(matrix, offset)}) from sensors at {listed(sensors)}"
     return View(kind, len(sensors), h, words)
 
 
-@dataclass(frozen=True)
-class Schedule:
+class Schedule(NamedTuple):
     """The steps with an observation: `length` steps in every `period`, from step `first` on; by default every step."""
 
     period: int = 1
@@ -122,11 +119,9 @@ class Schedule:
         """The schedule in words."""
         if self.period == 1:
             return "at every step"
-        steps = (
-            f"steps {self.first} to {self.first + self.length - 1}"
-            if self.length > 1
-            else f"step {self.first}"
-        )
+        steps = f"step {self.first}"
+        if self.length > 1:
+            steps = f"steps {self.first} to {self.first + self.length - 1}"
         return f"at {steps} and every {self.period} steps later, else missing"
 
 
@@ -147,12 +142,10 @@ class Sensing:
         scaled: Any = None,
         **functions: Any,
     ) -> None:
-        def sample_observation(x: Array, rng: Rng, step: int) -> Array:
-            return (
-                np.full((len(x), view.size), np.nan)
-                if schedule.missing(step)
-                else draw(view.h(x), rng)
-            )
+        def sample_observation(x: Array, rng: Generator, step: int) -> Array:
+            if schedule.missing(step):
+                return np.full((len(x), view.size), np.nan)
+            return draw(view.h(x), rng)
 
         self.view = view
         self.schedule = schedule
@@ -161,6 +154,18 @@ class Sensing:
         self.functions = {"sample_observation": sample_observation} | functions
         self.words = f"{view.words}; {schedule.words}"
         vars(self).update(self.functions)
+
+
+class Parts(NamedTuple):
+    """The parts of a random model."""
+
+    dim: int
+    initial: GaussianMixture
+    steps: int
+    spread: Array
+    labels: tuple[str, ...]
+    motion: NoisyDrift
+    sensing: Sensing
 
 
 def gaussian_noise(
@@ -183,25 +188,13 @@ def gaussian_noise(
         scaled = wrap_angles(as_observation(z, size) - view.h(x), view.circular) / sd
         if freedom is None:
             peak = np.log(sd).sum() + 0.5 * size * math.log(2 * math.pi)
-            return np.asarray(-0.5 * np.einsum("ij,ij->i", scaled, scaled) - peak)
-        peak = (
-            math.lgamma((freedom + 1) / 2)
-            - math.lgamma(freedom / 2)
-            - 0.5 * math.log(freedom * math.pi)
-        )
-        return np.asarray(
-            size * peak
-            - np.log(sd).sum()
-            - 0.5 * (freedom + 1) * np.log1p(scaled**2 / freedom).sum(axis=1)
-        )
+            return -0.5 * np.einsum("ij,ij->i", scaled, scaled) - peak
+        peak = size * student_peak(freedom) - np.log(sd).sum()
+        return peak - 0.5 * (freedom + 1) * np.log1p(scaled**2 / freedom).sum(axis=1)
 
-    def draw(mean: Array, rng: Rng) -> Array:
-        noise = (
-            rng.standard_normal(mean.shape)
-            if freedom is None
-            else rng.standard_t(freedom, mean.shape)
-        )
-        return wrap_angles(mean + sd * noise, view.circular)
+    def draw(mean: Array, rng: Generator) -> Array:
+        draw_scaled = rng.standard_normal if freedom is None else partial(rng.standard_t, freedom)
+        return wrap_angles(mean + sd * draw_scaled(mean.shape), view.circular)
 
     return Sensing(
         view,
@@ -229,12 +222,10 @@ def counts(view: View, schedule: Schedule) -> Sensing:
         if not (z >= 0).all():
             raise ValueError(f"z: expected counts of at least 0, got {z}")
         mean = view.h(x)
-        return np.asarray(
-            np.log(mean) @ z - mean.sum(axis=1) - sum(math.lgamma(count + 1) for count in z)
-        )
+        return np.log(mean) @ z - mean.sum(axis=1) - sum(math.lgamma(count + 1) for count in z)
 
     return Sensing(
-        replace(view, words=f"counts with mean {view.words}"),
+        view._replace(words=f"counts with mean {view.words}"),
         schedule,
         "Poisson",
         lambda mean, rng: rng.poisson(mean).astype(np.float64),
@@ -246,7 +237,7 @@ def counts(view: View, schedule: Schedule) -> Sensing:
 # The distribution
 
 
-def draw_view(rng: Rng, system: LongRun) -> View:
+def draw_view(rng: Generator, system: LongRun) -> View:
     """Draw a view, in units of the system's own spread."""
 
     def standardise(directions: Array, offset: Array | float = 0.0) -> tuple[Array, Array]:
@@ -269,9 +260,7 @@ def draw_view(rng: Rng, system: LongRun) -> View:
         m = 2 if kind == "bearing" else min(dim, int(rng.integers(1, 4)))
         matrix, offset = standardise(np.eye(dim)[np.sort(rng.permutation(dim)[:m])])
         count = int(rng.integers(1, 4 if kind == "range" else 3))
-        sensors = rng.standard_normal((count, m))
-        away = rng.uniform(1.5 if kind == "bearing" else 0.3, 4.0, (count, 1))
-        sensors *= away / np.linalg.norm(sensors, axis=1, keepdims=True)
+        sensors = draw_vectors(rng, count, m, 1.5 if kind == "bearing" else 0.3, 4.0)
         return sensor_view(kind, matrix, offset, rounded(sensors))
     rows = int(rng.integers(1, min(dim, 3) + 1))
     directions = rng.standard_normal((rows, dim))
@@ -279,14 +268,14 @@ def draw_view(rng: Rng, system: LongRun) -> View:
     offsets: Array | float = 0.0
     if kind in SLOPES:
         directions *= rng.uniform(*SLOPES[kind], (rows, 1))
-    if kind in ("square", "saturating"):
+    if kind in ("square", "saturating sensor"):
         offsets = 0.3 * rng.standard_normal(rows)
     elif kind == "counts":
         offsets = np.log(log_uniform(rng, 0.5, 30.0, rows))
     return linear_view(kind, *standardise(directions, offsets))
 
 
-def draw_schedule(rng: Rng) -> Schedule:
+def draw_schedule(rng: Generator) -> Schedule:
     """Draw the steps with an observation: all of them, or a few at the start of every period."""
     if rng.random() >= MISSING_SHARE:
         return Schedule()
@@ -295,7 +284,7 @@ def draw_schedule(rng: Rng) -> Schedule:
     return Schedule(period, length, int(rng.integers(1, period - length + 2)))
 
 
-def draw_observation(rng: Rng, system: LongRun) -> tuple[Sensing, tuple[str, ...]]:
+def draw_observation(rng: Generator, system: LongRun) -> tuple[Sensing, tuple[str, ...]]:
     """Draw an observation, and return it with its special labels."""
     view = draw_view(rng, system)
     schedule = draw_schedule(rng)
@@ -316,17 +305,16 @@ def draw_observation(rng: Rng, system: LongRun) -> tuple[Sensing, tuple[str, ...
         ratio = np.maximum(ratio, 1.0)
         ratio[0] = SHARP_RATIO * max(step_spread[0] / spread[0], 0.2)
     else:
-        # small ratios are raised to a common power that makes their product large enough
+        # The product of the small ratios is about the share of particles that survive an observation: they are raised to a
+        # common power that makes it large enough.
         small = np.minimum(ratio, 1.0)
-        log_product = np.log(small).sum()
-        if log_product < np.log(LEAST_PRODUCT):
-            ratio = np.where(ratio < 1, small ** (np.log(LEAST_PRODUCT) / log_product), ratio)
+        power = np.log(NOISE_RANGE[0]) / min(np.log(small).sum(), np.log(NOISE_RANGE[0]))
+        ratio = np.where(ratio < 1, small**power, ratio)
     # bearings with more noise than half a radian would hardly say anything
     sd = np.minimum(rounded(ratio * spread), 0.5 if view.circular else np.inf)
     labels = (("sharp",) if sharp else ()) + missing
+    freedom = None
     if not view.circular and not sharp and special[1] < HEAVY_TAILED_SHARE:
-        return gaussian_noise(view, sd, schedule, draw_number(rng, 2.5, 6.0)), (
-            "heavy-tailed",
-            *labels,
-        )
-    return gaussian_noise(view, sd, schedule), labels
+        freedom = draw_number(rng, 2.5, 6.0)
+        labels = ("heavy-tailed", *labels)
+    return gaussian_noise(view, sd, schedule, freedom), labels
