@@ -21,6 +21,8 @@ from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, Sampler
 
 NOT_STATED = "not stated"  # entry of the column "paper" where the paper gives no value
 
+EXAMPLE_WIDTH = 0.5  # kernel width sigma_k of Figs. 1 and 2
+
 KH = "kernel herding"
 CHG = "CHG, as published"
 SMOOTHED = "CHG, smoothed"
@@ -124,15 +126,11 @@ def herding_samplers(bandwidth: Bandwidth) -> dict[str, Sampler]:
 
 
 def draw_samples(
-    ax: Axes,
-    mixture: GaussianMixture,
-    points: Any,
-    name: str,
-    **style: Any,
+    ax: Axes, mixture: GaussianMixture, points: Any, name: str, marker: str = "o"
 ) -> None:
     """Draw points of a sampler over the regions that hold 50, 80 and 95 % of a mixture in the plane."""
     plot_mixture(mixture, ax, levels=(0.5, 0.8, 0.95), color=QUIET)
-    plot_points(points, ax, color=SAMPLER_STYLES[name].color, **style)
+    plot_points(points, ax, color=SAMPLER_STYLES[name].color, marker=marker)
     # The regions and nearly all points lie within 2.8 standard deviations of the mean.
     x, y = mixture.mean[:, None] + np.sqrt(np.diag(mixture.covariance))[:, None] * [-2.8, 2.8]
     ax.set(aspect="equal", title=name, xticks=[], yticks=[], xlim=x, ylim=y)
