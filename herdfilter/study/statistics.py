@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,21 +64,12 @@ def median_interval(values: Array, level: float = 0.95) -> tuple[float, float]:
     It covers at least its level for any continuous distribution (`scipy.stats.quantile_test`); NaN with too few runs: fewer
     than six at 95 %, and at any lower level.
     """
-    # The number of values below the median is binomial, whatever their distribution.
-    ranks = _ranks(len(values), level) if len(values) >= LEAST_RUNS else None
-    if ranks is None:
-        return np.nan, np.nan
-    ordered = np.sort(values)
-    return float(ordered[ranks[0]]), float(ordered[ranks[1]])
-
-
-@cache
-def _ranks(n: int, level: float) -> tuple[int, int] | None:
-    """Return the ranks of the ends of `median_interval` among n ordered values; None if there are too few."""
     from scipy.stats import quantile_test
 
-    interval: Any = quantile_test(np.arange(n)).confidence_interval(level)
-    return None if np.isnan(interval.low) else (int(interval.low), int(interval.high))
+    if len(values) < LEAST_RUNS:
+        return np.nan, np.nan
+    interval: Any = quantile_test(values).confidence_interval(level)
+    return float(interval.low), float(interval.high)
 
 
 def mean_interval(values: Array, level: float = 0.95) -> tuple[float, float]:
@@ -105,34 +97,15 @@ def chi_square_band(degrees: ArrayLike, level: float = 0.95) -> tuple[Array, Arr
     return chdtri(degrees, 1 - tail) / degrees, chdtri(degrees, tail) / degrees
 
 
-def over_runs(name: str, runs: pd.DataFrame, statistic: str, **options: Any) -> dict[str, float]:
-    """Return a statistic over runs; `statistic` is the name of a method of pandas.Series."""
-    return {name: float(getattr(runs[name], statistic)(**options))}
+def of(statistic: Any, values: np.ndarray) -> float:
+    """Return a statistic of values; NaN if there are none."""
+    return float(statistic(values)) if len(values) else np.nan
 
 
-mean = partial(over_runs, statistic="mean")
-median = partial(over_runs, statistic="median")
-total = partial(over_runs, statistic="sum", min_count=1)  # NaN if no run has a value
-
-
-def rms(name: str, runs: pd.DataFrame) -> dict[str, float]:
-    """Return the root mean square over runs."""
-    return {name: of(root_mean_square, finite(runs[name]))}
-
-
-def median_with_interval(name: str, runs: pd.DataFrame) -> dict[str, float]:
-    """Return the median over runs with its exact interval."""
-    return paired_median(name, finite(runs[name]))
-
-
-def with_interval(
-    name: str, runs: pd.DataFrame, statistic: Callable[..., Any], beside_median: bool = False
-) -> dict[str, float]:
-    """Return a statistic of the runs with its bootstrap interval, and on request the median with its exact interval."""
-    values = finite(runs[name])
-    low, high = bootstrap_interval(values, statistic)
-    row = {name: of(statistic, values), f"{name}_low": low, f"{name}_high": high}
-    return row | paired_median(f"{name}_median", values) if beside_median else row
+def finite(values: pd.Series[float]) -> Array:
+    """Return the values that are finite."""
+    array = np.asarray(values, dtype=np.float64)
+    return array[np.isfinite(array)]
 
 
 def root_mean_square(values: Array, axis: int = -1) -> Any:
@@ -140,18 +113,41 @@ def root_mean_square(values: Array, axis: int = -1) -> Any:
     return np.sqrt(np.mean(values**2, axis=axis))
 
 
-mean_with_interval = partial(with_interval, statistic=np.mean)
-mean_and_median = partial(with_interval, statistic=np.mean, beside_median=True)
-rms_and_median = partial(with_interval, statistic=root_mean_square, beside_median=True)
+def over_runs(
+    name: str,
+    runs: pd.DataFrame,
+    statistic: Callable[..., Any],
+    interval: bool = False,
+    beside_median: bool = False,
+) -> dict[str, float]:
+    """Return a statistic of the runs, if asked for with its bootstrap interval and the median with its exact interval."""
+    values = finite(runs[name])
+    row = {name: of(statistic, values)}
+    if interval or beside_median:
+        row[f"{name}_low"], row[f"{name}_high"] = bootstrap_interval(values, statistic)
+    return row | paired_median(f"{name}_median", values) if beside_median else row
+
+
+mean = partial(over_runs, statistic=np.mean)
+median = partial(over_runs, statistic=np.median)
+total = partial(over_runs, statistic=np.sum)
+rms = partial(over_runs, statistic=root_mean_square)
+mean_with_interval = partial(mean, interval=True)
+mean_and_median = partial(mean, beside_median=True)
+rms_and_median = partial(rms, beside_median=True)
+
+
+def median_with_interval(name: str, runs: pd.DataFrame) -> dict[str, float]:
+    """Return the median over runs with its exact interval."""
+    return paired_median(name, finite(runs[name]))
 
 
 def mean_beside_band(degrees: str) -> Summary:
     """Return the summary of normalised squares by mean, bootstrap interval and band; `degrees` names a column."""
 
     def summary(name: str, runs: pd.DataFrame) -> dict[str, float]:
-        has_value = np.isfinite(np.asarray(runs[name], dtype=np.float64))
-        band = chi_square_band(np.asarray(runs[degrees], dtype=np.float64)[has_value].sum())
-        ends = {f"{name}_band_low": float(band[0]), f"{name}_band_high": float(band[1])}
+        low, high = chi_square_band(runs[degrees][np.isfinite(runs[name])].sum())
+        ends = {f"{name}_band_low": float(low), f"{name}_band_high": float(high)}
         return mean_with_interval(name, runs) | ends
 
     return summary
@@ -185,17 +181,6 @@ def paired_ratios(first: Array, second: Array) -> Array:
     return np.where(np.isnan(first) | np.isnan(second), np.nan, ratios)
 
 
-def of(statistic: Any, values: np.ndarray) -> float:
-    """Return a statistic of values; NaN if there are none."""
-    return float(statistic(values)) if len(values) else np.nan
-
-
-def finite(values: pd.Series[float]) -> Array:
-    """Return the values that are finite."""
-    array = np.asarray(values, dtype=np.float64)
-    return array[np.isfinite(array)]
-
-
 def log_slopes(counts: ArrayLike, errors: Array) -> Array:
     """Return the least-squares slope of each row of positive errors (m, k) over k particle counts, in logarithms; (m,)."""
     x = np.log(np.asarray(counts, dtype=np.float64))
@@ -221,15 +206,8 @@ def fitted_slopes(table: pd.DataFrame, measure: str, level: float = 0.95) -> pd.
         values = values[(np.isfinite(values) & (values > 0)).all(axis=1)]
         slopes = log_slopes(errors.columns, values) if values.shape[1] > 1 else np.empty(0)
         low, high = mean_interval(slopes, level)
-        row = {
-            "filter": name,
-            "runs": len(values),
-            "slope": of(np.mean, slopes),
-            "slope_low": low,
-            "slope_high": high,
-        }
-        rows.append(row)
-    return pd.DataFrame(rows)
+        rows.append((name, len(values), of(np.mean, slopes), low, high))
+    return pd.DataFrame(rows, columns=["filter", "runs", "slope", "slope_low", "slope_high"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,11 +269,10 @@ def normalised_over_time(name: str, runs: AllRuns) -> dict[str, Array]:
 
 def _quantile_band(name: str, values: Array, quantiles: tuple[float, float]) -> dict[str, Array]:
     """Return median and quantiles over the rows of values (runs, T), NaN left out."""
-    result = np.full((3, values.shape[1]), np.nan)
-    has_value = np.isfinite(values).any(axis=0)  # numpy warns of steps without any
-    if has_value.any():
-        result[:, has_value] = np.nanquantile(values[:, has_value], (0.5, *quantiles), axis=0)
-    return {f"{name}_median": result[0], f"{name}_low": result[1], f"{name}_high": result[2]}
+    with warnings.catch_warnings():  # numpy warns of steps without a value
+        warnings.simplefilter("ignore", RuntimeWarning)
+        median, low, high = np.nanquantile(values, (0.5, *quantiles), axis=0)
+    return {f"{name}_median": median, f"{name}_low": low, f"{name}_high": high}
 
 
 def _mean_over_runs(values: Array) -> Array:
