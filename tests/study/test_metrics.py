@@ -17,7 +17,6 @@ from herdfilter.plotting import drawings
 from herdfilter.report.page import render
 from herdfilter.study.engine import run_study
 from herdfilter.study.metrics import (
-    count,
     energy_distance_on_line,
     inside_ellipsoid,
     labelled_estimates,
@@ -363,5 +362,3 @@ def test_errors_of_sets_are_those_of_each_step_over_the_dimensions_named():
         )
         assert found.ospa[k] == pytest.approx(hf.tracking.ospa(x, y, 2.5))
         assert found.cardinality[k] == len(y) - len(x)
-    np.testing.assert_array_equal(count(estimates), [2, 2, 1, 2, 0])
-    assert found.part("missed") == pytest.approx(np.sqrt(found.missed.mean()))
