@@ -68,7 +68,9 @@ def stalling_recursion(seed: int = 0, quick: bool = False) -> common.Reproductio
         for ax in axes[-1, 2:]:
             ax.set_xlabel("points t")
         legend(figure, [axes[0, 3]])
-    title = "Fig. 4: a mixture on which the published recursion converges, and one on which it stalls"
+    title = (
+        "Fig. 4: a mixture on which the published recursion converges, and one on which it stalls"
+    )
     table = end[["mixture", "sampler"]].assign(**columns)
     order = ["mixture", "sampler", "t", "x1", "x2", "herding_error", "normalised_l2"]
     return common.Reproduction("fig4", title, figure, table, numbers[order])

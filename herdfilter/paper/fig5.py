@@ -22,10 +22,7 @@ DIMS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30, 40, 50)
 BFGS_TOLERANCE = 1e-5
 
 # Name in the table, sampler -> column of the published times.
-PUBLISHED = {
-    ("KH", common.KH): "kernel_herding",
-    ("CHG", common.CHG): "continuous_herded_gibbs",
-}
+PUBLISHED = {("KH", common.KH): "kernel_herding", ("CHG", common.CHG): "continuous_herded_gibbs"}
 
 
 def published_times() -> pd.DataFrame:
@@ -83,7 +80,10 @@ def times_per_point(
                 # CPU time of this thread: other processes on the machine do not count.
                 times = [
                     timeit.repeat(
-                        partial(sampler.sample, target, n), repeat=3, number=1, timer=time.thread_time
+                        partial(sampler.sample, target, n),
+                        repeat=3,
+                        number=1,
+                        timer=time.thread_time,
                     )
                     for target in targets
                 ]

@@ -33,11 +33,7 @@ def gaussian_radius(mass: float, dim: int = 2) -> float:
 
 
 def plot_ellipse(
-    mean: ArrayLike,
-    covariance: ArrayLike,
-    ax: Axes | None = None,
-    mass: float = 0.95,
-    **style: Any,
+    mean: ArrayLike, covariance: ArrayLike, ax: Axes | None = None, mass: float = 0.95, **style: Any
 ) -> Axes:
     """Draw the ellipse that holds a given probability of a Gaussian in the plane, or several ellipses.
 

@@ -92,13 +92,7 @@ class Drawing:
         width = self.size[0] * columns + 0.4
         height = self.size[1] * rows + 0.7
         with figures() as new:
-            figure, axes = new(
-                rows,
-                columns,
-                (width, height),
-                sharex=self.share,
-                sharey=self.share,
-            )
+            figure, axes = new(rows, columns, (width, height), sharex=self.share, sharey=self.share)
             for ax, panel in zip(axes.flat, self.panels, strict=False):
                 self._draw_panel(panel, ax)
                 ax.set_title(panel.title, color=panel.color or INK)

@@ -240,12 +240,7 @@ def _plane_panel(result: StudyResult, name: str, color: str, ax: Axes) -> None:
 
 
 def _scatter_particles(
-    ax: Axes,
-    first_run: Trajectory,
-    name: str,
-    steps: Any,
-    dims: Sequence[int],
-    **style: Any,
+    ax: Axes, first_run: Trajectory, name: str, steps: Any, dims: Sequence[int], **style: Any
 ) -> None:
     """Draw the particles of a filter at some steps, heavy ones more opaque; as pixels, since there are thousands."""
     if name in first_run.particles:

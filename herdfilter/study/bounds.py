@@ -94,7 +94,9 @@ def posterior_cramer_rao_bound(
     bounds = np.empty((T, model.dim, model.dim))
     for step in range(1, T + 1):
         transition = Transition(motion, dt, None, step)
-        F = _jacobians(transition.mean, lambda _: motion.circular, motion.jacobian, x, dt, None, step)
+        F = _jacobians(
+            transition.mean, lambda _: motion.circular, motion.jacobian, x, dt, None, step
+        )
         Q = transition.noise.matrix
         # Prediction, the first term of the recursion above, with P = J^-1.
         P = _informed(P, _variation(F, Q, step))

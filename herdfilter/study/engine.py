@@ -95,11 +95,7 @@ def run_study(
             )
             batches = distribute(tasks, partial(perform, study), scheduler, count, run_timeout)
             line = live_line(
-                study.scenario.name,
-                len(finished) + len(tasks),
-                len(finished),
-                "runs",
-                progress,
+                study.scenario.name, len(finished) + len(tasks), len(finished), "runs", progress
             )
             failed = 0
             with closing(batches), line as bar:
@@ -155,10 +151,7 @@ def _thread_pools(modules: int) -> Any:
 
 
 def perform(
-    study: Study,
-    tasks: Sequence[Task],
-    seconds: float = BATCH_SECONDS,
-    limit: float | None = None,
+    study: Study, tasks: Sequence[Task], seconds: float = BATCH_SECONDS, limit: float | None = None
 ) -> list[TaskResult]:
     """Do tasks in turn, at least one, until `seconds` have passed; return the results.
 
@@ -232,10 +225,7 @@ def _prepared(study: Study, run: int) -> RunRecord | dict[str, Any]:
         recording = record(study.scenario, model, study.data, study.recording_rng(run))
         with suppress(DegenerateWeightsError):
             reference = compute_reference(
-                study.scenario,
-                model,
-                recording,
-                study.reference_rng(run),
+                study.scenario, model, recording, study.reference_rng(run)
             )
     except Stopped:
         raise

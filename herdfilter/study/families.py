@@ -41,10 +41,7 @@ class Family:
 
 
 def planned_family(
-    scenario: Any,
-    models: int | None,
-    first_model: int | None,
-    runs: int,
+    scenario: Any, models: int | None, first_model: int | None, runs: int
 ) -> tuple[Family | None, int]:
     """Return the family of a comparison (see `compare`; None for one model), and the number of runs of all its models."""
     if scenario.models is None:

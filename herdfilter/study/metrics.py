@@ -18,10 +18,7 @@ __all__ = ["normalised_squares", "squared_error"]
 
 
 def squared_error(
-    estimate: Array,
-    target: Array,
-    dims: Sequence[int],
-    circular: Sequence[int] = (),
+    estimate: Array, target: Array, dims: Sequence[int], circular: Sequence[int] = ()
 ) -> Array:
     """Return the squared Euclidean distance at every step over the given dimensions, angles wrapped; (T, d) -> (T,).
 
@@ -122,12 +119,7 @@ class SetErrors:
     label_switches: int  # in the whole run
 
 
-def set_errors(
-    truth: Array,
-    estimates: Array,
-    targets: Targets,
-    dims: Sequence[int],
-) -> SetErrors:
+def set_errors(truth: Array, estimates: Array, targets: Targets, dims: Sequence[int]) -> SetErrors:
     """Compare labelled estimates (T, labels, d) with targets (T, targets, d) over `dims`; absent ones are NaN."""
     x = truth[..., list(dims)]
     y = estimates[..., list(dims)]
@@ -140,9 +132,7 @@ def set_errors(
     distances, localisation, missed, false = np.array(steps).T
     cardinality = present.sum(axis=1) - np.isfinite(truth).all(axis=2).sum(axis=1).astype(float)
     switches = label_switches(x, points, labels, c)
-    return SetErrors(
-        distances, np.array(ospas), localisation, missed, false, cardinality, switches
-    )
+    return SetErrors(distances, np.array(ospas), localisation, missed, false, cardinality, switches)
 
 
 def labelled_estimates(result: Any, steps: int, dim: int) -> Array:

@@ -99,11 +99,7 @@ class Recording:
 
         dt = self.dt if np.ndim(self.dt) == 0 else cut(self.dt)
         return Recording(
-            cut(self.truth),
-            cut(self.observations),
-            dt,
-            cut(self.controls),
-            cut(self.sensors),
+            cut(self.truth), cut(self.observations), dt, cut(self.controls), cut(self.sensors)
         )
 
 
@@ -184,10 +180,6 @@ def record(
         truth = scenario.targets.simulate_truth(model, steps, rng, scenario.dt)
         return Recording(truth, simulate_scans(model, truth, rng), scenario.dt)
     truth, observations = simulate(
-        model,
-        steps,
-        rng,
-        dt=scenario.dt,
-        initial=scenario.initial_truth,
+        model, steps, rng, dt=scenario.dt, initial=scenario.initial_truth
     )
     return Recording(truth, observations, scenario.dt, simulated_controls(model, steps))

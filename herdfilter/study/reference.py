@@ -102,9 +102,7 @@ def _grid(
 
     grid = GridFilter(model, lower, upper, points)
     on_line = len(grid.shape) == 1
-    result = grid.run(
-        recording.observations, recording.dt, recording.controls, keep_masses=on_line
-    )
+    result = grid.run(recording.observations, recording.dt, recording.controls, keep_masses=on_line)
     exact = np.zeros_like(result.means)
     reference = Reference(result.means, float(result.log_likelihood), exact, result.covariances)
     if not on_line:
@@ -310,10 +308,7 @@ CACHE_VERSION = 6  # raise this when the arrays of a `Reference` change
 
 
 def compute_reference(
-    scenario: Scenario,
-    model: Any,
-    recording: Recording,
-    rng: np.random.Generator,
+    scenario: Scenario, model: Any, recording: Recording, rng: np.random.Generator
 ) -> Reference | None:
     """Compute the reference of one run, or read it from the cache; None if the scenario does not ask for one.
 

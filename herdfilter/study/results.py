@@ -56,10 +56,7 @@ class Trajectory:
 
     @classmethod
     def of_arrays(
-        cls,
-        arrays: Mapping[tuple[str, str], Array],
-        filters: Iterable[str],
-        n_particles: int,
+        cls, arrays: Mapping[tuple[str, str], Array], filters: Iterable[str], n_particles: int
     ) -> Trajectory:
         """Make a trajectory of the arrays of `TaskResult.trajectory`, with the filters in this order."""
         truth = arrays["", "truth"]

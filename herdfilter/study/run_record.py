@@ -38,7 +38,9 @@ class WatchedRun:
     seconds: float
     nis: Array  # (T,)
     nis_degrees: Array  # (T,), number of entries observed; 0 where `nis` is NaN
-    particles: Mapping[int, tuple[Array, Array]]  # index of a step -> particles (n, d), weights (n,)
+    particles: Mapping[
+        int, tuple[Array, Array]
+    ]  # index of a step -> particles (n, d), weights (n,)
 
 
 def watch(estimator: Any, recording: Recording, steps: Collection[int] = ()) -> WatchedRun:

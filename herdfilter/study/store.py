@@ -81,11 +81,7 @@ def connect(path: Path | None, options: str = "") -> sqlite3.Connection:
     try:
         # Transactions are our own; and the generator of a study may be closed in another thread than its first.
         return sqlite3.connect(
-            address,
-            uri=True,
-            timeout=BUSY_SECONDS,
-            isolation_level=None,
-            check_same_thread=False,
+            address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
     except sqlite3.Error as error:
         raise StoreError(f"{path}: cannot be opened ({error})") from error
@@ -250,12 +246,7 @@ class Store:
             else:
                 series = _Series(self.path, keys, complete)
             return StudyResult(
-                study,
-                table,
-                series,
-                self.trajectory(study),
-                description,
-                self.sessions(),
+                study, table, series, self.trajectory(study), description, self.sessions()
             )
 
     def series(self, key: Key, runs: Sequence[int]) -> dict[str, Array]:

@@ -192,10 +192,7 @@ def comparison(best: pd.Series[Any], error: str, units: str, times: float, over:
 
 
 def claims(
-    table: pd.DataFrame,
-    baseline: str | None = None,
-    level: float = 0.95,
-    simultaneous: bool = True,
+    table: pd.DataFrame, baseline: str | None = None, level: float = 0.95, simultaneous: bool = True
 ) -> pd.DataFrame:
     """Compare filters pair by pair, and name the better one if the paired interval shows it.
 
@@ -250,10 +247,7 @@ def claims(
     if baseline is not None:
         one_of("baseline", baseline, names)
     level = as_number(
-        "level",
-        level,
-        "a probability between 0 and 1",
-        lambda level: 1e-9 < level < 1,
+        "level", level, "a probability between 0 and 1", lambda level: 1e-9 < level < 1
     )
     check_flags(simultaneous=simultaneous)
     against = (

@@ -199,13 +199,7 @@ class Targets:
                     f"targets.tracks: first: expected at most {steps}, the last step, got {track.first}"
                 )
 
-    def simulate_truth(
-        self,
-        model: Any,
-        steps: int,
-        rng: np.random.Generator,
-        dt: float,
-    ) -> Array:
+    def simulate_truth(self, model: Any, steps: int, rng: np.random.Generator, dt: float) -> Array:
         """Simulate the true states (steps, targets, d), NaN where a target is absent."""
         tracks = self.tracks or self._draw_tracks(steps, rng)
         truth = np.full((steps, len(tracks), model.dim), np.nan)
