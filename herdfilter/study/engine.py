@@ -102,16 +102,13 @@ def run_study(
                 for results in batches:
                     # Before anything else: nothing that is computed may be lost.
                     storage.add(results)
-                    failures = [
-                        (*result.task, result.row["error"])
-                        for result in results
-                        if result.row["error"]
-                    ]
+                    failures = [result for result in results if result.row["error"]]
                     failed += len(failures)
                     bar.set_postfix_str(f"{failed} failed" if failed else "", refresh=False)
                     bar.update(len(results))
-                    for failure in failures:
-                        _log.warning("%s, n = %d, run %d failed: %s", *failure)
+                    for result in failures:
+                        error = result.row["error"]
+                        _log.warning("%s, n = %d, run %d failed: %s", *result.task, error)
         return storage.result()
 
 
@@ -194,7 +191,7 @@ def _perform(study: Study, task: Task, restart: Callable[[], None]) -> TaskResul
         common["kind"] = kind_of(run.model)
     series: Mapping[str, Any] = {}
     try:
-        steps = () if run.reference is None else run.reference.posteriors
+        steps = () if run.reference is None else run.reference.steps.tolist()
         watched = watch(study.build_filter(task, run.model), run.recording, steps)
         observed = replace(run, result=watched.result, seconds=watched.seconds, watched=watched)
         row = common | {"error": "", "traceback": ""} | measured(observed)

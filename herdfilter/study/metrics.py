@@ -61,19 +61,17 @@ def normalised_squares(errors: Array, covariances: Array) -> Array:
     """
     covariances = as_numbers("covariances", covariances, (None, None, None))
     errors = as_numbers("errors", errors, (None, None))
-    result = np.full(len(errors), np.nan)
     # Correlations tell a singular covariance from one whose dimensions merely differ in units.
+    is_finite = np.isfinite(covariances).all(axis=(1, 2))[:, None, None]
+    covariances = np.where(is_finite, covariances, 0.0)
     sd = np.sqrt(np.maximum(np.diagonal(covariances, axis1=1, axis2=2), 0.0))
-    usable = np.isfinite(covariances).all(axis=(1, 2)) & (sd > 0).all(axis=1)
-    scale = sd[usable]
-    values, vectors = np.linalg.eigh(covariances[usable] / (scale[:, :, None] * scale[:, None, :]))
-    projections = (vectors * (errors[usable] / scale)[:, :, None]).sum(axis=1)
-    regular = values[:, 0] > _SINGULAR
+    scale = np.where(sd > 0, sd, 1.0)
+    values, vectors = np.linalg.eigh(covariances / (scale[:, :, None] * scale[:, None, :]))
+    projections = (vectors * (errors / scale)[:, :, None]).sum(axis=1)
+    # Without variance, in a dimension or altogether, the least eigenvalue is not positive.
+    values[values[:, 0] <= _SINGULAR] = np.nan
     with np.errstate(over="ignore"):  # a lost filter with a small covariance
-        result[np.flatnonzero(usable)[regular]] = (projections[regular] ** 2 / values[regular]).sum(
-            axis=1
-        )
-    return result
+        return np.asarray((projections**2 / values).sum(axis=1))
 
 
 _SINGULAR = 1e-12  # eigenvalues of a correlation matrix up to here count as zero

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,6 @@ from herdfilter.study.scenario import Scenario
 from herdfilter.tracking.simulation import simulate_scans
 
 __all__ = ["DataSet", "Recording"]
-
-Observations = Array | list[Array]
-"""An array (T, k), or a list of T scans (m, k), each with any number m of detections."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,7 +51,7 @@ class Recording:
     """
 
     truth: Array
-    observations: Observations
+    observations: Array | list[Array]
     dt: float | Array = 1.0
     controls: Array | None = None
     sensors: Sequence[Sensor] | None = None
@@ -94,13 +91,12 @@ class Recording:
     def first(self, steps: int) -> Recording:
         """Return the first `steps` steps."""
 
-        def cut(values: Any) -> Any:
-            return None if values is None else values[:steps]
-
-        dt = self.dt if np.ndim(self.dt) == 0 else cut(self.dt)
-        return Recording(
-            cut(self.truth), cut(self.observations), dt, cut(self.controls), cut(self.sensors)
-        )
+        # Some are absent, and `dt` may be one number for all steps.
+        parts = {
+            name: values[:steps] if isinstance(values, Sized) else values
+            for name, values in vars(self).items()
+        }
+        return Recording(**parts)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

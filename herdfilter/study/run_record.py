@@ -141,8 +141,11 @@ class RunRecord:
 
     @cached_property
     def means(self) -> Array:
-        """Estimates (T, d); a ValueError if they are of another shape or not finite."""
-        return as_array("estimates", self.result.means, self.recording.truth.shape)
+        """Estimates (T, d), of many targets (T, labels, d); a ValueError if they are of another shape or not finite."""
+        truth = self.recording.truth
+        if self.recording.many:
+            return metrics.labelled_estimates(self.result, len(truth), truth.shape[2])
+        return as_array("estimates", self.result.means, truth.shape)
 
     @property
     def covariances(self) -> Array | None:
@@ -155,9 +158,9 @@ class RunRecord:
         """Distances of the estimates to many targets; None with one target."""
         if self.scenario.targets is None:
             return None
-        truth = self.recording.truth
-        estimates = metrics.labelled_estimates(self.result, len(truth), truth.shape[2])
-        return metrics.set_errors(truth, estimates, self.scenario.targets, self.dims)
+        return metrics.set_errors(
+            self.recording.truth, self.means, self.scenario.targets, self.dims
+        )
 
     def of_sets(self, name: str) -> Array:
         """Attribute of `sets`, most of which are over time; NaN with one target."""
