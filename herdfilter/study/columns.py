@@ -269,12 +269,13 @@ class Series:
     name: str
     measure: Callable[[RunRecord], Array]
     over_time: statistics.SeriesSummary | None = None
+    column: str = ""  # of the summary, if it is not named as the series
 
 
 SERIES = (
-    Series("truth", lambda run: run.truth, statistics.rms_over_time("rmse")),
+    Series("truth", lambda run: run.truth, statistics.rms_over_time, "rmse"),
     Series(
-        "reference", lambda run: run.against_reference, statistics.rms_over_time("reference_error")
+        "reference", lambda run: run.against_reference, statistics.rms_over_time, "reference_error"
     ),
     Series("gospa", lambda run: run.of_sets("gospa"), statistics.mean_over_time),
     Series("ospa", lambda run: run.of_sets("ospa"), statistics.mean_over_time),

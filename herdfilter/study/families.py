@@ -47,11 +47,9 @@ def planned_family(
     if scenario.models is None:
         for name, value in (("models", models), ("first_model", first_model)):
             if value is not None:
-                expected = (
-                    f"expected none, since scenario {short_repr(scenario.name)} has one model"
-                )
                 raise ValueError(
-                    f"{name}: {expected}, got {short_repr(value)}; use --runs for more runs of it"
+                    f"{name}: expected none, since scenario {short_repr(scenario.name)} has one model, "
+                    f"got {short_repr(value)}; use --runs for more runs of it"
                 )
         return None, runs
     count = check_count("models", scenario.models if models is None else models)
@@ -65,7 +63,7 @@ def kind_of(model: Any) -> str:
 
 # Ratios of a filter's posterior variance to the true one between these count as right.
 RIGHT_VARIANCE = (0.8, 1.25)
-FEWEST_PARTICLES = 100  # smallest particle count that enters an exponent
+FITTED_FROM = 100  # smallest particle count that enters an exponent
 
 UNCERTAIN = 1 / 3
 """A reference is uncertain if its standard error exceeds this share of the smallest error of a filter to it.
@@ -206,7 +204,7 @@ def _beside(runs: pd.DataFrame, base: pd.DataFrame) -> dict[str, float]:
 
 def _exponents(errors: Any) -> dict[str, float]:
     """Return median and slowest exponent of a filter's errors, which have a row for each model and a column for each n."""
-    counts = [n for n in errors if n >= FEWEST_PARTICLES]
+    counts = [n for n in errors if n >= FITTED_FROM]
     values = errors[counts].to_numpy(dtype=np.float64)
     slopes: Array = np.empty(0)
     if len(counts) > 1:

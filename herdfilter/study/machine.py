@@ -77,9 +77,9 @@ def warn_if_unusable() -> None:
     """Warn, once per process, if the cache is wanted but its folder cannot be written."""
     reason = reference_folder()[1]
     if reason:
-        named = os.environ.get(VARIABLE, "the user's cache")
-        _warn(
-            f"{VARIABLE}: cannot write into {named} ({reason}); references are computed anew every time"
+        folder = os.environ.get(VARIABLE, "the user's cache")
+        _warn_once(
+            f"{VARIABLE}: cannot write into {folder} ({reason}); references are computed anew every time"
         )
 
 
@@ -137,5 +137,5 @@ def check_folder(folder: Path) -> None:
 
 
 @cache
-def _warn(text: str) -> None:
+def _warn_once(text: str) -> None:
     warnings.warn(text, stacklevel=2)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -210,71 +208,33 @@ def fitted_slopes(table: pd.DataFrame, measure: str, level: float = 0.95) -> pd.
     return pd.DataFrame(rows, columns=["filter", "runs", "slope", "slope_low", "slope_high"])
 
 
-@dataclass(frozen=True, eq=False)
-class AllRuns:
-    """The series of one filter at one particle count, name -> values (runs, T); see `over_time`."""
-
-    named: Mapping[str, Array]
-    quantiles: tuple[float, float]
-    level: float
-
-    def values(self, name: str) -> Array:
-        """Return the values of a series (runs, T); NaN throughout if it was not stored."""
-        return np.asarray(self.named.get(name, np.full(np.shape(self.main), np.nan)))
-
-    @property
-    def main(self) -> Array:
-        """The series of every run that did not fail: the error to the truth, or GOSPA."""
-        return self.named["truth" if "truth" in self.named else "gospa"]
+SeriesSummary = Callable[[str, Array, Array], dict[str, Array]]
+"""``(name, values, degrees)`` -> columns over time, each (T,), of a series and its degrees of freedom, both (runs, T)."""
 
 
-SeriesSummary = Callable[[str, AllRuns], dict[str, Array]]
-"""``(name of a series, all runs)`` -> columns over time, each (T,)."""
-
-
-def median_over_time(name: str, runs: AllRuns) -> dict[str, Array]:
-    """Return median and quantiles over runs."""
-    return _quantile_band(name, runs.values(name), runs.quantiles)
-
-
-def mean_over_time(name: str, runs: AllRuns) -> dict[str, Array]:
-    """Return mean, median and quantiles over runs."""
-    values = runs.values(name)
-    return {name: _mean_over_runs(values)} | _quantile_band(name, values, runs.quantiles)
-
-
-def rms_over_time(column: str) -> SeriesSummary:
-    """Return the summary of squared errors as `column`: root mean square, and median and quantiles of their roots."""
-
-    def summary(name: str, runs: AllRuns) -> dict[str, Array]:
-        squared = runs.values(name)
-        return {column: np.sqrt(_mean_over_runs(squared))} | _quantile_band(
-            column, np.sqrt(squared), runs.quantiles
-        )
-
-    return summary
-
-
-def normalised_over_time(name: str, runs: AllRuns) -> dict[str, Array]:
-    """Return mean, median, quantiles and chi-square band of normalised squares over their degrees of freedom."""
-    squares = runs.values(name)
-    degrees = runs.values(f"{name}_degrees")
-    # A ratio of sums, so that runs that observed more count more.
-    total = np.nansum(degrees, axis=0)
-    low, high = chi_square_band(total, runs.level)
-    mean = {name: np.nansum(squares, axis=0) / np.where(total > 0, total, np.nan)}
-    ends = _quantile_band(name, squares / np.where(degrees > 0, degrees, np.nan), runs.quantiles)
-    return mean | ends | {f"{name}_band_low": low, f"{name}_band_high": high}
-
-
-def _quantile_band(name: str, values: Array, quantiles: tuple[float, float]) -> dict[str, Array]:
-    """Return median and quantiles over the rows of values (runs, T), NaN left out."""
-    with warnings.catch_warnings():  # numpy warns of steps without a value
-        warnings.simplefilter("ignore", RuntimeWarning)
-        median, low, high = np.nanquantile(values, (0.5, *quantiles), axis=0)
+def median_over_time(name: str, values: Array, degrees: Array) -> dict[str, Array]:
+    """Return median and quartiles over runs."""
+    median, low, high = np.nanquantile(values, (0.5, 0.25, 0.75), axis=0)
     return {f"{name}_median": median, f"{name}_low": low, f"{name}_high": high}
 
 
-def _mean_over_runs(values: Array) -> Array:
-    count = np.isfinite(values).sum(axis=0)
-    return np.asarray(np.nansum(values, axis=0) / np.where(count > 0, count, np.nan))
+def mean_over_time(name: str, values: Array, degrees: Array) -> dict[str, Array]:
+    """Return mean, median and quartiles over runs."""
+    return {name: np.nanmean(values, axis=0)} | median_over_time(name, values, degrees)
+
+
+def rms_over_time(name: str, values: Array, degrees: Array) -> dict[str, Array]:
+    """Return the root mean square, of squares, and median and quartiles of their roots."""
+    rms = {name: np.sqrt(np.nanmean(values, axis=0))}
+    return rms | median_over_time(name, np.sqrt(values), degrees)
+
+
+def normalised_over_time(name: str, values: Array, degrees: Array) -> dict[str, Array]:
+    """Return mean, median, quartiles and chi-square band of normalised squares over their degrees of freedom."""
+    # A ratio of sums, so that runs that observed more count more.
+    total = np.nansum(degrees, axis=0)
+    low, high = chi_square_band(total)
+    mean = {name: np.nansum(values, axis=0) / np.where(total > 0, total, np.nan)}
+    ratios = values / np.where(degrees > 0, degrees, np.nan)
+    ends = {f"{name}_band_low": low, f"{name}_band_high": high}
+    return mean | median_over_time(name, ratios, degrees) | ends

@@ -47,14 +47,14 @@ FILE_NAME = "study.sqlite"
 BUSY_SECONDS = 30.0  # time to wait for another program that locks the file
 
 KIND = 0x68657264  # "herd"
-VERSION = 3
+SCHEMA_VERSION = 3
 
 
 def schema() -> str:
     """Return the statements that make an empty store."""
     return f"""
         PRAGMA application_id = {KIND};
-        PRAGMA user_version = {VERSION};
+        PRAGMA user_version = {SCHEMA_VERSION};
         CREATE TABLE study (name TEXT PRIMARY KEY, value TEXT NOT NULL);
         CREATE TABLE sessions (session TEXT NOT NULL);
         CREATE TABLE runs (
@@ -153,9 +153,9 @@ class Store:
                 raise StoreError(f"{self.name}: nothing is in it yet")
         elif kind != KIND:
             raise StoreError(f"{self.name}: not a store of herdfilter")
-        elif version != VERSION:
+        elif version != SCHEMA_VERSION:
             raise StoreError(
-                f"{self.name}: a store of version {version}, but this herdfilter reads version {VERSION}; read it with the "
+                f"{self.name}: a store of version {version}, but this herdfilter reads version {SCHEMA_VERSION}; read it with the "
                 "herdfilter that wrote it (`herdfilter export`), or compare anew in another folder"
             )
         elif flaw != "ok":
