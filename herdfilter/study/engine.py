@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
@@ -11,6 +10,8 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
+
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from herdfilter._checks import as_positive, check_count
 from herdfilter.catalogue.specifications import FilterSpec
@@ -139,14 +140,6 @@ def _warm_up(study: Study, tasks: Sequence[Task]) -> list[TaskResult]:
     return [TaskResult(tasks[0], {})]
 
 
-@lru_cache(maxsize=1)
-def _thread_pools(modules: int) -> Any:
-    """Return the thread pools of the loaded libraries, found again when the number of imported modules has changed."""
-    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
-
-    return ThreadpoolController()
-
-
 def perform(
     study: Study, tasks: Sequence[Task], seconds: float = BATCH_SECONDS, limit: float | None = None
 ) -> list[TaskResult]:
@@ -155,7 +148,7 @@ def perform(
     The process ends (`Deadline`) if a filter, or the recording and reference of a run, take longer than `limit` seconds.
     """
     results: list[TaskResult] = []
-    with _thread_pools(len(sys.modules)).limit(limits=1), Deadline(limit) as deadline:
+    with threadpool_limits(1), Deadline(limit) as deadline:
         end = time.perf_counter() + seconds
         for task in tasks:
             results.append(_perform(study, task, deadline.restart))

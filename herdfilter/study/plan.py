@@ -22,7 +22,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from herdfilter._checks import MOST_STEPS, check_count, one_of, shortened
+from herdfilter._checks import MOST_STEPS, check_count, shortened
 from herdfilter._version import __version__
 from herdfilter.catalogue import specifications
 from herdfilter.catalogue.expressions import prefix_errors
@@ -221,16 +221,6 @@ def _try_parts(study: Study) -> None:
     for name in every if study.family is None else ():
         with prefix_errors(f"filter {name}: "):
             replace(study, filters=every).build_filter(Task(name, study.particles[0], 0), model)
-    for entry in scenario.published:
-        one_of(
-            "published filter",
-            entry.filter,
-            ["reference", *specifications.catalogue(), *scenario.filter],
-        )
-        if entry.model:
-            replace(
-                study, scenario=replace(scenario, model={**scenario.model, **entry.model})
-            ).build_model()
     if study.family is not None:
         return  # another model of the family may work
     try:

@@ -23,10 +23,10 @@ import sqlite3
 import zlib
 from collections import UserDict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -87,20 +87,7 @@ def connect(path: Path | None, options: str = "") -> sqlite3.Connection:
         raise StoreError(f"{path}: cannot be opened ({error})") from error
 
 
-_DAMAGE = (
-    sqlite3.Error,
-    zlib.error,
-    LookupError,
-    TypeError,
-    ValueError,
-    ArithmeticError,
-    AttributeError,
-    RecursionError,
-)
-"""Errors that reading damaged contents may raise."""
-
-
-class Store:
+class Store(AbstractContextManager["Store"]):
     """A store, open for reading; made by `open_for_reading`.
 
     Examples
@@ -124,7 +111,7 @@ class Store:
             yield
         except StoreError:
             raise
-        except _DAMAGE as error:
+        except Exception as error:  # damaged contents may raise anything
             raise StoreError(
                 f"{self.name}: damaged store ({type(error).__name__}: {error})"
             ) from error
@@ -288,9 +275,6 @@ class Store:
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()
