@@ -42,7 +42,8 @@ def sampled_points(seed: int = 0, quick: bool = False) -> common.Reproduction:
         figure, axes = new(1, len(points), (9.6, 3.6))
         for ax, (name, sample) in zip(axes.flat, points.items(), strict=True):
             common.draw_samples(ax, mixture, sample, name, common.SAMPLER_STYLES[name].marker)
-            ax.set(xlabel=f"herding error {table.loc[name, 'herding error']:.3f}", ylabel="")
+            error = table["herding error"][name]
+            ax.set(xlabel=f"herding error {error:.3f}", ylabel="")
     title = "Fig. 1: points from a mixture of five Gaussians, sigma_k = 0.5"
     table = table.rename_axis("sampler").reset_index().assign(paper=common.NOT_STATED)
     return common.Reproduction("fig1", title, figure, table, numbers)

@@ -40,7 +40,7 @@ class WeightFunction:
 
     def expectation(self, x: Array) -> Array:
         """Return the expectation of the kernel, (n,) -> (n,), over x_i given the other coordinates."""
-        fixed = np.delete(np.arange(self.mixture.dim), self.i)
+        fixed = [dim for dim in range(self.mixture.dim) if dim != self.i]
         conditional = self.mixture.conditional(fixed, self.current[fixed])
         return expected_kernel(conditional, x[:, None], np.array([[self.sigma_k**2]]))
 

@@ -134,7 +134,7 @@ def plot_state_over_time(
     actual = None if truth is None else check_truth(truth, (dim,), means.shape[1])
     if actual is not None and len(actual) != len(means):
         raise ValueError(f"truth: expected one per step, {len(means)}, got {len(actual)}")
-    shares = [] if mass is None else np.atleast_1d(mass)
+    shares: Any = [] if mass is None else np.atleast_1d(mass)
     masses = [axes.as_mass("mass", share) for share in shares]
     ax = axes.axes_or_new(ax)
     times, time_label = plot_times(result, len(means))

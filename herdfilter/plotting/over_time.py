@@ -98,7 +98,7 @@ def series_drawings(result: StudyResult) -> dict[str, Drawing]:
     drawings = {}
     for figure, column, draw, title, label, highest in plans:
         # The value and the ends of its band are clipped alike.
-        columns = [name for name in steps if name.startswith(column)]
+        columns = [name for name in steps.columns if name.startswith(column)]
         clipped = steps.assign(**steps[columns].clip(upper=highest))
         panels = []
         for name in steps.dropna(subset=columns, how="all")["filter"].unique():
@@ -129,7 +129,7 @@ def first_run_limits(
     truth = truth[np.isfinite(truth).all(axis=-1)]
     paths = [] if first_run.recording.many else [first_run.estimates, first_run.particles]
     no_points = np.empty((0, len(dims)))
-    states = [no_points]
+    states: list[Array] = [no_points]
     states += [x[steps][..., dims].reshape(-1, len(dims)) for path in paths for x in path.values()]
     sensors = scenario_sensors(result.study.scenario) if len(dims) == 2 and states[1:] else None
     return path_limits(truth, np.concatenate(states), no_points if sensors is None else sensors[1])

@@ -32,13 +32,14 @@ def animation(result: StudyResult) -> dict[str, Any] | None:
     first_run = result.trajectory
     scenario = result.study.scenario
     scans = first_run.positions
-    drawn = first_run.particles if scans is None else first_run.estimates
-    names = [name for name in result.study.filters if name in drawn]
+    drawable = first_run.particles if scans is None else first_run.estimates
+    names = [name for name in result.study.filters if name in drawable]
     if not names:
         return None
     rows = result.summary[result.summary["n_particles"] == first_run.n_particles]
     medians = rows.set_index("filter")[f"{error_measure(result.summary)}_median"]
     names = [names[0], *medians.reindex(names[1:]).sort_values().index]
+    # One target is drawn like many, with an axis of length 1 for the targets.
     truth = _per_target(first_run.recording.truth)
     dims = [0] if truth.shape[2] == 1 else list(scenario.plane)
     # Rounded up, so that at most `DRAWN_STEPS` remain.
@@ -68,9 +69,8 @@ def animation(result: StudyResult) -> dict[str, Any] | None:
             "sizes": sizes,
         }
     # The close-up follows the posterior mean, and is as wide as the particles of both filters need.
-    centre = (truth[:, 0] if first_run.reference is None else first_run.reference.means)[steps][
-        :, dims
-    ]
+    path = truth[:, 0] if first_run.reference is None else first_run.reference.means
+    centre = path[steps][:, dims]
     reach = [
         np.quantile(np.abs(x - centre[:, None]).max(axis=2), CLOSE_UP_SHARE, axis=1)
         for x in clouds[:2]

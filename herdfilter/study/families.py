@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from herdfilter._checks import Array, check_count, short_repr
+from herdfilter._checks import Array, check_count
 from herdfilter.study.columns import digits, error_measure, percent
 from herdfilter.study.statistics import finite, log_slopes, median_interval, of
 from herdfilter.study.summary import Pairs, baseline_of, comparison, median_by_model
@@ -38,22 +38,6 @@ class Family:
     def models(self, runs: int) -> int:
         """Return the number of models that `runs` runs have altogether."""
         return -(-runs // self.runs)  # rounded up
-
-
-def planned_family(
-    scenario: Any, models: int | None, first_model: int | None, runs: int
-) -> tuple[Family | None, int]:
-    """Return the family of a comparison (see `compare`; None for one model), and the number of runs of all its models."""
-    if scenario.models is None:
-        for name, value in (("models", models), ("first_model", first_model)):
-            if value is not None:
-                raise ValueError(
-                    f"{name}: expected none, since scenario {short_repr(scenario.name)} has one model, "
-                    f"got {short_repr(value)}; use --runs for more runs of it"
-                )
-        return None, runs
-    count = check_count("models", scenario.models if models is None else models)
-    return Family(scenario.first_model if first_model is None else first_model, runs), count * runs
 
 
 def kind_of(model: Any) -> str:

@@ -62,7 +62,7 @@ def normalised_squares(errors: Array, covariances: Array) -> Array:
     covariances = as_numbers("covariances", covariances, (None, None, None))
     errors = as_numbers("errors", errors, (None, None))
     # Correlations tell a singular covariance from one whose dimensions merely differ in units.
-    is_finite = np.isfinite(covariances).all(axis=(1, 2))[:, None, None]
+    is_finite = np.isfinite(covariances).all(axis=(1, 2), keepdims=True)
     covariances = np.where(is_finite, covariances, 0.0)
     sd = np.sqrt(np.maximum(np.diagonal(covariances, axis1=1, axis2=2), 0.0))
     scale = np.where(sd > 0, sd, 1.0)
@@ -121,7 +121,7 @@ def set_errors(truth: Array, estimates: Array, targets: Targets, dims: Sequence[
     """Compare labelled estimates (T, labels, d) with targets (T, targets, d) over `dims`; absent ones are NaN."""
     x = truth[..., list(dims)]
     y = estimates[..., list(dims)]
-    present = ~np.isnan(y).any(axis=2)
+    present: Any = ~np.isnan(y).any(axis=2)
     points = [row[at] for row, at in zip(y, present, strict=True)]
     labels = [np.flatnonzero(at).tolist() for at in present]
     c = targets.cutoff
@@ -149,7 +149,7 @@ def labelled_estimates(result: Any, steps: int, dim: int) -> Array:
     label_indices: dict[Any, int] = {}
     entries = []
     for step, (means, labels) in enumerate(zip(result.means, result.labels, strict=True)):
-        points = as_array("means", means, (None, dim)) if len(means) else []
+        points: Any = as_array("means", means, (None, dim)) if len(means) else []
         if len(labels) != len(points) or len(set(labels)) < len(labels):
             raise ValueError(
                 f"labels: expected {len(points)} different ones at step {step + 1}, got {short_repr(list(labels))}"

@@ -22,12 +22,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from herdfilter._checks import MOST_STEPS, check_count, shortened
+from herdfilter._checks import MOST_STEPS, check_count, short_repr, shortened
 from herdfilter._version import __version__
 from herdfilter.catalogue import specifications
 from herdfilter.catalogue.expressions import prefix_errors
 from herdfilter.study import machine
-from herdfilter.study.families import Family, planned_family
+from herdfilter.study.families import Family
 from herdfilter.study.recording import DataSet, load_data, record
 from herdfilter.study.reference import check_reference, try_reference
 from herdfilter.study.scenario import (
@@ -188,8 +188,18 @@ def plan_study(
     """
     scenario = load_scenario(scenario)
     check_reference(scenario)
-    each = check_count("runs", scenario.runs if runs is None else runs, most=MOST_STEPS)
-    family, total = planned_family(scenario, models, first_model, each)
+    total = check_count("runs", scenario.runs if runs is None else runs, most=MOST_STEPS)
+    family = None
+    if scenario.models is not None:
+        # `runs` are of each model.
+        family = Family(scenario.first_model if first_model is None else first_model, total)
+        total *= check_count("models", scenario.models if models is None else models)
+    elif models is not None or first_model is not None:
+        name, value = ("first_model", first_model) if models is None else ("models", models)
+        raise ValueError(
+            f"{name}: expected none, since scenario {short_repr(scenario.name)} has one model, got {short_repr(value)}; "
+            "use --runs for more runs of it"
+        )
     study = Study(
         scenario,
         specifications.resolve_filters(

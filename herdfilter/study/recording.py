@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -90,10 +90,9 @@ class Recording:
 
     def first(self, steps: int) -> Recording:
         """Return the first `steps` steps."""
-
         # Some are absent, and `dt` may be one number for all steps.
-        parts = {
-            name: values[:steps] if isinstance(values, Sized) else values
+        parts: dict[str, Any] = {
+            name: values if values is None or np.isscalar(values) else values[:steps]
             for name, values in vars(self).items()
         }
         return Recording(**parts)

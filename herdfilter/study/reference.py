@@ -62,7 +62,7 @@ class Reference:
     log_likelihood: float
     error: Array  # (T, d)
     covariances: Array | None = None  # (T, d, d)
-    steps: Array = field(default_factory=partial(np.empty, 0, int))  # (K,)
+    steps: np.ndarray = field(default_factory=partial(np.empty, 0, int))  # (K,)
     edges: Array = field(default_factory=partial(np.empty, 0))  # (N + 1,)
     masses: Array = field(default_factory=partial(np.empty, (0, 0)))  # (K, N)
 
@@ -81,7 +81,7 @@ class Reference:
         }
 
 
-def snapshot_steps(steps: int) -> Array:
+def snapshot_steps(steps: int) -> np.ndarray:
     """Return indices, from 0, of up to `SNAPSHOTS` evenly spaced steps, the last among them."""
     # Rounded up; a run with fewer steps than snapshots gives some of them twice.
     ends = -(-steps * np.arange(1, SNAPSHOTS + 1) // SNAPSHOTS)

@@ -100,7 +100,7 @@ def of(statistic: Any, values: np.ndarray) -> float:
     return float(statistic(values)) if len(values) else np.nan
 
 
-def finite(values: pd.Series[float]) -> Array:
+def finite(values: pd.Series[float] | Array) -> Array:
     """Return the values that are finite."""
     array = np.asarray(values, dtype=np.float64)
     return array[np.isfinite(array)]

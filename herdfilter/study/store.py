@@ -23,10 +23,10 @@ import sqlite3
 import zlib
 from collections import UserDict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -87,7 +87,7 @@ def connect(path: Path | None, options: str = "") -> sqlite3.Connection:
         raise StoreError(f"{path}: cannot be opened ({error})") from error
 
 
-class Store(AbstractContextManager["Store"]):
+class Store:
     """A store, open for reading; made by `open_for_reading`.
 
     Examples
@@ -142,8 +142,8 @@ class Store(AbstractContextManager["Store"]):
             raise StoreError(f"{self.name}: not a store of herdfilter")
         elif version != SCHEMA_VERSION:
             raise StoreError(
-                f"{self.name}: a store of version {version}, but this herdfilter reads version {SCHEMA_VERSION}; read it with the "
-                "herdfilter that wrote it (`herdfilter export`), or compare anew in another folder"
+                f"{self.name}: a store of version {version}, but this herdfilter reads version {SCHEMA_VERSION}; read it "
+                "with the herdfilter that wrote it (`herdfilter export`), or compare anew in another folder"
             )
         elif flaw != "ok":
             raise StoreError(f"{self.name}: damaged store ({' '.join(flaw.split())})")
@@ -253,8 +253,8 @@ class Store(AbstractContextManager["Store"]):
             f"SELECT {columns}, shape, data FROM arrays WHERE {condition}", values
         )
         for first, second, shape, data in rows:
-            values = np.frombuffer(zlib.decompress(data), dtype="<f8")
-            yield first, second, values.reshape(json.loads(shape))
+            array = np.frombuffer(zlib.decompress(data), dtype="<f8")
+            yield first, second, array.reshape(json.loads(shape))
 
     def trajectory(self, study: Study) -> Trajectory:
         """Return the first run in full."""
@@ -275,6 +275,9 @@ class Store(AbstractContextManager["Store"]):
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()

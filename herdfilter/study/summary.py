@@ -63,7 +63,7 @@ class Pairs:
                 interpolation="higher"
             )
             # A product of 0 and infinity is NaN.
-            ratios = np.sqrt(middle.fillna(np.inf))
+            ratios = middle.fillna(np.inf).apply(np.sqrt)
             ratios = ratios[np.isfinite(self.errors[base][ratios.index])]
         return ratios
 

@@ -143,7 +143,7 @@ def test_what_is_known_for_sure_counts_for_nothing():
 def test_the_command_line_tells_of_the_models(path, tmp_path, monkeypatch):
     for place, nothing in (
         ("plotting.save_figures", []),
-        ("report.page.inline", ""),
+        ("report.parts.inline", ""),
     ):  # planned, but not drawn
         monkeypatch.setattr(f"herdfilter.{place}", lambda *arguments, nothing=nothing: nothing)
     out = tmp_path / "out"
