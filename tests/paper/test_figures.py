@@ -18,7 +18,6 @@ from herdfilter.paper.common import (
     five_gaussians,
     rotated_mixture,
 )
-
 from herdfilter.paper.fig3 import errors_of_prefixes
 
 REFERENCE = Path(__file__).parents[1] / "reference" / "authors_samples.json"

@@ -10,27 +10,20 @@ from herdfilter.study.summary import verdict
 
 def table_of(errors, n=50):
     """A table of runs with the errors given, filter -> one per run; NaN stands for a failed run."""
-    rows = [
-        {
-            "scenario": "s",
-            "filter": name,
-            "n_particles": n,
-            "run": run,
-            "rmse": 2 * e,
-            "reference_error": e,
-        }
-        | {"reference_sd": 0.1}
-        | {
-            "log_likelihood_error": -e,
-            "ess": 10.0,
-            "ms_per_step": 1.0,
-            "diverged": bool(np.isnan(e)),
-        }
-        | {"error": "ValueError: no" if np.isnan(e) else ""}
-        for name, values in errors.items()
-        for run, e in enumerate(values)
-    ]
-    return pd.DataFrame(rows)
+    rows = [(name, run, e) for name, values in errors.items() for run, e in enumerate(values)]
+    table = pd.DataFrame(rows, columns=["filter", "run", "reference_error"])
+    failed = table["reference_error"].isna()
+    return table.assign(
+        scenario="s",
+        n_particles=n,
+        rmse=2 * table["reference_error"],
+        reference_sd=0.1,
+        log_likelihood_error=-table["reference_error"],
+        ess=10.0,
+        ms_per_step=1.0,
+        diverged=failed,
+        error=np.where(failed, "ValueError: no", ""),
+    )
 
 
 def test_statistics_are_over_runs_that_did_not_fail():
