@@ -94,6 +94,7 @@ def rotated_mixture(dim: int, rng: np.random.Generator, components: int = 5) -> 
 
     The paper does not state its random mixtures; these are ours (Figs. 3 and 5).
     """
+    # The orthogonal factor of a Gaussian matrix is uniform up to signs, which leave a covariance as it is.
     rotations = np.linalg.qr(rng.standard_normal((components, dim, dim)))[0]
     values = rng.uniform(0.1, 4.1, (components, 1, dim))
     means = rng.uniform(-5, 5, (components, dim))
@@ -185,6 +186,7 @@ class PrefixErrors:
 
     def __call__(self, x: Array) -> pd.DataFrame:
         """Return the errors of the prefixes of `x`, (n, d): columns ``t``, ``herding_error`` and ``normalised_l2``."""
+        # In coordinates in which the kernel is isotropic, of width 1.
         z = np.linalg.solve(self._factor, x.T).T
         norms = (z**2).sum(1)
         squared = np.maximum(norms[:, None] + norms - 2 * z @ z.T, 0.0)

@@ -35,6 +35,7 @@ def sampled_points(seed: int = 0, quick: bool = False) -> common.Reproduction:
     table = pd.DataFrame([errors(sample) for sample in points.values()], list(points))
     # One random draw tells little, so the table also has the mean over many.
     table.loc[f"{RANDOM}, mean of {draws}"] = pd.DataFrame(map(errors, random)).mean()
+    # The file of numbers has a row for each point.
     coordinates = {name: pd.DataFrame(p.x, columns=["x1", "x2"]) for name, p in points.items()}
     numbers = common.joined(coordinates, ["sampler"])
     numbers.insert(1, "point", numbers.index + 1)

@@ -58,6 +58,7 @@ class WeightFunction:
 
     def maximum(self, grid: Array) -> float:
         """Return the argument of the maximum: the best point of a grid, refined between its neighbours."""
+        # The ends of the grid have no neighbour on one side.
         best = int(np.argmax(self(grid)[1:-1])) + 1
         refined = minimize_scalar(
             lambda x: float(-self(np.array([x]))[0]),
@@ -75,6 +76,7 @@ def weight_function(seed: int = 0, quick: bool = False, t: int = 19) -> common.R
     """
     mixture = common.five_gaussians()
     x = common.herding_samplers(common.EXAMPLE_WIDTH)[common.CHG].sample(mixture, t + 1).x
+    # Coordinate 0 comes first in a sweep, so that the others are still those of point t.
     samples = x[:t]
     function = WeightFunction(mixture, samples, x[t - 1], 0, common.EXAMPLE_WIDTH)
     grid = np.linspace(-4, 13, 1701 if quick else 6801)

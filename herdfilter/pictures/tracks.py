@@ -84,6 +84,7 @@ def plot_track(
     angles = [k for k, dim in enumerate(plane) if dim in circular]
     line = axes.insert_gaps(path, axes.wrap_steps(path, angles))
     ax.plot(*line.T, **({"color": colour} | style))
+    # The ring is hollow, so that it does not hide a path that returns.
     if ends and steps:
         ax.plot(*path[0], "o", color=colour, markerfacecolor="none", markersize=7, label="start")
         ax.plot(*path[-1], "s", color=colour, markersize=5, label="end")
@@ -175,6 +176,7 @@ def check_truth(truth: ArrayLike, dims: Sequence[int], dim: int) -> Array:
     if values.ndim == 1:
         values = values[:, None]
     values = as_array("truth", values, (None, None), finite=False)
+    # Of a state with as many dimensions as are drawn, both readings agree.
     if values.shape[1] == dim:
         return values[:, list(dims)]
     if values.shape[1] != len(dims):

@@ -164,6 +164,7 @@ _warm: set[tuple[str, int, Key]] = set()
 def _perform(study: Study, task: Task, restart: Callable[[], None]) -> TaskResult:
     """Do one task; `restart` begins the deadline of each stage."""
     restart()
+    # Cached: the tasks of a run follow one another.
     run = _prepared(study, task.run)
     if not isinstance(run, RunRecord):
         return TaskResult(task, run)
@@ -176,6 +177,7 @@ def _perform(study: Study, task: Task, restart: Callable[[], None]) -> TaskResul
             # Errors are raised again, and recorded, when the filter is measured.
             feed(study.build_filter(task, run.model), run.recording.first(_WARM_UP_STEPS))
     restart()
+    # Known of the run even if the filter fails.
     common: dict[str, Any] = {
         "reference": "" if run.reference is None else (study.scenario.reference or {})["type"]
     }

@@ -188,11 +188,8 @@ def _beside(runs: pd.DataFrame, base: pd.DataFrame) -> dict[str, float]:
 
 def _exponents(errors: Any) -> dict[str, float]:
     """Return median and slowest exponent of a filter's errors, which have a row for each model and a column for each n."""
-    counts = [n for n in errors if n >= FITTED_FROM]
-    values = errors[counts].to_numpy(dtype=np.float64)
-    slopes: Array = np.empty(0)
-    if len(counts) > 1:
-        slopes = log_slopes(counts, values[(np.isfinite(values) & (values > 0)).all(axis=1)])
+    # Below, errors do not follow a power of n yet.
+    slopes = log_slopes(errors[[n for n in errors if n >= FITTED_FROM]])
     return {"exponent": of(np.median, slopes), "exponent_worst": of(np.max, slopes)}
 
 

@@ -63,6 +63,7 @@ VARIABLE = "HERDFILTER_CACHE"
 @contextmanager
 def written_at_once(file: Path) -> Iterator[IO[bytes]]:
     """Yield a temporary file that replaces `file` when it is complete, so that no other process reads half of it."""
+    # In the same folder, because a file is only replaced in one go within a file system.
     handle, name = tempfile.mkstemp(dir=file.parent, suffix=".part")
     try:
         with os.fdopen(handle, "wb") as part:
@@ -101,6 +102,7 @@ def bare(model: Any) -> Any:
 
 def user_cache() -> Path:
     """Return this system's folder for files that can be computed or downloaded again; OSError if it has none."""
+    # Each system's own convention; on Linux the XDG Base Directory Specification.
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA", "~/AppData/Local")
     elif sys.platform == "darwin":

@@ -85,6 +85,7 @@ class Recording:
         """Arguments of a filter's ``run``: observations, or with sensors readings (time, sensor, z), and keywords."""
         if self.sensors is None:
             return self.observations, {"dt": self.dt, "controls": self.controls}
+        # With several sensors time decides, not the number of the step.
         readings = list(zip(self.times, self.sensors, self.observations, strict=True))
         return readings, {"controls": self.controls}
 
@@ -123,6 +124,7 @@ def feed(estimator: Any, recording: Recording, **options: Any) -> Any:
     """Run a filter over a recording, with those of the further `options` that its ``run`` accepts."""
     accepted = inspect.signature(estimator.run).parameters
     observations, arguments = recording.input
+    # A filter of the user's own need not take the keywords of ours; degeneracy is measured, not warned of.
     with hold_warnings():
         return estimator.run(
             observations, **arguments, **{k: v for k, v in options.items() if k in accepted}

@@ -172,11 +172,16 @@ def paired_ratios(first: Array, second: Array) -> Array:
     return np.where(np.isnan(first) | np.isnan(second), np.nan, ratios)
 
 
-def log_slopes(counts: ArrayLike, errors: Array) -> Array:
-    """Return the least-squares slope of each row of positive errors (m, k) over k particle counts, in logarithms; (m,)."""
-    x = np.log(np.asarray(counts, dtype=np.float64))
+def log_slopes(errors: pd.DataFrame) -> Array:
+    """Return the slope of the logarithm of the error over that of the particle count, by least squares, (rows,).
+
+    The columns are particle counts. Rows with an error that is not positive are left out, and all with a single column.
+    """
+    x = np.log(np.asarray(errors.columns, dtype=np.float64))
     x -= x.mean()  # so that the errors need not be centred, too
-    return np.asarray(np.log(errors) @ x / (x @ x))
+    values: Array = errors.to_numpy(dtype=np.float64)
+    values = values[(np.isfinite(values) & (values > 0)).all(axis=1)]
+    return np.asarray(np.log(values) @ x / (x @ x)) if len(x) > 1 else np.empty(0)
 
 
 def fitted_slopes(table: pd.DataFrame, measure: str) -> pd.DataFrame:
@@ -193,11 +198,9 @@ def fitted_slopes(table: pd.DataFrame, measure: str) -> pd.DataFrame:
     rows = []
     for name, runs in table.groupby("filter", sort=False):
         errors = runs.pivot(index="run", columns="n_particles", values=measure)
-        values: Array = errors.to_numpy(dtype=np.float64)
-        values = values[(np.isfinite(values) & (values > 0)).all(axis=1)]
-        slopes = log_slopes(errors.columns, values) if values.shape[1] > 1 else np.empty(0)
+        slopes = log_slopes(errors)
         low, high = mean_interval(slopes)
-        rows.append((name, len(values), of(np.mean, slopes), low, high))
+        rows.append((name, len(slopes), of(np.mean, slopes), low, high))
     return pd.DataFrame(rows, columns=["filter", "runs", "slope", "slope_low", "slope_high"])
 
 

@@ -171,6 +171,7 @@ def verdict(summary: pd.DataFrame) -> str:
         return f"With {n} particles no filter finished a run."
     best = ranked.loc[ranked[f"{measure}_median"].idxmin()]
     base = best["baseline"]
+    # Nothing to compare with: one filter alone, or a baseline that failed in every run.
     if len(ranked) == 1 or np.isnan(best["ratio"]):
         return f"With {n} particles {best.name} has a median {error} of {digits(best[f'{measure}_median'])}."
     if best.name == base:
@@ -183,6 +184,7 @@ def comparison(best: pd.Series[Any], error: str, units: str, times: float, over:
     """Write the ratio of a filter's error to its baseline's with its interval over `units`, and the ratio of their times."""
     base = best["baseline"]
     doubt = "" if best["better"] < 0 else f"no gain over {base} is shown: "
+    # In the format of the tables.
     ratio, low, high = (RATIO.written(best[f"ratio{end}"]) for end in ("", "_low", "_high"))
     interval = (
         f"too few {units} for an interval"

@@ -151,6 +151,7 @@ class Targets:
     (1, 0.99)
     """
 
+    # A list of tables, or one table.
     births: tuple[BirthPlace, ...] | Anywhere
     cutoff: Annotated[float, as_positive]
     survival_probability: Annotated[float, as_share] = 0.99
@@ -201,6 +202,7 @@ class Targets:
 
     def simulate_truth(self, model: Any, steps: int, rng: np.random.Generator, dt: float) -> Array:
         """Simulate the true states (steps, targets, d), NaN where a target is absent."""
+        # Trackers expect births and deaths as these draws have them, so that their model is the true one.
         tracks = self.tracks or self._draw_tracks(steps, rng)
         truth = np.full((steps, len(tracks), model.dim), np.nan)
         for i, track in enumerate(tracks):

@@ -47,6 +47,7 @@ class TaskResult:
 
 def failure_row(text: str, traceback: str = "") -> dict[str, Any]:
     """Return the row of a task that failed; file and line are added to the text if the user's own code raised the error."""
+    # On one line, as tables and logs have it.
     text = " ".join(f"{text} {own_code(traceback)}".split())
     return {"reference": "", "diverged": True, "error": text, "traceback": traceback}
 
