@@ -1,20 +1,30 @@
 """The five figures of Wolf and Baum, "Continuous Herded Gibbs Sampling" (arXiv:2106.06430), from fresh computation.
 
-A figure is a module with a `TITLE` and ``reproduce(seed, quick)``, which takes fewer points, mixtures and dimensions if
+A figure is a module with one main function of `seed` and `quick`, which takes fewer points, mixtures and dimensions if
 `quick`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from herdfilter._checks import check_count, one_of
-from herdfilter.paper import fig1, fig2, fig3, fig4, fig5
 from herdfilter.paper.common import Reproduction
+from herdfilter.paper.fig1 import sampled_points
+from herdfilter.paper.fig2 import weight_function
+from herdfilter.paper.fig3 import errors_of_prefixes
+from herdfilter.paper.fig4 import stalling_recursion
+from herdfilter.paper.fig5 import times_per_point
 
 __all__ = ["Reproduction", "reproduce"]
 
-FIGURES: dict[str, Any] = {"fig1": fig1, "fig2": fig2, "fig3": fig3, "fig4": fig4, "fig5": fig5}
+FIGURES: dict[str, Callable[[int, bool], Reproduction]] = {
+    "fig1": sampled_points,
+    "fig2": weight_function,
+    "fig3": errors_of_prefixes,
+    "fig4": stalling_recursion,
+    "fig5": times_per_point,
+}
 
 
 def figure_names(names: tuple[str, ...]) -> list[str]:
@@ -42,6 +52,5 @@ def reproduce(name: str, seed: int = 0, quick: bool = False) -> Reproduction:
     >>> reproduction.title
     'Fig. 2: the herding weight function of one coordinate'
     """
-    module = FIGURES[one_of("figure", name, FIGURES)]
-    reproduction: Reproduction = module.reproduce(check_count("seed", seed, 0, None), quick)
-    return reproduction
+    figure = FIGURES[one_of("figure", name, FIGURES)]
+    return figure(check_count("seed", seed, 0, None), quick)

@@ -21,6 +21,8 @@ from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, Sampler
 
 NOT_STATED = "not stated"  # entry of the column "paper" where the paper gives no value
 
+EXAMPLE_WIDTH = 0.5  # kernel width sigma_k of Figs. 1 and 2
+
 KH = "kernel herding"
 CHG = "CHG, as published"
 SMOOTHED = "CHG, smoothed"
@@ -92,6 +94,7 @@ def rotated_mixture(dim: int, rng: np.random.Generator, components: int = 5) -> 
 
     The paper does not state its random mixtures; these are ours (Figs. 3 and 5).
     """
+    # The orthogonal factor of a Gaussian matrix is uniform up to signs, which leave a covariance as it is.
     rotations = np.linalg.qr(rng.standard_normal((components, dim, dim)))[0]
     values = rng.uniform(0.1, 4.1, (components, 1, dim))
     means = rng.uniform(-5, 5, (components, dim))
@@ -124,15 +127,11 @@ def herding_samplers(bandwidth: Bandwidth) -> dict[str, Sampler]:
 
 
 def draw_samples(
-    ax: Axes,
-    mixture: GaussianMixture,
-    points: Any,
-    name: str,
-    **style: Any,
+    ax: Axes, mixture: GaussianMixture, points: Any, name: str, marker: str = "o"
 ) -> None:
     """Draw points of a sampler over the regions that hold 50, 80 and 95 % of a mixture in the plane."""
     plot_mixture(mixture, ax, levels=(0.5, 0.8, 0.95), color=QUIET)
-    plot_points(points, ax, color=SAMPLER_STYLES[name].color, **style)
+    plot_points(points, ax, color=SAMPLER_STYLES[name].color, marker=marker)
     # The regions and nearly all points lie within 2.8 standard deviations of the mean.
     x, y = mixture.mean[:, None] + np.sqrt(np.diag(mixture.covariance))[:, None] * [-2.8, 2.8]
     ax.set(aspect="equal", title=name, xticks=[], yticks=[], xlim=x, ylim=y)
@@ -187,6 +186,7 @@ class PrefixErrors:
 
     def __call__(self, x: Array) -> pd.DataFrame:
         """Return the errors of the prefixes of `x`, (n, d): columns ``t``, ``herding_error`` and ``normalised_l2``."""
+        # In coordinates in which the kernel is isotropic, of width 1.
         z = np.linalg.solve(self._factor, x.T).T
         norms = (z**2).sum(1)
         squared = np.maximum(norms[:, None] + norms - 2 * z @ z.T, 0.0)

@@ -7,18 +7,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 from scipy.optimize import minimize_scalar
-from scipy.stats import multivariate_normal
 
 from herdfilter._checks import Array
+from herdfilter.kernels import expected_kernel
 from herdfilter.mixture import GaussianMixture
 from herdfilter.paper import common
 from herdfilter.plotting.style import BLUE, INK, QUIET, figures, legend
 from herdfilter.points import Points
-
-TITLE = "Fig. 2: the herding weight function of one coordinate"
-SIGMA_K = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,25 +40,9 @@ class WeightFunction:
 
     def expectation(self, x: Array) -> Array:
         """Return the expectation of the kernel, (n,) -> (n,), over x_i given the other coordinates."""
-        fixed = np.delete(np.arange(self.mixture.dim), self.i)
-        log_weights = []
-        expectations = []
-        for weight, mean, cov in zip(
-            self.mixture.weights, self.mixture.means, self.mixture.covariances, strict=True
-        ):
-            # The conditional Gaussian of the component, convolved with the kernel.
-            gain = np.linalg.solve(cov[np.ix_(fixed, fixed)], cov[fixed, self.i])
-            centre = mean[self.i] + gain @ (self.current[fixed] - mean[fixed])
-            variance = cov[self.i, self.i] - gain @ cov[fixed, self.i] + self.sigma_k**2
-            slice_density = multivariate_normal(mean[fixed], cov[np.ix_(fixed, fixed)]).logpdf(
-                self.current[fixed]
-            )
-            log_weights.append(np.log(weight) + slice_density)
-            expectations.append(
-                self.sigma_k / np.sqrt(variance) * np.exp(-0.5 * (x - centre) ** 2 / variance)
-            )
-        share = np.exp(np.array(log_weights) - np.logaddexp.reduce(log_weights))
-        return np.asarray(share @ np.array(expectations))
+        fixed = [dim for dim in range(self.mixture.dim) if dim != self.i]
+        conditional = self.mixture.conditional(fixed, self.current[fixed])
+        return expected_kernel(conditional, x[:, None], np.array([[self.sigma_k**2]]))
 
     def kernel_sum(self, x: Array) -> Array:
         """Return the weighted kernel sum of the samples, divided by c, (n,) -> (n,)."""
@@ -78,6 +58,7 @@ class WeightFunction:
 
     def maximum(self, grid: Array) -> float:
         """Return the argument of the maximum: the best point of a grid, refined between its neighbours."""
+        # The ends of the grid have no neighbour on one side.
         best = int(np.argmax(self(grid)[1:-1])) + 1
         refined = minimize_scalar(
             lambda x: float(-self(np.array([x]))[0]),
@@ -88,63 +69,43 @@ class WeightFunction:
         return float(refined.x)
 
 
-def reproduce(seed: int = 0, quick: bool = False, t: int = 19) -> common.Reproduction:
-    """Compare the maximum with the first coordinate of point t + 1; nothing is random, so `seed` is not used."""
+def weight_function(seed: int = 0, quick: bool = False, t: int = 19) -> common.Reproduction:
+    """Compare the maximum with the first coordinate of point t + 1; nothing is random, so `seed` is not used.
+
+    The figure shows the slice through the samples, the function with its two terms, and the weights of the samples.
+    """
     mixture = common.five_gaussians()
-    x = common.herding_samplers(SIGMA_K)[common.CHG].sample(mixture, t + 1).x
-    function = WeightFunction(mixture, x[:t], x[t - 1], 0, SIGMA_K)
+    x = common.herding_samplers(common.EXAMPLE_WIDTH)[common.CHG].sample(mixture, t + 1).x
+    # Coordinate 0 comes first in a sweep, so that the others are still those of point t.
+    samples = x[:t]
+    function = WeightFunction(mixture, samples, x[t - 1], 0, common.EXAMPLE_WIDTH)
     grid = np.linspace(-4, 13, 1701 if quick else 6801)
-    terms = {"expectation": function.expectation(grid), "kernel_sum": function.kernel_sum(grid)}
-    numbers = pd.DataFrame({"x1": grid} | terms | {"weight_function": function(grid)})
+    expectation = function.expectation(grid)
+    kernel_sum = function.kernel_sum(grid)
+    curve = function(grid)
     maximum = function.maximum(grid)
+    peak = function(np.array([maximum]))[0]
     sampled = float(x[t, 0])
+    height = function.current[1]
     w = function.weights
     values = {
         "points so far, t": t,
-        "slice at x2": function.current[1],
+        "slice at x2": height,
         "sum of the weights, c": w.sum(),
         "largest weight w_s": w.max(),
         # Kish's number: how many samples take part in the slice.
         "effective number of samples in the slice, c^2 / sum w_s^2": w.sum() ** 2 / (w**2).sum(),
         "maximum of the weight function at x1": maximum,
-        "value there": function(np.array([maximum]))[0],
+        "value there": peak,
         f"x1 of the sampler's point {t + 1}": sampled,
         "difference": abs(maximum - sampled),
     }
-    table = pd.DataFrame({"quantity": list(values), "value": list(values.values())}).assign(
-        paper=common.NOT_STATED
-    )
-    return common.Reproduction(
-        "fig2",
-        TITLE,
-        draw(function, numbers, maximum, sampled),
-        table,
-        numbers,
-    )
-
-
-def draw(
-    function: WeightFunction,
-    numbers: pd.DataFrame,
-    maximum: float,
-    sampled: float,
-) -> Figure:
-    """Draw the slice through the samples, the function with its two terms, and the weights of the samples."""
-    samples = function.samples
-    height = function.current[1]
-    x = numbers["x1"]
-    t = len(samples)
     colour = common.SAMPLER_STYLES[common.CHG].color
     star: Any = {"marker": "*", "color": INK, "markersize": 13, "zorder": 5}
     with figures() as new:
         figure, axes = new(1, 3, (12.0, 4.0))
         slice_ax, function_ax, weights_ax = axes.flat
-        common.draw_samples(
-            slice_ax,
-            function.mixture,
-            Points(samples, function.weights),
-            common.CHG,
-        )
+        common.draw_samples(slice_ax, mixture, Points(samples, w), common.CHG)
         slice_ax.plot(*samples.T, ".", color=colour)
         # The next point is sought along this line.
         slice_ax.axhline(height, color=INK, linewidth=1, linestyle="--")
@@ -152,26 +113,24 @@ def draw(
         slice_ax.set_title(
             f"{t} points by weight $w_s$; star: point {t + 1}\nslice at $x_2$ = {height:.2f}"
         )
-        function_ax.plot(
-            x,
-            (t + 1) / t * numbers["expectation"],
-            color=BLUE,
-            label="conditional expectation",
-        )
-        function_ax.plot(x, numbers["kernel_sum"], color=colour, label="kernel sum, subtracted")
-        function_ax.plot(
-            x,
-            numbers["weight_function"],
-            color=INK,
-            linewidth=2.2,
-            label="herding weight function",
-        )
-        function_ax.plot(maximum, function(np.array([maximum]))[0], **star)
+        scaled = (t + 1) / t * expectation
+        function_ax.plot(grid, scaled, color=BLUE, label="conditional expectation")
+        function_ax.plot(grid, kernel_sum, color=colour, label="kernel sum, subtracted")
+        function_ax.plot(grid, curve, color=INK, linewidth=2.2, label="herding weight function")
+        function_ax.plot(maximum, peak, **star)
         title = f"maximum at $x_1$ = {maximum:.4f}\nthe sampler's: {sampled:.4f}"
         function_ax.set(title=title, xlabel="$x_1$", ylabel="unit-peak kernel")
-        weights_ax.vlines(samples[:, 0], 0, function.weights, color=colour, linewidth=2.5)
+        weights_ax.vlines(samples[:, 0], 0, w, color=colour, linewidth=2.5)
         weights_ax.set(title="weights of the points", xlabel="$x_1^s$", ylabel="$w_s$")
         for ax in (function_ax, weights_ax):
             ax.axvline(maximum, color=QUIET, linewidth=1, linestyle=":")
         legend(figure, [function_ax])
-    return figure
+    terms = {"expectation": expectation, "kernel_sum": kernel_sum, "weight_function": curve}
+    table = pd.DataFrame(values.items(), columns=["quantity", "value"])
+    return common.Reproduction(
+        "fig2",
+        "Fig. 2: the herding weight function of one coordinate",
+        figure,
+        table.assign(paper=common.NOT_STATED),
+        pd.DataFrame({"x1": grid} | terms),
+    )

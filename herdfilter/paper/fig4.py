@@ -5,36 +5,35 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
-from matplotlib.figure import Figure
 
 from herdfilter._checks import Array
-from herdfilter.mixture import GaussianMixture
 from herdfilter.paper import common
 from herdfilter.plotting.style import INK, figures, legend
 
-TITLE = "Fig. 4: a mixture on which the published recursion converges, and one on which it stalls"
-SIGMA_K = 0.2
 N_SHOWN = 200  # number of points in the pictures, the last ones of the sequence
 BROAD = "broad components"
 NARROW = "a narrow, long component"
 
+# The paper's words on its own recursion; it says nothing about other samplers on these mixtures.
 STATED = {BROAD: "converges", NARROW: "E stalls"}
-"""The paper's words on the herding error of its own recursion; it says nothing about other samplers on these mixtures."""
 
 
-def reproduce(seed: int = 0, quick: bool = False) -> common.Reproduction:
-    """Herd points from both mixtures and measure all prefixes; nothing is random, so `seed` is not used."""
+def stalling_recursion(seed: int = 0, quick: bool = False) -> common.Reproduction:
+    """Herd points from both mixtures and measure all prefixes; nothing is random, so `seed` is not used.
+
+    The figure has a row for each mixture: late points of both kinds of herded Gibbs, herding error, L2 error.
+    """
     n = 300 if quick else 1000
+    sigma_k = 0.2
     mixtures = {BROAD: common.broad_components(), NARROW: common.narrow_component()}
     parts = {}
     floors = {}
     spreads = []
     for case, mixture in mixtures.items():
         # Herded and measured with the same kernel.
-        errors = common.PrefixErrors(mixture, SIGMA_K**2 * np.eye(2))
+        errors = common.PrefixErrors(mixture, sigma_k**2 * np.eye(2))
         floors[case] = errors.floor
-        for name, sampler in common.herding_samplers(SIGMA_K).items():
+        for name, sampler in common.herding_samplers(sigma_k).items():
             x = sampler.sample(mixture, n).x
             parts[case, name] = errors(x)
             parts[case, name][["x1", "x2"]] = x
@@ -51,15 +50,30 @@ def reproduce(seed: int = 0, quick: bool = False) -> common.Reproduction:
         "sd across": spreads,
         "paper": end["mixture"].map(STATED).where(end["sampler"] == common.CHG, common.NOT_STATED),
     }
+    with figures() as new:
+        figure, axes = new(2, 4, (12.4, 6.7), width_ratios=(1, 1, 1.1, 1.1))
+        for row, (case, mixture) in zip(axes, mixtures.items(), strict=True):
+            for ax, name in zip(row[:2], (common.CHG, common.SMOOTHED), strict=True):
+                # Early points do not show yet whether a sequence stalls.
+                late = parts[case, name][["x1", "x2"]].tail(N_SHOWN)
+                common.draw_samples(ax, mixture, late.to_numpy(), name)
+                ax.set(xlabel="", ylabel="")
+            row[0].set_ylabel(case, fontweight="bold")
+            curves = numbers[numbers["mixture"] == case]
+            common.draw_curves(row[2], curves, "herding_error")
+            row[2].set_title("herding error")
+            common.draw_curves(row[3], curves, "normalised_l2")
+            row[3].set_title("L2 error")
+            row[3].axhline(floors[case], color=INK, linewidth=1, linestyle="--", label="L2 floor")
+        for ax in axes[-1, 2:]:
+            ax.set_xlabel("points t")
+        legend(figure, [axes[0, 3]])
+    title = (
+        "Fig. 4: a mixture on which the published recursion converges, and one on which it stalls"
+    )
     table = end[["mixture", "sampler"]].assign(**columns)
     order = ["mixture", "sampler", "t", "x1", "x2", "herding_error", "normalised_l2"]
-    return common.Reproduction(
-        "fig4",
-        TITLE,
-        draw(mixtures, numbers, floors),
-        table,
-        numbers[order],
-    )
+    return common.Reproduction("fig4", title, figure, table, numbers[order])
 
 
 def spread_across_ridge(x: Array) -> float:
@@ -70,30 +84,3 @@ def spread_across_ridge(x: Array) -> float:
     """
     across = (x[len(x) // 2 :, 0] - x[len(x) // 2 :, 1]) / np.sqrt(2)
     return float(np.std(across[np.abs(across) < 1]))
-
-
-def draw(
-    mixtures: dict[str, GaussianMixture], numbers: pd.DataFrame, floors: dict[str, float]
-) -> Figure:
-    """Draw a row for each mixture: late points of both kinds of herded Gibbs, herding error, L2 error."""
-    with figures() as new:
-        figure, axes = new(2, 4, (12.4, 6.7), width_ratios=(1, 1, 1.1, 1.1))
-        for row, (case, mixture) in zip(axes, mixtures.items(), strict=True):
-            curves = numbers[numbers["mixture"] == case]
-            for ax, name in zip(row[:2], (common.CHG, common.SMOOTHED), strict=True):
-                # Early points do not show yet whether a sequence stalls.
-                late = curves.loc[curves["sampler"] == name, ["x1", "x2"]].tail(N_SHOWN)
-                common.draw_samples(ax, mixture, late.to_numpy(), name)
-                ax.set(xlabel="", ylabel="")
-            row[0].set_ylabel(case, fontweight="bold")
-            for ax, column, title in (
-                (row[2], "herding_error", "herding error"),
-                (row[3], "normalised_l2", "L2 error"),
-            ):
-                common.draw_curves(ax, curves, column)
-                ax.set_title(title)
-            row[3].axhline(floors[case], color=INK, linewidth=1, linestyle="--", label="L2 floor")
-        for ax in axes[-1, 2:]:
-            ax.set_xlabel("points t")
-        legend(figure, [axes[0, 3]])
-    return figure

@@ -10,21 +10,19 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from herdfilter.mixture import GaussianMixture
 from herdfilter.paper import common
 from herdfilter.plotting.style import figures, legend
 
-TITLE = "Fig. 5: computing time per point against the dimension, sigma_k = 0.1"
-SIGMA_K = 0.1
 DIMS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30, 40, 50)
 
 # SciPy's default: BFGS takes no step if no element of the gradient is larger.
 BFGS_TOLERANCE = 1e-5
 
-PUBLISHED_COLUMNS = {common.KH: "kernel_herding", common.CHG: "continuous_herded_gibbs"}
+# Name in the table, sampler -> column of the published times.
+PUBLISHED = {("KH", common.KH): "kernel_herding", ("CHG", common.CHG): "continuous_herded_gibbs"}
 
 
 def published_times() -> pd.DataFrame:
@@ -40,9 +38,8 @@ def idle_starts(mixture: GaussianMixture, sigma_k: float) -> float:
     minus each row of the component's covariance. BFGS stops at once where no element of the gradient exceeds 1e-5.
     """
     smoothed = mixture.convolve(sigma_k**2 * np.eye(mixture.dim))
-    starts = np.concatenate(
-        [mixture.means[:, None] + sign * mixture.covariances for sign in (1, -1)]
-    )
+    means = mixture.means[:, None]
+    starts = np.concatenate([means + mixture.covariances, means - mixture.covariances])
     x = starts.reshape(-1, mixture.dim)
     # The gradient of sum_m w_m N(x; m_m, S_m) is sum_m w_m N_m S_m^-1 (m_m - x).
     density = np.exp(smoothed.component_log_densities(x)) * smoothed.weights
@@ -51,18 +48,23 @@ def idle_starts(mixture: GaussianMixture, sigma_k: float) -> float:
     return float(np.mean(np.abs(gradient).max(1) <= BFGS_TOLERANCE))
 
 
-def reproduce(
+def times_per_point(
     seed: int = 0,
     quick: bool = False,
     dims: tuple[int, ...] = DIMS,
     n: int = 100,
     mixtures: int = 5,
 ) -> common.Reproduction:
-    """Time every sampler in every dimension: CPU time of one thread, compiled, median over mixtures and repeats."""
+    """Time every sampler in every dimension: CPU time of one thread, compiled, median over mixtures and repeats.
+
+    The figure has the paper's times and ours in the same axes. The table has microseconds per point, the idle starts of the
+    paper's kernel herding, the ratio of the paper's times to ours, and the paper's seconds.
+    """
     if quick:
         dims = (2, 5, 10)
         mixtures = 2
-    samplers = common.herding_samplers(SIGMA_K)
+    sigma_k = 0.1
+    samplers = common.herding_samplers(sigma_k)
     rows = []
     with threadpool_limits(1):
         for sampler in samplers.values():
@@ -75,73 +77,47 @@ def reproduce(
             ]
             row: dict[str, float] = {"dimension": dim}
             for name, sampler in samplers.items():
-                calls = [partial(sampler.sample, target, n) for target in targets]
                 # CPU time of this thread: other processes on the machine do not count.
                 times = [
-                    timeit.repeat(call, repeat=3, number=1, timer=time.thread_time)
-                    for call in calls
+                    timeit.repeat(
+                        partial(sampler.sample, target, n),
+                        repeat=3,
+                        number=1,
+                        timer=time.thread_time,
+                    )
+                    for target in targets
                 ]
                 row[name] = float(np.median(np.median(times, axis=1))) / n
-            rows.append(
-                row
-                | {
-                    "idle_starts": float(
-                        np.mean([idle_starts(target, SIGMA_K) for target in targets])
-                    )
-                }
-            )
+            row["idle_starts"] = float(np.mean([idle_starts(t, sigma_k) for t in targets]))
+            rows.append(row)
     ours = pd.DataFrame(rows).set_index("dimension")
     paper = published_times()
-    numbers = paper.add_prefix("paper_").join(ours)
-    return common.Reproduction(
-        "fig5",
-        TITLE,
-        draw(ours, paper),
-        table(numbers.loc[ours.index]),
-        numbers.reset_index(),
-    )
-
-
-def draw(ours: pd.DataFrame, paper: pd.DataFrame) -> Figure:
-    """Draw the paper's times and ours in the same logarithmic axes."""
+    columns: dict[str, Any] = {
+        "d": ours.index,
+        "KH\n(us)": 1e6 * ours[common.KH],
+        "CHG, as\npublished\n(us)": 1e6 * ours[common.CHG],
+        "CHG,\nsmoothed\n(us)": 1e6 * ours[common.SMOOTHED],
+        "paper's KH:\nidle starts": [f"{100 * share:.0f} %" for share in ours["idle_starts"]],
+    }
+    for (short, name), column in PUBLISHED.items():
+        # Rounded to hundreds, because the machines differ.
+        hundreds = (paper[column][ours.index] / ours[name] / 100).round()
+        columns[f"{short}: paper\nover ours"] = (100 * hundreds).astype(int)
+    for (short, _), column in PUBLISHED.items():
+        columns[f"paper:\n{short} (s)"] = paper[column][ours.index]
     with figures() as new:
         figure, axes = new(1, 1, (7.2, 4.8))
         ax = axes[0, 0]
-        for name, column in PUBLISHED_COLUMNS.items():
-            look = common.SAMPLER_STYLES[name].line | {
-                "linestyle": "--",
-                "markersize": 4,
-                "markerfacecolor": "white",
-            }
-            look["markeredgecolor"] = look["color"]
-            ax.plot(paper.index, paper[column], linewidth=1, label=f"{name}: the paper", **look)
-        for name in (common.KH, common.CHG, common.SMOOTHED):
-            ax.plot(
-                ours.index, ours[name], label=f"{name}: here", **common.SAMPLER_STYLES[name].line
-            )
+        for (_, name), column in PUBLISHED.items():
+            line = common.SAMPLER_STYLES[name].line
+            line |= {"linestyle": "--", "markersize": 4, "markerfacecolor": "white"}
+            line["markeredgecolor"] = line["color"]
+            ax.plot(paper.index, paper[column], linewidth=1, label=f"{name}: the paper", **line)
+        for name in samplers:
+            line = common.SAMPLER_STYLES[name].line
+            ax.plot(ours.index, ours[name], label=f"{name}: here", **line)
         ax.set(yscale="log", xlabel="dimension d", ylabel="seconds per point", xlim=(0, 51.5))
         legend(figure, [ax])
-    return figure
-
-
-def table(numbers: pd.DataFrame) -> pd.DataFrame:
-    """Return microseconds per point, the paper's seconds, their ratio, and the idle starts of its kernel herding."""
-    columns: dict[str, Any] = {
-        "d": numbers.index,
-        "KH\n(us)": 1e6 * numbers[common.KH],
-        "CHG, as\npublished\n(us)": 1e6 * numbers[common.CHG],
-        "CHG,\nsmoothed\n(us)": 1e6 * numbers[common.SMOOTHED],
-        "paper's KH:\nidle starts": [f"{100 * share:.0f} %" for share in numbers["idle_starts"]],
-    }
-    seconds = {
-        "KH": numbers["paper_kernel_herding"],
-        "CHG": numbers["paper_continuous_herded_gibbs"],
-    }
-    for short, name in (("KH", common.KH), ("CHG", common.CHG)):
-        # Rounded to hundreds, because the machines differ.
-        columns[f"{short}: paper\nover ours"] = (
-            100 * (seconds[short] / numbers[name] / 100).round()
-        ).astype(int)
-    return pd.DataFrame(
-        columns | {f"paper:\n{short} (s)": values for short, values in seconds.items()}
-    )
+    title = "Fig. 5: computing time per point against the dimension, sigma_k = 0.1"
+    numbers = paper.add_prefix("paper_").join(ours).reset_index()
+    return common.Reproduction("fig5", title, figure, pd.DataFrame(columns), numbers)

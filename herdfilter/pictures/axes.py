@@ -33,10 +33,7 @@ def _new_axes(rows: int = 1, **options: Any) -> Any:
 
 
 def panels(
-    ax: Any,
-    dims: Dims | None,
-    dim: int,
-    positions: tuple[int, ...],
+    ax: Any, dims: Dims | None, dim: int, positions: tuple[int, ...]
 ) -> list[tuple[Axes | None, tuple[int, ...]]]:
     """Return pairs of axes and the dimensions to draw into them: two in the plane, or one over time; see `Views.plot`."""
     # A model that names two positions is drawn in their plane.

@@ -33,11 +33,7 @@ def gaussian_radius(mass: float, dim: int = 2) -> float:
 
 
 def plot_ellipse(
-    mean: ArrayLike,
-    covariance: ArrayLike,
-    ax: Axes | None = None,
-    mass: float = 0.95,
-    **style: Any,
+    mean: ArrayLike, covariance: ArrayLike, ax: Axes | None = None, mass: float = 0.95, **style: Any
 ) -> Axes:
     """Draw the ellipse that holds a given probability of a Gaussian in the plane, or several ellipses.
 
@@ -113,6 +109,7 @@ def plot_mixture(
     marginal = mixture.marginal(axis_dims)
     ax = axes_or_new(ax)
     colour = pop_colour(ax, style)
+    # One axis gives a curve, two give contours.
     axis_grids = [_axis_grid(marginal, i) for i in range(len(axis_dims))]
     if len(axis_dims) == 1:
         density = np.exp(marginal.log_density(axis_grids[0][:, None]))
@@ -189,6 +186,7 @@ def plot_points(
         ax.vlines(x[:, axis_dims[0]], 0, w, **({"color": colour, "linewidth": 1.2} | style))
         name_axes(ax, f"x{axis_dims[0]}", "weight")
         return ax
+    # Signed weights, as of some quadrature rules: a negative dot is hollow.
     faces = np.tile(to_rgba(colour, 0.7), (n, 1))
     faces[w < 0, 3] = 0.0
     look = {

@@ -68,9 +68,8 @@ def plot_track(
         )
     path = path[:, plane]
     if covariances is not None:
-        covariances = as_array("covariances", covariances, (steps, d, d), finite=False)[:, plane][
-            :, :, plane
-        ]
+        covariances = as_array("covariances", covariances, (steps, d, d), finite=False)
+        covariances = covariances[:, plane][:, :, plane]
     if every is not None:
         at = np.arange(0, steps, check_count("every", every))
     else:
@@ -82,10 +81,10 @@ def plot_track(
         # A path of a lost or absent target has gaps.
         at = at[np.isfinite(path[at]).all(axis=1) & np.isfinite(covariances[at]).all(axis=(1, 2))]
         plot_ellipse(path[at], covariances[at], ax, mass, color=colour, linewidth=0.7)
-    line = axes.insert_gaps(
-        path, axes.wrap_steps(path, [k for k, dim in enumerate(plane) if dim in circular])
-    )
-    ax.plot(line[:, 0], line[:, 1], **({"color": colour} | style))
+    angles = [k for k, dim in enumerate(plane) if dim in circular]
+    line = axes.insert_gaps(path, axes.wrap_steps(path, angles))
+    ax.plot(*line.T, **({"color": colour} | style))
+    # The ring is hollow, so that it does not hide a path that returns.
     if ends and steps:
         ax.plot(*path[0], "o", color=colour, markerfacecolor="none", markersize=7, label="start")
         ax.plot(*path[-1], "s", color=colour, markersize=5, label="end")
@@ -130,24 +129,25 @@ def plot_state_over_time(
     """
     means = as_array("means", result.means, (None, None), finite=False)
     (dim,) = axes.check_dims((dim,), means.shape[1])
-    angle = (
-        [0] if dim in (getattr(result, "circular", ()) if circular is None else circular) else []
-    )
+    angles = getattr(result, "circular", ()) if circular is None else circular
+    angle = [0] if dim in angles else []
     mean = means[:, [dim]]
     actual = None if truth is None else check_truth(truth, (dim,), means.shape[1])
     if actual is not None and len(actual) != len(means):
         raise ValueError(f"truth: expected one per step, {len(means)}, got {len(actual)}")
-    masses = (
-        []
-        if mass is None
-        else [axes.as_mass("mass", share) for share in np.atleast_1d(np.asarray(mass))]
-    )
+    shares: Any = [] if mass is None else np.atleast_1d(mass)
+    masses = [axes.as_mass("mass", share) for share in shares]
     ax = axes.axes_or_new(ax)
     times, time_label = plot_times(result, len(means))
     colour = axes.pop_colour(ax, style)
+
+    def with_gaps(values: Array) -> tuple[Array, Array]:
+        """Return times and values, NaN where an angle wraps; a gap has the time of the row after it."""
+        gaps = axes.wrap_steps(values, angle)
+        return np.insert(times, gaps, times[gaps]), axes.insert_gaps(values, gaps)
+
     breaks = axes.wrap_steps(mean, angle)
-    # A gap needs a time, too: that of the row after it.
-    t = np.insert(times, breaks, times[breaks])
+    t, line = with_gaps(mean)
     covariances = getattr(result, "covariances", None)
     for share in masses:
         if hasattr(result, "quantiles"):
@@ -158,23 +158,14 @@ def plot_state_over_time(
             band = mean + half_width[:, None] * [-1, 1]
         else:
             break
+        ends = axes.insert_gaps(band, breaks).T
         # The band of a single step has no area, only an edge.
         width = 2 if len(t) == 1 else 0
-        ax.fill_between(
-            t, *axes.insert_gaps(band, breaks).T, color=colour, alpha=0.18, linewidth=width
-        )
+        ax.fill_between(t, *ends, color=colour, alpha=0.18, linewidth=width)
     if actual is not None:
         # The truth wraps at other steps than the estimate.
-        gaps = axes.wrap_steps(actual, angle)
-        true_times = np.insert(times, gaps, times[gaps])
-        ax.plot(
-            true_times,
-            axes.insert_gaps(actual, gaps),
-            color=axes.text_colour(),
-            linewidth=1,
-            label="truth",
-        )
-    ax.plot(t, axes.insert_gaps(mean, breaks), **({"color": colour, "label": "estimate"} | style))
+        ax.plot(*with_gaps(actual), color=axes.text_colour(), linewidth=1, label="truth")
+    ax.plot(t, line, **({"color": colour, "label": "estimate"} | style))
     axes.name_axes(ax, time_label, f"x{dim}")
     return ax
 
@@ -185,6 +176,7 @@ def check_truth(truth: ArrayLike, dims: Sequence[int], dim: int) -> Array:
     if values.ndim == 1:
         values = values[:, None]
     values = as_array("truth", values, (None, None), finite=False)
+    # Of a state with as many dimensions as are drawn, both readings agree.
     if values.shape[1] == dim:
         return values[:, list(dims)]
     if values.shape[1] != len(dims):

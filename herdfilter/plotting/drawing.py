@@ -92,13 +92,7 @@ class Drawing:
         width = self.size[0] * columns + 0.4
         height = self.size[1] * rows + 0.7
         with figures() as new:
-            figure, axes = new(
-                rows,
-                columns,
-                (width, height),
-                sharex=self.share,
-                sharey=self.share,
-            )
+            figure, axes = new(rows, columns, (width, height), sharex=self.share, sharey=self.share)
             for ax, panel in zip(axes.flat, self.panels, strict=False):
                 self._draw_panel(panel, ax)
                 ax.set_title(panel.title, color=panel.color or INK)
@@ -108,8 +102,8 @@ class Drawing:
                 # Shared axes have numbers only in the last row, which has a gap.
                 for ax in axes.flat:
                     ax.tick_params(labelbottom=True)
-            figure.suptitle(wrapped(self.title, width))
-            figure.supxlabel(wrapped(self.xlabel, width))
+            figure.suptitle(broken_lines(self.title, width))
+            figure.supxlabel(broken_lines(self.xlabel, width))
             figure.supylabel(self.ylabel)
             if self.legend:
                 legend(figure, axes.flat)
@@ -127,7 +121,7 @@ class Drawing:
                 figure, axes = new(1, 1, (PANEL_WIDTH, self.size[1] * PANEL_WIDTH / self.size[0]))
                 self._draw_panel(panel, axes[0, 0])
                 axes[0, 0].set(
-                    xlabel=wrapped(self.xlabel, PANEL_WIDTH - 1), ylabel=self.ylabel, **limits
+                    xlabel=broken_lines(self.xlabel, PANEL_WIDTH - 1), ylabel=self.ylabel, **limits
                 )
             yield panel, figure
 
@@ -154,7 +148,7 @@ class Drawing:
             ax.plot(*point, marker, color=color, transform=beside, clip_on=False)
 
 
-def wrapped(text: str, width: float) -> str:
+def broken_lines(text: str, width: float) -> str:
     """Break lines that do not fit into `width` inches."""
     return "\n".join(fill(line, max(24, int(13 * width))) for line in text.splitlines())
 

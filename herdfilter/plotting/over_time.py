@@ -32,7 +32,7 @@ LONGEST_WINDOW = 30
 # Number of times at which particles are drawn along a path in the plane.
 PARTICLE_TIMES = 6
 
-SENSORS = ("sensors", "sensor", "radar", "landmarks", "beacons")
+SENSOR_ATTRIBUTES = ("sensors", "sensor", "radar", "landmarks", "beacons")
 """Attributes of models that hold the positions of sensors."""
 
 SENSOR_AT_ORIGIN = {"BearingsOnly": "sensor", "CoordinatedTurn": "radar"}
@@ -62,14 +62,8 @@ def series_drawings(result: StudyResult) -> dict[str, Drawing]:
         median = rows[f"{measure}_median"]
         log_axis(ax, "y")
         ax.plot(times, median, color=color, linewidth=0.8, alpha=0.55)
-        ax.fill_between(
-            times,
-            rows[f"{measure}_low"],
-            rows[f"{measure}_high"],
-            color=color,
-            alpha=0.16,
-            linewidth=0,
-        )
+        ends = rows[f"{measure}_low"], rows[f"{measure}_high"]
+        ax.fill_between(times, *ends, color=color, alpha=0.16, linewidth=0)
         ax.plot(times, baseline, color=QUIET)
         ax.plot(times, smoothed(median), color=color, linewidth=2)
 
@@ -80,62 +74,41 @@ def series_drawings(result: StudyResult) -> dict[str, Drawing]:
 
     def draw_squares(name: str, rows: pd.DataFrame, color: str, ax: Axes) -> None:
         log_axis(ax, "y")
-        ax.fill_between(
-            times,
-            rows[f"{name}_band_low"],
-            rows[f"{name}_band_high"],
-            color=QUIET,
-            alpha=0.3,
-            linewidth=0,
-        )
+        band = rows[f"{name}_band_low"], rows[f"{name}_band_high"]
+        ax.fill_between(times, *band, color=QUIET, alpha=0.3, linewidth=0)
         ax.axhline(1, color=INK, linewidth=0.8)
         ax.plot(times, rows[name].where(rows[name] > 0), color=color, linewidth=1.2)
 
     title = f"{BY_NAME[measure].title}, median {runs} (thin), its mean over {width} steps (thick), middle half of the runs"
+    title += f" (band), {first} in grey"
     label = error_label(result.study.scenario.unit, measure)
-    plans: dict[str, Any] = {
-        "error_over_time": (
-            measure,
-            draw_errors,
-            f"{title} (band), {first} in grey",
-            label,
-            highest,
-        )
-    }
+    # Name of the figure, column of the series, function that draws it, title, label and bound of the values.
+    plans: list[Any] = [("error_over_time", measure, draw_errors, title, label, highest)]
     title = f"Number of estimates minus number of targets, mean {runs}: at every step (filled), over {width} steps (line)"
-    plans["sets_over_time"] = (
-        "cardinality",
-        draw_cardinality,
-        title,
-        "estimates \u2212 targets",
-        np.inf,
-    )
+    label = "estimates \u2212 targets"
+    plans.append(("sets_over_time", "cardinality", draw_cardinality, title, label, np.inf))
     for name in ("nees", "nis"):
         title = f"{name.upper()}, mean {runs}; grey: 95 % chi-square band of a filter with the right covariances"
         label = f"{name.upper()} / degrees of freedom"
         highest = highest_ratio(steps.groupby("filter")[name].median())
-        plans[f"{name}_over_time"] = (name, partial(draw_squares, name), title, label, highest)
+        draw = partial(draw_squares, name)
+        plans.append((f"{name}_over_time", name, draw, title, label, highest))
     looks = styles(result.study.filters)
+    time_label = result.study.scenario.time_label
     drawings = {}
-    for name, (column, draw, title, label, highest) in plans.items():
+    for figure, column, draw, title, label, highest in plans:
         # The value and the ends of its band are clipped alike.
         columns = [name for name in steps.columns if name.startswith(column)]
         clipped = steps.assign(**steps[columns].clip(upper=highest))
-        panels = tuple(
-            Panel(
-                str(who),
-                partial(draw, clipped[clipped["filter"] == who], looks[str(who)].color),
-                looks[str(who)].color,
-            )
-            for who in steps.dropna(subset=columns, how="all")["filter"].unique()
-        )
-        options: Any = {
-            "xlabel": result.study.scenario.time_label,
-            "ylabel": label,
-            "highest": highest,
-        }
+        panels = []
+        for name in steps.dropna(subset=columns, how="all")["filter"].unique():
+            color = looks[name].color
+            rows = clipped[clipped["filter"] == name]
+            panels.append(Panel(name, partial(draw, rows, color), color))
         if panels:
-            drawings[name] = Drawing(panels, (3.2, 2.1), title=title, **options)
+            drawings[figure] = Drawing(
+                tuple(panels), (3.2, 2.1), 3, title, time_label, label, highest=highest
+            )
     return drawings
 
 
@@ -153,18 +126,13 @@ def first_run_limits(
     """Return limits (k,) of pictures of the first run in some dimensions of the state, the same for all filters."""
     first_run = result.trajectory
     truth = first_run.recording.truth[steps][..., dims]
-    estimates = (
-        []
-        if first_run.recording.many
-        else [*first_run.estimates.values(), *first_run.particles.values()]
-    )
-    states = [x[steps][..., dims].reshape(-1, len(dims)) for x in estimates]
-    sensors = scenario_sensors(result.study.scenario) if len(dims) == 2 and states else None
-    no_points = np.empty((0, len(dims)))
     truth = truth[np.isfinite(truth).all(axis=-1)]
-    return path_limits(
-        truth, np.concatenate([no_points, *states]), no_points if sensors is None else sensors[1]
-    )
+    paths = [] if first_run.recording.many else [first_run.estimates, first_run.particles]
+    no_points = np.empty((0, len(dims)))
+    states: list[Array] = [no_points]
+    states += [x[steps][..., dims].reshape(-1, len(dims)) for path in paths for x in path.values()]
+    sensors = scenario_sensors(result.study.scenario) if len(dims) == 2 and states[1:] else None
+    return path_limits(truth, np.concatenate(states), no_points if sensors is None else sensors[1])
 
 
 def trajectory_drawing(result: StudyResult) -> Drawing:
@@ -176,33 +144,25 @@ def trajectory_drawing(result: StudyResult) -> Drawing:
     low, high = first_run_limits(result, dims, slice(LONGEST_WINDOW if timed else None))
     draw = _time_panel if timed else _labels_panel if first_run.recording.many else _plane_panel
 
-    def panel(name: str, color: str, ax: Axes) -> None:
+    def draw_panel(name: str, color: str, ax: Axes) -> None:
         draw(result, name, color, ax)
         ax.set_ylim(low[-1], high[-1])
         if not timed:
             ax.set(xlim=(low[0], high[0]), aspect="equal")
 
-    # Of many targets colours distinguish labels, not filters.
-    colors = {
-        name: "" if first_run.recording.many else look.color
-        for name, look in styles(result.study.filters).items()
-    }
-    return Drawing(
-        tuple(
-            Panel(
-                f"{name}, n = {first_run.n_particles}",
-                partial(panel, name, colors[name]),
-                colors[name],
-            )
-            for name in result.study.filters
-            if name in first_run.estimates
-        ),
-        (5.4, 3.2) if timed else (4.8, 4.6),
-        columns=2 if timed else 3,
-        xlabel=scenario.time_label if timed else dimension_label(scenario.labels, dims[0]),
-        ylabel=dimension_label(scenario.labels, dims[-1]),
-        legend=True,
-    )
+    panels = []
+    for name, look in styles(result.study.filters).items():
+        if name in first_run.estimates:
+            # Of many targets colours distinguish labels, not filters.
+            color = "" if first_run.recording.many else look.color
+            title = f"{name}, n = {first_run.n_particles}"
+            panels.append(Panel(title, partial(draw_panel, name, color), color))
+    ylabel = dimension_label(scenario.labels, dims[-1])
+    if timed:
+        xlabel = scenario.time_label
+        return Drawing(tuple(panels), (5.4, 3.2), 2, "", xlabel, ylabel, legend=True)
+    xlabel = dimension_label(scenario.labels, dims[0])
+    return Drawing(tuple(panels), (4.8, 4.6), 3, "", xlabel, ylabel, legend=True)
 
 
 def _time_panel(result: StudyResult, name: str, color: str, ax: Axes) -> None:
@@ -214,12 +174,10 @@ def _time_panel(result: StudyResult, name: str, color: str, ax: Axes) -> None:
     ax.plot(times, first_run.recording.truth[steps, 0], "x", color=INK, markersize=5, label="truth")
     if first_run.reference is not None:
         mean = first_run.reference.means[steps, 0]
-        ax.plot(
-            times, mean, color=INK, linewidth=1, linestyle="--", label="reference posterior mean"
-        )
-    ax.plot(
-        times, first_run.estimates[name][steps, 0], color=color, linewidth=1.8, label="estimate"
-    )
+        label = "reference posterior mean"
+        ax.plot(times, mean, color=INK, linewidth=1, linestyle="--", label=label)
+    estimate = first_run.estimates[name][steps, 0]
+    ax.plot(times, estimate, color=color, linewidth=1.8, label="estimate")
 
 
 def _plane_panel(result: StudyResult, name: str, color: str, ax: Axes) -> None:
@@ -240,27 +198,17 @@ def _plane_panel(result: StudyResult, name: str, color: str, ax: Axes) -> None:
 
 
 def _scatter_particles(
-    ax: Axes,
-    first_run: Trajectory,
-    name: str,
-    steps: Any,
-    dims: Sequence[int],
-    **style: Any,
+    ax: Axes, first_run: Trajectory, name: str, steps: Any, dims: Sequence[int], **style: Any
 ) -> None:
     """Draw the particles of a filter at some steps, heavy ones more opaque; as pixels, since there are thousands."""
     if name in first_run.particles:
         particles = first_run.particles[name][steps]
         y = particles[..., dims[-1]]
-        x = (
-            particles[..., dims[0]]
-            if len(dims) > 1
-            else np.broadcast_to(first_run.recording.times[steps, None], y.shape)
-        )
-        relative_weights = (
-            y.shape[1] * first_run.weights[name][steps]
-            if name in first_run.weights
-            else np.ones(y.shape)
-        )
+        times = np.broadcast_to(first_run.recording.times[steps, None], y.shape)
+        x = particles[..., dims[0]] if len(dims) > 1 else times
+        n = y.shape[1]
+        weights = first_run.weights.get(name)
+        relative_weights = np.ones(y.shape) if weights is None else n * weights[steps]
         # No particle is invisible, and none hides all others.
         alpha: Any = np.clip(0.5 * relative_weights, 0.06, 0.85).ravel()
         ax.scatter(x.ravel(), y.ravel(), s=34, alpha=alpha, linewidths=1, rasterized=True, **style)
@@ -272,35 +220,20 @@ def _labels_panel(result: StudyResult, name: str, _: str, ax: Axes) -> None:
     plane = result.study.scenario.plane
     _mark_detections(ax, first_run.positions)
     for path in first_run.recording.truth[..., plane].swapaxes(0, 1):
-        plot_track(
-            path[np.isfinite(path).all(axis=1)],
-            None,
-            ax,
-            ends=True,
-            color=INK,
-            linewidth=1,
-            label="truth",
-        )
-    for color, path in zip(
-        cycle(VIVID), first_run.estimates[name][..., plane].swapaxes(0, 1), strict=False
-    ):
-        ax.plot(
-            *path.T,
-            ".-",
-            color=color,
-            markersize=3,
-            linewidth=1,
-            label="estimates, a colour for each label",
-        )
+        path = path[np.isfinite(path).all(axis=1)]
+        plot_track(path, None, ax, ends=True, color=INK, linewidth=1, label="truth")
+    label = "estimates, a colour for each label"
+    paths = first_run.estimates[name][..., plane].swapaxes(0, 1)
+    for color, path in zip(cycle(VIVID), paths, strict=False):
+        ax.plot(*path.T, ".-", color=color, markersize=3, linewidth=1, label=label)
 
 
 def _mark_detections(ax: Axes, positions: Sequence[Array] | None) -> None:
     """Draw the detections of all scans as light dots if they are positions."""
     if positions is not None:
         dots = np.concatenate(positions).T
-        ax.plot(
-            *dots, ".", color=QUIET, markersize=1.5, alpha=0.6, rasterized=True, label="detections"
-        )
+        style: Any = {"markersize": 1.5, "alpha": 0.6, "rasterized": True, "label": "detections"}
+        ax.plot(*dots, ".", color=QUIET, **style)
 
 
 def mark_sensors(ax: Axes, name: str, positions: Array) -> None:
@@ -313,7 +246,7 @@ def model_sensors(model: Any) -> tuple[str, Array] | None:
     if type(model).__name__ in SENSOR_AT_ORIGIN:
         # Such a model has no attribute for the position.
         return SENSOR_AT_ORIGIN[type(model).__name__], np.zeros((1, 2))
-    for name in SENSORS:
+    for name in SENSOR_ATTRIBUTES:
         positions = getattr(model, name, None)
         if isinstance(positions, np.ndarray):
             return name, np.atleast_2d(positions)[:, :2]

@@ -100,12 +100,7 @@ def legend(figure: Figure, axes: Iterable[Axes]) -> None:
     }
     entry_width = LETTER_WIDTH * (8 + max(map(len, entries)))
     columns = max(1, min(len(entries), int(figure.get_figwidth() / entry_width)))
-    figure.legend(
-        list(entries.values()),
-        list(entries),
-        loc="outside upper center",
-        ncols=columns,
-    )
+    figure.legend(list(entries.values()), list(entries), loc="outside upper center", ncols=columns)
 
 
 # The hue tells how points are drawn; marker and shade tell from which mixture. A random counterpart of a herded filter is

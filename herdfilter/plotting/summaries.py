@@ -36,13 +36,7 @@ def cost_drawings(
         label = error_label(unit, measures[0])
         size = (4.4, 3.9)
         return Drawing(
-            panels,
-            size,
-            xlabel=xlabel,
-            ylabel=label,
-            share=False,
-            legend=True,
-            highest=highest,
+            panels, size, xlabel=xlabel, ylabel=label, share=False, legend=True, highest=highest
         )
 
     return {
@@ -56,10 +50,7 @@ def cost_drawings(
 
 
 def _particles_panel(
-    summary: pd.DataFrame,
-    slopes: dict[str, pd.DataFrame],
-    measure: str,
-    ax: Axes,
+    summary: pd.DataFrame, slopes: dict[str, pd.DataFrame], measure: str, ax: Axes
 ) -> None:
     counts = np.sort(summary["n_particles"].unique())
     looks = styles(summary["filter"].unique())
@@ -151,11 +142,7 @@ def pareto(summary: pd.DataFrame, measure: str) -> pd.DataFrame:
 
 
 def _error_line(
-    ax: Axes,
-    rows: pd.DataFrame,
-    measure: str,
-    x: pd.Series[float],
-    style: Style,
+    ax: Axes, rows: pd.DataFrame, measure: str, x: pd.Series[float], style: Style
 ) -> None:
     """Draw the medians of one filter with their intervals."""
     column = f"{measure}_median"
@@ -183,14 +170,7 @@ def ratios_drawing(summary: pd.DataFrame) -> Drawing | None:
     n = rows["n_particles"].iloc[0]
     title = f"Error divided by that of {base} in the same run, n = {n}: {over} and 95 % interval"
     looks = styles(summary["filter"].unique())
-    return _intervals_drawing(
-        rows,
-        {"ratio": ""},
-        looks,
-        HIGHEST_RATIO,
-        title,
-        f"ratio to {base}",
-    )
+    return _intervals_drawing(rows, {"ratio": ""}, looks, HIGHEST_RATIO, title, f"ratio to {base}")
 
 
 def consistency_drawing(summary: pd.DataFrame) -> Drawing | None:
@@ -233,13 +213,7 @@ def _intervals_drawing(
         Panel(titles[name], partial(_intervals_panel, clipped, name, looks)) for name in titles
     )
     return Drawing(
-        panels,
-        size,
-        title=title,
-        xlabel=xlabel,
-        share=False,
-        highest=highest,
-        across=True,
+        panels, size, title=title, xlabel=xlabel, share=False, highest=highest, across=True
     )
 
 

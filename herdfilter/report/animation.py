@@ -16,8 +16,8 @@ from herdfilter.study.results import StudyResult
 
 # Largest number of particle coordinates on a page, 2.7 bytes each (16 bits in base 64).
 MOST_COORDINATES = 500_000
-MOST_STEPS = 300
-MOST_PARTICLES = 300
+DRAWN_STEPS = 300
+DRAWN_PARTICLES = 300
 LARGEST_CODE = 65_535  # of 16 bits
 CLOSE_UP_SHARE = 0.95  # share of the particles of both filters that the close-up shows
 # Steps over which the close-up takes the largest reach, so that it does not jump.
@@ -32,26 +32,22 @@ def animation(result: StudyResult) -> dict[str, Any] | None:
     first_run = result.trajectory
     scenario = result.study.scenario
     scans = first_run.positions
-    names = [
-        name
-        for name in result.study.filters
-        if name in (first_run.particles if scans is None else first_run.estimates)
-    ]
+    drawable = first_run.particles if scans is None else first_run.estimates
+    names = [name for name in result.study.filters if name in drawable]
     if not names:
         return None
-    medians = result.summary[result.summary["n_particles"] == first_run.n_particles].set_index(
-        "filter"
-    )
-    ranked = medians[f"{error_measure(result.summary)}_median"].reindex(names[1:]).sort_values()
-    names = [names[0], *ranked.index]
+    rows = result.summary[result.summary["n_particles"] == first_run.n_particles]
+    medians = rows.set_index("filter")[f"{error_measure(result.summary)}_median"]
+    names = [names[0], *medians.reindex(names[1:]).sort_values().index]
+    # One target is drawn like many, with an axis of length 1 for the targets.
     truth = _per_target(first_run.recording.truth)
     dims = [0] if truth.shape[2] == 1 else list(scenario.plane)
-    # Rounded up, so that at most `MOST_STEPS` remain.
-    every = -(-len(truth) // MOST_STEPS)
+    # Rounded up, so that at most `DRAWN_STEPS` remain.
+    every = -(-len(truth) // DRAWN_STEPS)
     steps = np.arange(0, len(truth), every)
     low, high = first_run_limits(result, dims)
     # Filters, steps and dimensions share the budget of coordinates.
-    most_particles = min(MOST_PARTICLES, MOST_COORDINATES // (len(steps) * len(dims) * len(names)))
+    most_particles = min(DRAWN_PARTICLES, MOST_COORDINATES // (len(steps) * len(dims) * len(names)))
     filters = {}
     clouds = []
     for name in names:
@@ -59,9 +55,9 @@ def animation(result: StudyResult) -> dict[str, Any] | None:
         n = particles.shape[1]
         thinned = slice(None, None, max(1, -(-n // most_particles)))
         particles = particles[steps][:, thinned][..., dims]
-        relative_weights = (
-            n * first_run.weights[name][steps][:, thinned] if name in first_run.weights else None
-        )
+        sizes = ""
+        if name in first_run.weights:
+            sizes = _sizes(n * first_run.weights[name][steps][:, thinned])
         estimate = _per_target(first_run.estimates[name])[steps][..., dims]
         clouds.append(particles if n else estimate)
         filters[name] = {
@@ -69,13 +65,12 @@ def animation(result: StudyResult) -> dict[str, Any] | None:
             "drawn": particles.shape[1],
             "thinned": particles.shape[1] < n,
             "estimate": estimate,
-            "particles": _coded(particles, low, high),
-            "sizes": _sizes(relative_weights),
+            "particles": _sixteen_bits(particles, low, high),
+            "sizes": sizes,
         }
     # The close-up follows the posterior mean, and is as wide as the particles of both filters need.
-    centre = (truth[:, 0] if first_run.reference is None else first_run.reference.means)[steps][
-        :, dims
-    ]
+    path = truth[:, 0] if first_run.reference is None else first_run.reference.means
+    centre = path[steps][:, dims]
     reach = [
         np.quantile(np.abs(x - centre[:, None]).max(axis=2), CLOSE_UP_SHARE, axis=1)
         for x in clouds[:2]
@@ -103,7 +98,7 @@ def animation(result: StudyResult) -> dict[str, Any] | None:
         "hues": VIVID,
         "scans": None if scans is None else [len(scan) for scan in detections],
         # The empty array in front gives the shape if there are no scans.
-        "detections": _coded(np.concatenate([truth[0, :0, dims].T, *detections]), low, high),
+        "detections": _sixteen_bits(np.concatenate([truth[0, :0, dims].T, *detections]), low, high),
         "filters": filters,
         "every": every,
     }
@@ -114,19 +109,18 @@ def _per_target(states: Array) -> Array:
     return states[:, None] if states.ndim == 2 else states
 
 
-def _coded(points: Array, low: Array, high: Array) -> str:
+def _sixteen_bits(points: Array, low: Array, high: Array) -> str:
     """Code coordinates (..., d) in 16 bits each, clipped to the limits, in base 64."""
     scaled = np.clip((points - low) / (high - low) * LARGEST_CODE, 0, LARGEST_CODE)
     return base64.b64encode(np.nan_to_num(scaled).astype("<u2").tobytes()).decode()
 
 
-def _sizes(relative_weights: Array | None) -> str:
+def _sizes(relative_weights: Array) -> str:
     """Code the diameters of particles (T, n) in 8 bits each, 64 for a weight of 1 / n; empty for equal weights."""
-    if relative_weights is None or np.allclose(relative_weights, 1, atol=0.02):
+    if np.allclose(relative_weights, 1, atol=0.02):
         return ""
-    return base64.b64encode(
-        np.clip(64 * np.sqrt(relative_weights), 0, 255).astype(np.uint8).tobytes()
-    ).decode()
+    sizes = np.clip(64 * np.sqrt(relative_weights), 0, 255).astype(np.uint8)
+    return base64.b64encode(sizes.tobytes()).decode()
 
 
 def rounded_lists(values: Any) -> Any:

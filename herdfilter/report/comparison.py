@@ -94,9 +94,8 @@ class Comparison(pd.DataFrame):
                 "figure: expected a run that was finished, got none; the column error says why"
             )
         # The first drawing is `ratios`, unless there is only one filter.
-        return plans[
-            next(iter(plans)) if figure is None else one_of("figure", figure, plans)
-        ].figure
+        name = next(iter(plans)) if figure is None else one_of("figure", figure, plans)
+        return plans[name].figure
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write the report, one HTML file, and return its path.

@@ -14,7 +14,6 @@ from herdfilter.plotting.over_time import LONGEST_WINDOW, is_over_time, scenario
 from herdfilter.plotting.style import styles
 from herdfilter.report import parts, wording
 from herdfilter.report.animation import animation, rounded_lists
-from herdfilter.report.parts import inline
 from herdfilter.study.columns import error_measure
 from herdfilter.study.machine import written_at_once
 from herdfilter.study.results import StudyResult
@@ -52,9 +51,7 @@ def write_report(
 
 def render(result: StudyResult, plans: dict[str, Drawing] | None = None) -> str:
     """Return the report of a study as HTML."""
-    study = result.study
     summary = result.summary
-    looks = styles(study.filters)
     at_most = summary[summary["n_particles"] == summary["n_particles"].max()].set_index("filter")
     options: Any = {
         "autoescape": True,
@@ -68,38 +65,21 @@ def render(result: StudyResult, plans: dict[str, Drawing] | None = None) -> str:
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "default": rounded_lists}
     return environment.get_template("page.html").render(
         result=result,
-        study=study,
-        scenario=study.scenario,
-        trajectory=result.trajectory,
-        extent=wording.extent(study, study.runs),
-        planned=result.description.get("runs", study.runs),
-        claims=wording.claimed(result.runs, summary),
-        definitions=wording.definitions(study.scenario, summary) + wording.configuration(result),
-        equations=parts.equations(study.scenario),
-        looks=looks,
-        markers={name: parts.marker_outline(look.marker) for name, look in looks.items()},
-        built={
-            name: wording.built(result.description.get("filters", {}).get(name)) for name in looks
-        },
-        table=parts.results_table(result),
-        slopes=parts.slopes_table(result),
+        wording=wording,
+        parts=parts,
+        looks=styles(result.study.filters),
         figures={
             name: [
-                (panel, inline(figure, f"{name}-{i}", plan.description(panel)))
+                (panel, parts.inline(figure, f"{name}-{i}", plan.description(panel)))
                 for i, (panel, figure) in enumerate(plan.parts())
             ]
             for name, plan in (drawings(result) if plans is None else plans).items()
         },
-        largest=max(study.particles),
         referenced=error_measure(summary).startswith("reference"),
-        sensor=(scenario_sensors(study.scenario) or [""])[0],
-        window=min(LONGEST_WINDOW, len(result.trajectory.recording))
-        if is_over_time(result)
-        else None,
+        sensor=(scenario_sensors(result.study.scenario) or [""])[0],
+        window=is_over_time(result) and min(LONGEST_WINDOW, len(result.trajectory.recording)),
         singular={
             name: int(count) for name, count in at_most["nees_singular"].items() if count > 0
         },
         animation=animation(result),
-        failures=parts.failures_by_error(result.runs),
-        version=result.description.get("herdfilter", ""),
     )

@@ -51,11 +51,9 @@ def marker_outline(name: str) -> str:
         marker.get_path().transformed(marker.get_transform()).to_polygons(closed_only=False)
     )
     scale = 4.4 / np.abs(np.concatenate(polygons)).max()
-    # The y axis of SVG points down.
-    return "".join(
-        "M" + "L".join(f"{scale * x:.2f} {-scale * y:.2f}" for x, y in outline) + "Z"
-        for outline in polygons
-    )
+    # Each outline is a path M x y L x y ... Z; the y axis of SVG points down.
+    lines = ("L".join(f"{scale * x:.2f} {-scale * y:.2f}" for x, y in part) for part in polygons)
+    return "".join(f"M{line}Z" for line in lines)
 
 
 def results_table(result: StudyResult) -> dict[str, Any]:
@@ -65,6 +63,7 @@ def results_table(result: StudyResult) -> dict[str, Any]:
     """
     table, headings = table_and_headings(result)
     rank = f"{error_measure(result.summary)}_median"
+    # The table over models lacks the numbers of runs and failures.
     if result.models is not None:
         table = table.merge(
             result.summary[["filter", "n_particles", "runs", "failures"]],
@@ -85,17 +84,14 @@ def results_table(result: StudyResult) -> dict[str, Any]:
 def slopes_table(result: StudyResult) -> dict[str, Any] | None:
     """Return the fitted slopes, or None with too few particle counts."""
     fits = result.slopes
-    return fits and {
-        "heads": [error_phrase(name).removeprefix("error ") for name in fits],
-        "rows": [
-            (
-                rows[0]["filter"],
-                [cell(row, Heading("slope", "slope")) for row in rows],
-                int(rows[0]["runs"]),
-            )
-            for rows in zip(*(fit.to_dict("records") for fit in fits.values()), strict=True)
-        ],
-    }
+    heading = Heading("slope", "slope")
+    rows = []
+    # Every measure has a row for each filter, in the same order.
+    for fitted in zip(*(fit.to_dict("records") for fit in fits.values()), strict=True):
+        cells = [cell(row, heading) for row in fitted]
+        rows.append((fitted[0]["filter"], cells, int(fitted[0]["runs"])))
+    heads = [error_phrase(name).removeprefix("error ") for name in fits]
+    return {"heads": heads, "rows": rows} if fits else None
 
 
 def failures_by_error(runs: pd.DataFrame) -> list[tuple[Any, pd.DataFrame]]:

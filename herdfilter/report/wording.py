@@ -55,11 +55,9 @@ def cell(row: pd.Series[Any], heading: Heading) -> dict[str, Any]:
 
 def extent(study: Study, planned: int) -> str:
     """Return the number of runs, and for a family of models, in words."""
-    runs = (
-        f"{study.runs} run{'s' * (study.runs != 1)}"
-        if study.runs == planned
-        else f"{study.runs} of {planned} runs"
-    )
+    runs = f"{study.runs} run{'s' * (study.runs != 1)}"
+    if study.runs != planned:
+        runs = f"{study.runs} of {planned} runs"
     family = study.family
     if family is None:
         return runs
@@ -84,12 +82,16 @@ def findings(
     columns = [heading for heading in columns if wide or heading.brief]
     rows = []
     for _, row in table.iterrows():
-        cells = [(heading.value(row), heading.interval(row)) for heading in columns]
-        texts = [value + (f" ({ends[0]}, {ends[1]})" if ends else "") for value, ends in cells]
-        rows.append([row["filter"], str(row["n_particles"]), *texts])
+        texts = [row["filter"], str(row["n_particles"])]
+        for heading in columns:
+            ends = heading.interval(row)
+            interval = "" if ends is None else f" ({ends[0]}, {ends[1]})"
+            texts.append(heading.value(row) + interval)
+        rows.append(texts)
     sentences = []
     for name, runs in result.runs.groupby("filter", sort=False):
         errors = runs["error"][runs["error"] != ""]
+        # The first error stands for all: `--verbose` lists them.
         if len(errors):
             sentences.append(
                 f"{name} failed in {len(errors)} of {len(runs)} runs; the first: {errors.iloc[0]}"
@@ -104,13 +106,10 @@ def findings(
 def findings_text(result: StudyResult, wide: bool = False) -> str:
     """Return the text of the findings for the terminal: all columns side by side if `wide`, else within `LINE_WIDTH`."""
     title, heads, rows, words = findings(result, wide)
+    # The first two columns, filter and n, are repeated in every block of columns.
     table = in_blocks(heads, rows, keys=2, width=None if wide else LINE_WIDTH)
-    return (
-        "\n".join(
-            [*title, "", *table, "", *(line for text in words for line in wrap(text, LINE_WIDTH))]
-        )
-        + "\n"
-    )
+    lines = [line for text in words for line in wrap(text, LINE_WIDTH)]
+    return "\n".join([*title, "", *table, "", *lines, ""])
 
 
 def of_models(models: pd.DataFrame) -> list[str]:
@@ -153,6 +152,7 @@ def definition(scenario: Scenario) -> list[str]:
     bound = scenario.divergence
     if bound is None:
         return []
+    # The bound separates both outcomes, so that one sentence serves either.
     unit = f" {scenario.unit}" if scenario.unit else ""
     side = "above" if outcome(scenario) == "diverged" else "of at most"
     last = f"the last {100 * bound.final_part:.0f} % of the steps"
@@ -162,11 +162,9 @@ def definition(scenario: Scenario) -> list[str]:
 def floor(summary: pd.DataFrame) -> list[str]:
     """Return a line on the standard error of the reference in a list, which is empty if the reference is exact."""
     sd = summary["reference_sd"].max()
-    return (
-        [f"standard error of the reference itself: {sd:.2g} (root mean square over runs)"]
-        if sd > 0
-        else []
-    )
+    # NaN without a reference is not above 0.
+    text = f"standard error of the reference itself: {sd:.2g} (root mean square over runs)"
+    return [text] if sd > 0 else []
 
 
 def reference(scenario: Scenario) -> str:
@@ -195,11 +193,9 @@ def reference(scenario: Scenario) -> str:
 def definitions(scenario: Scenario, summary: pd.DataFrame) -> list[tuple[str, str]]:
     """Return the terms of the report with their definitions."""
     dims = scenario.error_dims
-    over = (
-        "all dimensions"
-        if dims is None
-        else ", ".join(dimension_label(scenario.labels, i) for i in dims)
-    )
+    over = "all dimensions"
+    if dims is not None:
+        over = ", ".join(dimension_label(scenario.labels, i) for i in dims)
     unit = f", in {scenario.unit}" if scenario.unit else ""
     measured = f"distance of the posterior mean, root mean square over the steps of a run, over {over}{unit}"
     if (targets := scenario.targets) is not None:
@@ -252,27 +248,21 @@ def claimed(runs: pd.DataFrame, summary: pd.DataFrame) -> dict[str, Any] | None:
             {"name": row["filter"], "better": row["better"], **cell(row, RATIO)}
             for _, row in group.iterrows()
         ]
-        rows.append(
-            {
-                "n": n,
-                "filters": filters,
-                "together": together["a"][together["n_particles"] == n].tolist(),
-            }
-        )
+        jointly = together["a"][together["n_particles"] == n].tolist()
+        rows.append({"n": n, "filters": filters, "together": jointly})
     family = "model" in runs
     units = "models" if family else "runs"
     # The widest interval between order statistics misses the median with probability 2 / 2^runs, for each comparison.
     needed = LEAST_RUNS if family else math.floor(math.log2(2 * len(compared) / 0.05)) + 1
     available = int(summary[units].max())
+    too_few = f"takes {needed} {units} at least, there are {available}"
     return {
         "baseline": base,
         "errors": error_phrase(error_measure(runs)).replace("error", "Errors"),
         "family": family,
         "comparisons": len(compared),
         "rows": rows,
-        "too_few": f"takes {needed} {units} at least, there are {available}"
-        if available < needed
-        else "",
+        "too_few": too_few if available < needed else "",
     }
 
 

@@ -15,13 +15,12 @@ dominate the mean, and the bound falls slowly with `runs`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_generator, as_positive, check_count
+from herdfilter._checks import Array, as_generator, as_positive, check_count, short_repr
 from herdfilter._covariances import covariance_factor
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
@@ -82,9 +81,8 @@ def posterior_cramer_rao_bound(
     )
     contract.require_constant_noise(model, "the Cramer-Rao bound")
     if not isinstance(model.initial, GaussianMixture):
-        kind = type(model.initial).__name__
         raise TypeError(
-            f"model: the Cramer-Rao bound needs a GaussianMixture as initial distribution, got {kind}"
+            f"initial: expected a GaussianMixture for the Cramer-Rao bound, got {short_repr(model.initial)}"
         )
     T = check_count("steps", steps)
     dt = as_positive("dt", dt)
@@ -97,11 +95,7 @@ def posterior_cramer_rao_bound(
     for step in range(1, T + 1):
         transition = Transition(motion, dt, None, step)
         F = _jacobians(
-            transition.mean,
-            motion.jacobian,
-            lambda _: motion.circular,
-            x,
-            (dt, None, step),
+            transition.mean, lambda _: motion.circular, motion.jacobian, x, dt, None, step
         )
         Q = transition.noise.matrix
         # Prediction, the first term of the recursion above, with P = J^-1.
@@ -110,20 +104,14 @@ def posterior_cramer_rao_bound(
         P = Q + mean @ P @ mean.T
         x = transition.sample(x, rng)
         # Update: adds E[H' R^-1 H], with the Jacobians at the states after the transition.
-        H = _jacobians(
-            partial(measurement.mean, step=step),
-            measurement.jacobian,
-            measurement.circular,
-            x,
-            (step,),
-        )
+        observe = partial(measurement.mean, step=step)
+        H = _jacobians(observe, measurement.circular, measurement.jacobian, x, step)
         R = measurement.noise(H.shape[1], step).matrix
         try:
             whitened = np.linalg.solve(np.linalg.cholesky(R), H)
         except np.linalg.LinAlgError:
-            expected = f"a positive definite matrix at step {step}"
             raise ValueError(
-                f"observation_covariance: expected {expected}, got {R.tolist()}"
+                f"observation_covariance: expected a positive definite matrix at step {step}, got {R.tolist()}"
             ) from None
         P = _informed(P, np.einsum("rij,rik->jk", whitened, whitened) / len(x))
         bounds[step - 1] = P
@@ -166,23 +154,16 @@ def _variation(F: Array, Q: Array, step: int) -> Array:
     # The part of F outside the range of Q must be constant, or the expectation is infinite.
     outside = centred - correlations @ inverse @ centred
     if (np.abs(outside) > 1e-6 * np.abs(F / scale[:, None]).max()).any():
-        expected = "noise in every direction in which the transition is nonlinear"
         raise ValueError(
-            f"transition_covariance: expected {expected}, got a singular matrix at step {step}"
+            "transition_covariance: expected noise in every direction in which the transition is nonlinear, "
+            f"got a singular matrix at step {step}"
         )
     return np.asarray(np.einsum("rji,jk,rkl->il", centred, inverse, centred) / len(F))
 
 
-def _jacobians(
-    mean: Callable[[Array], Array],
-    jacobian: Any,
-    circular: Callable[[int], tuple[int, ...]],
-    x: Array,
-    at: tuple[Any, ...],
-) -> Array:
+def _jacobians(mean: Any, circular: Any, jacobian: Any, x: Array, *arguments: Any) -> Array:
     """Return the Jacobians (runs, k, d) of a mean at states (runs, d): the model's own, else central differences."""
     if jacobian is not None:
-        return np.asarray(jacobian(x, *at), dtype=np.float64)
-    return contract.central_differences(
-        contract.VectorFunction(mean, circular), x, x.std(axis=0)[None]
-    )[1]
+        return np.asarray(jacobian(x, *arguments), dtype=np.float64)
+    function = contract.VectorFunction(mean, circular)
+    return contract.central_differences(function, x, x.std(axis=0)[None])[1]

@@ -72,7 +72,8 @@ class Column:
 # The parts of GOSPA are p-th powers, whose mean over time comes before the root.
 def _part_of_gospa(part: str, meaning: str) -> Column:
     def measure(run: RunRecord) -> float:
-        return np.nan if run.sets is None else run.sets.part(part)
+        targets = run.scenario.targets
+        return np.nan if targets is None else run.of_sets(part).mean() ** (1 / targets.gospa_order)
 
     return Column(
         f"gospa_{part}",
@@ -159,7 +160,7 @@ COLUMNS = (
         statistics.mean,
         "label switches",
         brief=True,
-        measure=lambda run: np.nan if run.sets is None else run.sets.label_switches,
+        measure=lambda run: run.of_sets("label_switches").mean(),
     ),
     Column(
         "cardinality_error",
@@ -268,12 +269,13 @@ class Series:
     name: str
     measure: Callable[[RunRecord], Array]
     over_time: statistics.SeriesSummary | None = None
+    column: str = ""  # of the summary, if it is not named as the series
 
 
 SERIES = (
-    Series("truth", lambda run: run.truth, statistics.rms_over_time("rmse")),
+    Series("truth", lambda run: run.truth, statistics.rms_over_time, "rmse"),
     Series(
-        "reference", lambda run: run.against_reference, statistics.rms_over_time("reference_error")
+        "reference", lambda run: run.against_reference, statistics.rms_over_time, "reference_error"
     ),
     Series("gospa", lambda run: run.of_sets("gospa"), statistics.mean_over_time),
     Series("ospa", lambda run: run.of_sets("ospa"), statistics.mean_over_time),

@@ -78,6 +78,7 @@ def locate(
     file: str, folder: str | os.PathLike[str] | None = None, base_url: str | None = None
 ) -> Path:
     """Return the path of a file in `folder`, else in the folder ``HERDFILTER_DATA`` names, else downloaded (`fetch`)."""
+    # An empty variable is as good as none.
     named = folder or os.environ.get("HERDFILTER_DATA")
     return _find(Path(named).expanduser(), file) if named else fetch(file, base_url=base_url)
 
@@ -180,6 +181,7 @@ def _find(folder: Path, file: str) -> Path:
     for directory in (folder, folder / (DATA_FILES[file].data_set if file in DATA_FILES else "")):
         if (directory / file).is_file():
             return directory / file
+    # What is there mostly tells what is wrong: a file of another name, or another folder.
     names = sorted(entry.name for entry in folder.iterdir())
     listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     raise FileNotFoundError(

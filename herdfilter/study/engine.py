@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
@@ -11,6 +10,8 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
+
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from herdfilter._checks import as_positive, check_count
 from herdfilter.catalogue.specifications import FilterSpec
@@ -95,27 +96,20 @@ def run_study(
             )
             batches = distribute(tasks, partial(perform, study), scheduler, count, run_timeout)
             line = live_line(
-                study.scenario.name,
-                len(finished) + len(tasks),
-                len(finished),
-                "runs",
-                progress,
+                study.scenario.name, len(finished) + len(tasks), len(finished), "runs", progress
             )
             failed = 0
             with closing(batches), line as bar:
                 for results in batches:
                     # Before anything else: nothing that is computed may be lost.
                     storage.add(results)
-                    failures = [
-                        (*result.task, result.row["error"])
-                        for result in results
-                        if result.row["error"]
-                    ]
+                    failures = [result for result in results if result.row["error"]]
                     failed += len(failures)
                     bar.set_postfix_str(f"{failed} failed" if failed else "", refresh=False)
                     bar.update(len(results))
-                    for failure in failures:
-                        _log.warning("%s, n = %d, run %d failed: %s", *failure)
+                    for result in failures:
+                        error = result.row["error"]
+                        _log.warning("%s, n = %d, run %d failed: %s", *result.task, error)
         return storage.result()
 
 
@@ -146,26 +140,15 @@ def _warm_up(study: Study, tasks: Sequence[Task]) -> list[TaskResult]:
     return [TaskResult(tasks[0], {})]
 
 
-@lru_cache(maxsize=1)
-def _thread_pools(modules: int) -> Any:
-    """Return the thread pools of the loaded libraries, found again when the number of imported modules has changed."""
-    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
-
-    return ThreadpoolController()
-
-
 def perform(
-    study: Study,
-    tasks: Sequence[Task],
-    seconds: float = BATCH_SECONDS,
-    limit: float | None = None,
+    study: Study, tasks: Sequence[Task], seconds: float = BATCH_SECONDS, limit: float | None = None
 ) -> list[TaskResult]:
     """Do tasks in turn, at least one, until `seconds` have passed; return the results.
 
     The process ends (`Deadline`) if a filter, or the recording and reference of a run, take longer than `limit` seconds.
     """
     results: list[TaskResult] = []
-    with _thread_pools(len(sys.modules)).limit(limits=1), Deadline(limit) as deadline:
+    with threadpool_limits(1), Deadline(limit) as deadline:
         end = time.perf_counter() + seconds
         for task in tasks:
             results.append(_perform(study, task, deadline.restart))
@@ -181,6 +164,7 @@ _warm: set[tuple[str, int, Key]] = set()
 def _perform(study: Study, task: Task, restart: Callable[[], None]) -> TaskResult:
     """Do one task; `restart` begins the deadline of each stage."""
     restart()
+    # Cached: the tasks of a run follow one another.
     run = _prepared(study, task.run)
     if not isinstance(run, RunRecord):
         return TaskResult(task, run)
@@ -193,6 +177,7 @@ def _perform(study: Study, task: Task, restart: Callable[[], None]) -> TaskResul
             # Errors are raised again, and recorded, when the filter is measured.
             feed(study.build_filter(task, run.model), run.recording.first(_WARM_UP_STEPS))
     restart()
+    # Known of the run even if the filter fails.
     common: dict[str, Any] = {
         "reference": "" if run.reference is None else (study.scenario.reference or {})["type"]
     }
@@ -201,7 +186,7 @@ def _perform(study: Study, task: Task, restart: Callable[[], None]) -> TaskResul
         common["kind"] = kind_of(run.model)
     series: Mapping[str, Any] = {}
     try:
-        steps = () if run.reference is None else run.reference.posteriors
+        steps = () if run.reference is None else run.reference.steps.tolist()
         watched = watch(study.build_filter(task, run.model), run.recording, steps)
         observed = replace(run, result=watched.result, seconds=watched.seconds, watched=watched)
         row = common | {"error": "", "traceback": ""} | measured(observed)
@@ -232,10 +217,7 @@ def _prepared(study: Study, run: int) -> RunRecord | dict[str, Any]:
         recording = record(study.scenario, model, study.data, study.recording_rng(run))
         with suppress(DegenerateWeightsError):
             reference = compute_reference(
-                study.scenario,
-                model,
-                recording,
-                study.reference_rng(run),
+                study.scenario, model, recording, study.reference_rng(run)
             )
     except Stopped:
         raise

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from herdfilter._checks import Array, check_count, short_repr
+from herdfilter._checks import Array, check_count
 from herdfilter.study.columns import digits, error_measure, percent
 from herdfilter.study.statistics import finite, log_slopes, median_interval, of
 from herdfilter.study.summary import Pairs, baseline_of, comparison, median_by_model
@@ -40,27 +40,6 @@ class Family:
         return -(-runs // self.runs)  # rounded up
 
 
-def planned_family(
-    scenario: Any,
-    models: int | None,
-    first_model: int | None,
-    runs: int,
-) -> tuple[Family | None, int]:
-    """Return the family of a comparison (see `compare`; None for one model), and the number of runs of all its models."""
-    if scenario.models is None:
-        for name, value in (("models", models), ("first_model", first_model)):
-            if value is not None:
-                expected = (
-                    f"expected none, since scenario {short_repr(scenario.name)} has one model"
-                )
-                raise ValueError(
-                    f"{name}: {expected}, got {short_repr(value)}; use --runs for more runs of it"
-                )
-        return None, runs
-    count = check_count("models", scenario.models if models is None else models)
-    return Family(scenario.first_model if first_model is None else first_model, runs), count * runs
-
-
 def kind_of(model: Any) -> str:
     """Return the kind of a family's model: its `labels`, joined by commas; empty without labels."""
     return ", ".join(map(str, getattr(model, "labels", None) or ()))
@@ -68,7 +47,7 @@ def kind_of(model: Any) -> str:
 
 # Ratios of a filter's posterior variance to the true one between these count as right.
 RIGHT_VARIANCE = (0.8, 1.25)
-FEWEST_PARTICLES = 100  # smallest particle count that enters an exponent
+FITTED_FROM = 100  # smallest particle count that enters an exponent
 
 UNCERTAIN = 1 / 3
 """A reference is uncertain if its standard error exceeds this share of the smallest error of a filter to it.
@@ -209,11 +188,8 @@ def _beside(runs: pd.DataFrame, base: pd.DataFrame) -> dict[str, float]:
 
 def _exponents(errors: Any) -> dict[str, float]:
     """Return median and slowest exponent of a filter's errors, which have a row for each model and a column for each n."""
-    counts = [n for n in errors if n >= FEWEST_PARTICLES]
-    values = errors[counts].to_numpy(dtype=np.float64)
-    slopes: Array = np.empty(0)
-    if len(counts) > 1:
-        slopes = log_slopes(counts, values[(np.isfinite(values) & (values > 0)).all(axis=1)])
+    # Below, errors do not follow a power of n yet.
+    slopes = log_slopes(errors[[n for n in errors if n >= FITTED_FROM]])
     return {"exponent": of(np.median, slopes), "exponent_worst": of(np.max, slopes)}
 
 

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import copy
 import inspect
-import logging
 import os
 import platform
 import sqlite3
 import sys
 import tempfile
-import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, cached_property
 from importlib import metadata
 from pathlib import Path
-from typing import IO, Any, TypeVar
-
-import numpy as np
-
-from herdfilter._checks import Array
-from herdfilter._version import __version__
+from typing import IO, Any
 
 _PACKAGES = (
     "herdfilter",
@@ -63,51 +56,14 @@ def machine() -> dict[str, Any]:
     }
 
 
-_log = logging.getLogger(__name__)
-
-Value = TypeVar("Value")
-
 # Environment variable that names the cache's folder; empty or ``off`` disables the cache.
 VARIABLE = "HERDFILTER_CACHE"
-
-
-def remembered(
-    compute: Callable[[], Value],
-    to_arrays: Callable[[Value], dict[str, Array]],
-    from_arrays: Callable[[dict[str, Array]], Value],
-    decisive: Callable[[], Any],
-) -> Value:
-    """Return ``compute()``, or its value on the disk from an earlier call with an equal ``decisive()``.
-
-    It is computed if no folder can be written, if ``decisive()`` fails or cannot be pickled (the pickle is only hashed), or
-    if the file is damaged.
-    """
-    import joblib
-
-    folder, _ = _references()
-    if folder is None:
-        return compute()
-    try:
-        file = folder / f"{joblib.hash((__version__, decisive()))}.npz"
-    except Exception:
-        # A user's class may raise anything when it is pickled; one typed in at a prompt has no source.
-        return compute()
-    # An absent or damaged file is ignored. Files hold numbers alone: loading one runs no code.
-    with suppress(Exception), np.load(file, allow_pickle=False) as arrays:
-        return from_arrays(dict(arrays))
-    begin = time.perf_counter()
-    value = compute()
-    _log.info("a reference was computed in %.1f s: %s", time.perf_counter() - begin, file)
-    parts: dict[str, Any] = to_arrays(value)
-    with suppress(OSError), written_at_once(file) as part:
-        # The disk may be full, or the folder removed in the meantime.
-        np.savez(part, **parts)
-    return value
 
 
 @contextmanager
 def written_at_once(file: Path) -> Iterator[IO[bytes]]:
     """Yield a temporary file that replaces `file` when it is complete, so that no other process reads half of it."""
+    # In the same folder, because a file is only replaced in one go within a file system.
     handle, name = tempfile.mkstemp(dir=file.parent, suffix=".part")
     try:
         with os.fdopen(handle, "wb") as part:
@@ -120,11 +76,11 @@ def written_at_once(file: Path) -> Iterator[IO[bytes]]:
 
 def warn_if_unusable() -> None:
     """Warn, once per process, if the cache is wanted but its folder cannot be written."""
-    reason = _references()[1]
+    reason = reference_folder()[1]
     if reason:
-        named = os.environ.get(VARIABLE, "the user's cache")
-        _warn(
-            f"{VARIABLE}: cannot write into {named} ({reason}); references are computed anew every time"
+        folder = os.environ.get(VARIABLE, "the user's cache")
+        _warn_once(
+            f"{VARIABLE}: cannot write into {folder} ({reason}); references are computed anew every time"
         )
 
 
@@ -146,6 +102,7 @@ def bare(model: Any) -> Any:
 
 def user_cache() -> Path:
     """Return this system's folder for files that can be computed or downloaded again; OSError if it has none."""
+    # Each system's own convention; on Linux the XDG Base Directory Specification.
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA", "~/AppData/Local")
     elif sys.platform == "darwin":
@@ -160,7 +117,7 @@ def user_cache() -> Path:
         ) from None
 
 
-def _references() -> tuple[Path | None, str]:
+def reference_folder() -> tuple[Path | None, str]:
     """Return the cache's folder of references, or None and why it cannot be written (no reason if the cache is off)."""
     named = os.environ.get(VARIABLE)
     if named is not None and named.strip().lower() in ("", "off"):
@@ -182,5 +139,5 @@ def check_folder(folder: Path) -> None:
 
 
 @cache
-def _warn(text: str) -> None:
+def _warn_once(text: str) -> None:
     warnings.warn(text, stacklevel=2)

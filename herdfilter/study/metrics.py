@@ -10,6 +10,7 @@ import numpy as np
 
 from herdfilter._checks import Array, as_array, as_numbers, short_repr
 from herdfilter.angles import wrap_angles
+from herdfilter.study.statistics import of
 from herdfilter.study.targets import Targets
 from herdfilter.tracking.metrics import gospa, label_switches, ospa
 
@@ -17,10 +18,7 @@ __all__ = ["normalised_squares", "squared_error"]
 
 
 def squared_error(
-    estimate: Array,
-    target: Array,
-    dims: Sequence[int],
-    circular: Sequence[int] = (),
+    estimate: Array, target: Array, dims: Sequence[int], circular: Sequence[int] = ()
 ) -> Array:
     """Return the squared Euclidean distance at every step over the given dimensions, angles wrapped; (T, d) -> (T,).
 
@@ -63,19 +61,17 @@ def normalised_squares(errors: Array, covariances: Array) -> Array:
     """
     covariances = as_numbers("covariances", covariances, (None, None, None))
     errors = as_numbers("errors", errors, (None, None))
-    result = np.full(len(errors), np.nan)
     # Correlations tell a singular covariance from one whose dimensions merely differ in units.
+    is_finite = np.isfinite(covariances).all(axis=(1, 2), keepdims=True)
+    covariances = np.where(is_finite, covariances, 0.0)
     sd = np.sqrt(np.maximum(np.diagonal(covariances, axis1=1, axis2=2), 0.0))
-    usable = np.isfinite(covariances).all(axis=(1, 2)) & (sd > 0).all(axis=1)
-    scale = sd[usable]
-    values, vectors = np.linalg.eigh(covariances[usable] / (scale[:, :, None] * scale[:, None, :]))
-    projections = (vectors * (errors[usable] / scale)[:, :, None]).sum(axis=1)
-    regular = values[:, 0] > _SINGULAR
+    scale = np.where(sd > 0, sd, 1.0)
+    values, vectors = np.linalg.eigh(covariances / (scale[:, :, None] * scale[:, None, :]))
+    projections = (vectors * (errors / scale)[:, :, None]).sum(axis=1)
+    # Without variance, in a dimension or altogether, the least eigenvalue is not positive.
+    values[values[:, 0] <= _SINGULAR] = np.nan
     with np.errstate(over="ignore"):  # a lost filter with a small covariance
-        result[np.flatnonzero(usable)[regular]] = (projections[regular] ** 2 / values[regular]).sum(
-            axis=1
-        )
-    return result
+        return np.asarray((projections**2 / values).sum(axis=1))
 
 
 _SINGULAR = 1e-12  # eigenvalues of a correlation matrix up to here count as zero
@@ -86,11 +82,7 @@ def inside_ellipsoid(squares: Array, degrees: Array, level: float = 0.95) -> flo
     from scipy.special import chdtri
 
     finite = np.isfinite(squares)
-    return (
-        float(np.mean(squares[finite] <= chdtri(degrees[finite], 1 - level)))
-        if finite.any()
-        else np.nan
-    )
+    return of(np.mean, squares[finite] <= chdtri(degrees[finite], 1 - level))
 
 
 def energy_distance_on_line(x: Array, weights: Array, edges: Array, masses: Array) -> float:
@@ -123,41 +115,22 @@ class SetErrors:
     false: Array
     cardinality: Array  # number of estimates minus number of targets
     label_switches: int  # in the whole run
-    order: float  # p of GOSPA
-
-    def part(self, name: str) -> float:
-        """Return the p-th root of the mean over time of a part of GOSPA, in the unit of the error."""
-        return float(np.mean(getattr(self, name)) ** (1 / self.order))
 
 
-def set_errors(
-    truth: Array,
-    estimates: Array,
-    targets: Targets,
-    dims: Sequence[int],
-) -> SetErrors:
+def set_errors(truth: Array, estimates: Array, targets: Targets, dims: Sequence[int]) -> SetErrors:
     """Compare labelled estimates (T, labels, d) with targets (T, targets, d) over `dims`; absent ones are NaN."""
     x = truth[..., list(dims)]
     y = estimates[..., list(dims)]
-    points = [row[~np.isnan(row).any(axis=1)] for row in y]
-    labels = [np.flatnonzero(~np.isnan(row).any(axis=1)).tolist() for row in y]
+    present: Any = ~np.isnan(y).any(axis=2)
+    points = [row[at] for row, at in zip(y, present, strict=True)]
+    labels = [np.flatnonzero(at).tolist() for at in present]
     c = targets.cutoff
-    p = targets.gospa_order
-    steps = [gospa(row, at_step, c, p) for row, at_step in zip(x, points, strict=True)]
-    distances, localisation, missed, false = (
-        np.array(values) for values in zip(*steps, strict=True)
-    )
-    ospas = np.array(
-        [ospa(row, at_step, c, targets.ospa_order) for row, at_step in zip(x, points, strict=True)]
-    )
-    cardinality = np.array([len(at_step) for at_step in points], dtype=float) - count(truth)
+    steps = [gospa(*pair, c, targets.gospa_order) for pair in zip(x, points, strict=True)]
+    ospas = [ospa(*pair, c, targets.ospa_order) for pair in zip(x, points, strict=True)]
+    distances, localisation, missed, false = np.array(steps).T
+    cardinality = present.sum(axis=1) - np.isfinite(truth).all(axis=2).sum(axis=1).astype(float)
     switches = label_switches(x, points, labels, c)
-    return SetErrors(distances, ospas, localisation, missed, false, cardinality, switches, p)
-
-
-def count(states: Array) -> Array:
-    """Count the targets, or estimates, (T, targets, d) that are not NaN at every step; (T,)."""
-    return np.asarray(np.isfinite(states).all(axis=2).sum(axis=1).astype(float))
+    return SetErrors(distances, np.array(ospas), localisation, missed, false, cardinality, switches)
 
 
 def labelled_estimates(result: Any, steps: int, dim: int) -> Array:
@@ -176,10 +149,11 @@ def labelled_estimates(result: Any, steps: int, dim: int) -> Array:
     label_indices: dict[Any, int] = {}
     entries = []
     for step, (means, labels) in enumerate(zip(result.means, result.labels, strict=True)):
-        points = as_array("means", means, (None, dim)) if len(means) else np.empty((0, dim))
+        points: Any = as_array("means", means, (None, dim)) if len(means) else []
         if len(labels) != len(points) or len(set(labels)) < len(labels):
-            expected = f"{len(points)} different ones at step {step + 1}"
-            raise ValueError(f"labels: expected {expected}, got {short_repr(list(labels))}")
+            raise ValueError(
+                f"labels: expected {len(points)} different ones at step {step + 1}, got {short_repr(list(labels))}"
+            )
         for label, point in zip(labels, points, strict=True):
             entries.append((step, label_indices.setdefault(label, len(label_indices)), point))
     estimates = np.full((steps, len(label_indices), dim), np.nan)

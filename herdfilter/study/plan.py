@@ -22,12 +22,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from herdfilter._checks import MOST_STEPS, check_count, one_of, shortened
+from herdfilter._checks import MOST_STEPS, check_count, short_repr, shortened
 from herdfilter._version import __version__
 from herdfilter.catalogue import specifications
 from herdfilter.catalogue.expressions import prefix_errors
 from herdfilter.study import machine
-from herdfilter.study.families import Family, planned_family
+from herdfilter.study.families import Family
 from herdfilter.study.recording import DataSet, load_data, record
 from herdfilter.study.reference import check_reference, try_reference
 from herdfilter.study.scenario import (
@@ -80,9 +80,8 @@ class Study:
     def build_model(self, run: int = 0) -> Any:
         """Build the model of a run: the scenario's, with the arguments from its data, or that of its family."""
         seed = {} if self.family is None else {"seed": self.family.seed(run)}
-        return self.scenario.build_model(
-            **seed, **({} if self.data is None else self.data.model_arguments)
-        )
+        arguments = {} if self.data is None else self.data.model_arguments
+        return self.scenario.build_model(**seed, **arguments)
 
     def build_filter(self, task: Task, model: Any) -> Any:
         """Build the filter of a task."""
@@ -189,8 +188,18 @@ def plan_study(
     """
     scenario = load_scenario(scenario)
     check_reference(scenario)
-    each = check_count("runs", scenario.runs if runs is None else runs, most=MOST_STEPS)
-    family, total = planned_family(scenario, models, first_model, each)
+    total = check_count("runs", scenario.runs if runs is None else runs, most=MOST_STEPS)
+    family = None
+    if scenario.models is not None:
+        # `runs` are of each model.
+        family = Family(scenario.first_model if first_model is None else first_model, total)
+        total *= check_count("models", scenario.models if models is None else models)
+    elif models is not None or first_model is not None:
+        name, value = ("first_model", first_model) if models is None else ("models", models)
+        raise ValueError(
+            f"{name}: expected none, since scenario {short_repr(scenario.name)} has one model, got {short_repr(value)}; "
+            "use --runs for more runs of it"
+        )
     study = Study(
         scenario,
         specifications.resolve_filters(
@@ -212,26 +221,16 @@ def _try_parts(study: Study) -> None:
     model = study.build_model()
     check_beside_model(scenario, model.dim)
     # The scenario's own filters, too, even if this comparison leaves them out: a mistake in its file is found at once.
-    declared = (
-        specifications.resolve_filters([*scenario.filter], scenario.filter, scenario.modules)
-        if scenario.filter
-        else {}
-    )
+    every = dict(study.filters)
+    if scenario.filter:
+        resolved = specifications.resolve_filters(
+            [*scenario.filter], scenario.filter, scenario.modules
+        )
+        every = resolved | every
     # A filter may support only some models of a family.
-    every = declared | dict(study.filters) if study.family is None else {}
-    for name in every:
+    for name in every if study.family is None else ():
         with prefix_errors(f"filter {name}: "):
             replace(study, filters=every).build_filter(Task(name, study.particles[0], 0), model)
-    for entry in scenario.published:
-        one_of(
-            "published filter",
-            entry.filter,
-            ["reference", *specifications.catalogue(), *scenario.filter],
-        )
-        if entry.model:
-            replace(
-                study, scenario=replace(scenario, model={**scenario.model, **entry.model})
-            ).build_model()
     if study.family is not None:
         return  # another model of the family may work
     try:
@@ -244,11 +243,8 @@ def _try_parts(study: Study) -> None:
 
 def _counts(particles: int | Iterable[int]) -> tuple[int, ...]:
     """Return the particle counts, each once; `particles` may be a single number."""
-    values = (
-        [particles]
-        if isinstance(particles, (str, bytes)) or not isinstance(particles, Iterable)
-        else particles
-    )
+    is_single = isinstance(particles, str | bytes) or not isinstance(particles, Iterable)
+    values: Any = [particles] if is_single else particles
     counts = tuple(dict.fromkeys([check_count("particles", n) for n in values]))
     if not counts:
         raise ValueError("particles: expected at least one count, got none")
@@ -286,14 +282,10 @@ def encoded(value: Any) -> Any:
         return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
     public = {k: v for k, v in attributes.items() if not k.startswith("_")}
     cls = type(value)
-    return (
-        public
-        if cls.__module__ in _TABLE_MODULES
-        else {"type": f"{cls.__module__}.{cls.__qualname__}"} | public
-    )
-
-
-_TABLE_MODULES = tuple(f"herdfilter.study.{name}" for name in ("scenario", "tables", "targets"))
+    # The tables of a scenario are dataclasses of these modules.
+    if cls.__module__ in ("herdfilter.study.tables", "herdfilter.study.targets"):
+        return public
+    return {"type": f"{cls.__module__}.{cls.__qualname__}"} | public
 
 
 def digest(value: Any) -> str:

@@ -21,9 +21,6 @@ from herdfilter.tracking.simulation import simulate_scans
 
 __all__ = ["DataSet", "Recording"]
 
-Observations = Array | list[Array]
-"""An array (T, k), or a list of T scans (m, k), each with any number m of detections."""
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Recording:
@@ -54,7 +51,7 @@ class Recording:
     """
 
     truth: Array
-    observations: Observations
+    observations: Array | list[Array]
     dt: float | Array = 1.0
     controls: Array | None = None
     sensors: Sequence[Sensor] | None = None
@@ -88,23 +85,18 @@ class Recording:
         """Arguments of a filter's ``run``: observations, or with sensors readings (time, sensor, z), and keywords."""
         if self.sensors is None:
             return self.observations, {"dt": self.dt, "controls": self.controls}
+        # With several sensors time decides, not the number of the step.
         readings = list(zip(self.times, self.sensors, self.observations, strict=True))
         return readings, {"controls": self.controls}
 
     def first(self, steps: int) -> Recording:
         """Return the first `steps` steps."""
-
-        def cut(values: Any) -> Any:
-            return None if values is None else values[:steps]
-
-        dt = self.dt if np.ndim(self.dt) == 0 else cut(self.dt)
-        return Recording(
-            cut(self.truth),
-            cut(self.observations),
-            dt,
-            cut(self.controls),
-            cut(self.sensors),
-        )
+        # Some are absent, and `dt` may be one number for all steps.
+        parts: dict[str, Any] = {
+            name: values if values is None or np.isscalar(values) else values[:steps]
+            for name, values in vars(self).items()
+        }
+        return Recording(**parts)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -132,6 +124,7 @@ def feed(estimator: Any, recording: Recording, **options: Any) -> Any:
     """Run a filter over a recording, with those of the further `options` that its ``run`` accepts."""
     accepted = inspect.signature(estimator.run).parameters
     observations, arguments = recording.input
+    # A filter of the user's own need not take the keywords of ours; degeneracy is measured, not warned of.
     with hold_warnings():
         return estimator.run(
             observations, **arguments, **{k: v for k, v in options.items() if k in accepted}
@@ -184,10 +177,6 @@ def record(
         truth = scenario.targets.simulate_truth(model, steps, rng, scenario.dt)
         return Recording(truth, simulate_scans(model, truth, rng), scenario.dt)
     truth, observations = simulate(
-        model,
-        steps,
-        rng,
-        dt=scenario.dt,
-        initial=scenario.initial_truth,
+        model, steps, rng, dt=scenario.dt, initial=scenario.initial_truth
     )
     return Recording(truth, observations, scenario.dt, simulated_controls(model, steps))

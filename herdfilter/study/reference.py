@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import logging
+import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from herdfilter._checks import Array, check_count, one_of, short_repr
 from herdfilter._repr import fields_in_line
+from herdfilter._version import __version__
 from herdfilter.angles import moments, wrap_angles
 from herdfilter.catalogue.expressions import check_keywords, prefix_errors
 from herdfilter.catalogue.specifications import FilterFactory, resolve_filters
@@ -31,78 +35,57 @@ from herdfilter.study import machine
 from herdfilter.study.recording import Recording, feed
 from herdfilter.study.scenario import Scenario
 
+_log = logging.getLogger(__name__)
+
 SNAPSHOTS = 10  # number of steps of a run at which an exact posterior is kept
 
 AGREEMENT = 2.0
 """Two references agree if their distance, RMS over time and dimensions, is at most this multiple of its standard error."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class LineDensity:
+class LineDensity(NamedTuple):
     """A density on the line, constant in each cell."""
 
     edges: Array  # (N + 1,), increasing
     masses: Array  # (N,), probability of each cell
 
-    __repr__ = fields_in_line
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Reference:
-    """Posterior of one run.
+    """Posterior of one run, as arrays of numbers, which is how it is cached.
 
-    `error` is the standard error of the means: zero if they are exact, NaN if it is unknown. `posteriors` maps the index,
-    from 0, of a few steps (`snapshot_steps`) to the exact posterior there; a grid has it in one dimension only.
+    `error` is the standard error of the means: zero if they are exact, NaN if it is unknown. At the `steps`, indices from 0,
+    the exact posterior is kept: a density on the line with `masses` between `edges`, or without these a Gaussian.
     """
 
     means: Array  # (T, d)
     log_likelihood: float
     error: Array  # (T, d)
     covariances: Array | None = None  # (T, d, d)
-    posteriors: Mapping[int, GaussianMixture | LineDensity] = field(default_factory=dict)
+    steps: np.ndarray = field(default_factory=partial(np.empty, 0, int))  # (K,)
+    edges: Array = field(default_factory=partial(np.empty, 0))  # (N + 1,)
+    masses: Array = field(default_factory=partial(np.empty, (0, 0)))  # (K, N)
 
     __repr__ = fields_in_line
 
-    def sd(self, dims: Sequence[int]) -> float:
-        """Return the standard error of the means over `dims`, RMS over time."""
-        return float(np.sqrt((self.error[:, list(dims)] ** 2).sum(axis=1).mean()))
+    @property
+    def posteriors(self) -> dict[int, GaussianMixture | LineDensity]:
+        """Index of a step, from 0 -> the exact posterior."""
+        if len(self.edges):
+            densities = [LineDensity(self.edges, masses) for masses in self.masses]
+            return dict(zip(self.steps.tolist(), densities, strict=True))
+        covariances: Any = self.covariances
+        return {
+            k: GaussianMixture.unchecked(np.ones(1), self.means[k][None], covariances[k])
+            for k in self.steps.tolist()
+        }
 
 
-def snapshot_steps(steps: int) -> list[int]:
+def snapshot_steps(steps: int) -> np.ndarray:
     """Return indices, from 0, of up to `SNAPSHOTS` evenly spaced steps, the last among them."""
     # Rounded up; a run with fewer steps than snapshots gives some of them twice.
-    return sorted({-(-steps * (i + 1) // SNAPSHOTS) - 1 for i in range(SNAPSHOTS)}) if steps else []
-
-
-def to_arrays(reference: Reference) -> dict[str, Array]:
-    """Return a reference, whose posteriors must be densities on the line, as arrays of numbers for the cache."""
-    arrays = {
-        name: np.asarray(getattr(reference, name)) for name in ("means", "error", "log_likelihood")
-    }
-    if reference.covariances is not None:
-        arrays["covariances"] = reference.covariances
-    densities: Any = reference.posteriors.values()
-    if densities:
-        arrays["steps"] = np.array(list(reference.posteriors), dtype=np.float64)
-        arrays["edges"] = np.array([density.edges for density in densities])
-        arrays["masses"] = np.array([density.masses for density in densities])
-    return arrays
-
-
-def from_arrays(arrays: Mapping[str, Array]) -> Reference:
-    """Return the reference of `to_arrays`."""
-    posteriors: dict[int, GaussianMixture | LineDensity] = {}
-    if "steps" in arrays:
-        densities = map(LineDensity, arrays["edges"], arrays["masses"])
-        posteriors.update(zip(arrays["steps"].astype(int).tolist(), densities, strict=True))
-    log_likelihood = float(arrays["log_likelihood"])
-    return Reference(
-        arrays["means"],
-        log_likelihood,
-        arrays["error"],
-        arrays.get("covariances"),
-        posteriors,
-    )
+    ends = -(-steps * np.arange(1, SNAPSHOTS + 1) // SNAPSHOTS)
+    return np.unique(ends[: SNAPSHOTS * steps]) - 1
 
 
 def _grid(
@@ -118,28 +101,17 @@ def _grid(
     from herdfilter.filters.grid import GridFilter
 
     grid = GridFilter(model, lower, upper, points)
-    result = grid.run(
-        recording.observations,
-        recording.dt,
-        recording.controls,
-        keep_masses=len(grid.shape) == 1,
-    )
-    posteriors = {}
-    if result.masses is not None:
-        h = grid.spacing[0]
-        # A grid point is the centre of its cell.
-        edges = np.append(grid.x[:, 0] - h / 2, grid.x[-1, 0] + h / 2)
-        posteriors = {
-            k: LineDensity(edges, result.masses[k].copy()) for k in snapshot_steps(len(recording))
-        }
+    on_line = len(grid.shape) == 1
+    result = grid.run(recording.observations, recording.dt, recording.controls, keep_masses=on_line)
     exact = np.zeros_like(result.means)
-    return Reference(
-        result.means,
-        float(result.log_likelihood),
-        exact,
-        result.covariances,
-        posteriors,
-    )
+    reference = Reference(result.means, float(result.log_likelihood), exact, result.covariances)
+    if not on_line:
+        return reference
+    steps = snapshot_steps(len(recording))
+    # A grid point is the centre of its cell.
+    h = grid.spacing[0]
+    edges = np.append(grid.x[:, 0] - h / 2, grid.x[-1, 0] + h / 2)
+    return replace(reference, steps=steps, edges=edges, masses=np.asarray(result.masses)[steps])
 
 
 def _large(
@@ -229,29 +201,21 @@ def _exact_or_guided(
     with suppress(TypeError, ValueError):
         return _kalman(model, recording, rng)
     blind = _grid_or_large(model, recording, rng, n=n, repeats=repeats, filter=filter)
-    if blind.error.any():  # not exact on a grid
-        with suppress(TypeError, ValueError, DegenerateWeightsError):
-            informed = _large(model, recording, rng, n=n, repeats=repeats, filter=guided)
-            if _is_better(informed, blind, circular_dims(model)):
-                return informed
+    if not blind.error.any():  # exact on a grid
+        return blind
+    with suppress(TypeError, ValueError, DegenerateWeightsError):
+        informed = _large(model, recording, rng, n=n, repeats=repeats, filter=guided)
+        # Squares are summed in units of the variance, averaged over time, so that dimensions of any unit count alike.
+        variances = np.diagonal(np.asarray(blind.covariances), axis1=1, axis2=2).mean(axis=0)
+        distances = wrap_angles(informed.means - blind.means, circular_dims(model))
+        informed_error, blind_error, distance = (
+            np.divide(x**2, variances, out=np.zeros_like(x), where=variances > 0).sum()
+            for x in (informed.error, blind.error, distances)
+        )
+        agree = distance <= AGREEMENT**2 * (informed_error + blind_error)
+        if informed_error < blind_error and agree:
+            return informed
     return blind
-
-
-def _is_better(first: Reference, second: Reference, circular: Sequence[int]) -> bool:
-    """Return True if the `first` one has the smaller standard error and the two agree."""
-    # Squares are summed in units of the variance, averaged over time, so that dimensions of any unit count alike.
-    variances = np.diagonal(np.asarray(second.covariances), axis1=1, axis2=2).mean(axis=0)
-    squares = (
-        first.error**2,
-        second.error**2,
-        wrap_angles(first.means - second.means, circular) ** 2,
-    )
-    first_error, second_error, distance = (
-        np.divide(x, variances, out=np.zeros_like(x), where=variances > 0).sum() for x in squares
-    )
-    return bool(
-        first_error < second_error and distance <= AGREEMENT**2 * (first_error + second_error)
-    )
 
 
 def _kalman(model: Any, recording: Recording, rng: np.random.Generator) -> Reference:
@@ -305,16 +269,12 @@ def _kalman(model: Any, recording: Recording, rng: np.random.Generator) -> Refer
             log_likelihood -= 0.5 * float(quadratic + np.linalg.slogdet(2 * np.pi * S)[1])
         means.append(x)
         covariances.append(0.5 * (P + P.T))
-    posteriors = {
-        k: GaussianMixture.unchecked(np.ones(1), means[k][None], covariances[k])
-        for k in snapshot_steps(len(means))
-    }
     return Reference(
         np.array(means),
         log_likelihood,
         np.zeros_like(means),
         np.array(covariances),
-        posteriors,
+        snapshot_steps(len(means)),
     )
 
 
@@ -344,45 +304,48 @@ REFERENCES: dict[str, Callable[..., Reference]] = {
 
 # The Kalman filter is faster than the disk.
 CACHED_TYPES = ("grid", "large", "grid-or-large", "exact-or-guided")
-CACHE_VERSION = 5  # raise this when `to_arrays` changes
+CACHE_VERSION = 6  # raise this when the arrays of a `Reference` change
 
 
 def compute_reference(
-    scenario: Scenario,
-    model: Any,
-    recording: Recording,
-    rng: np.random.Generator,
+    scenario: Scenario, model: Any, recording: Recording, rng: np.random.Generator
 ) -> Reference | None:
-    """Compute the reference of one run, or read it from the cache; None if the scenario does not ask for one."""
+    """Compute the reference of one run, or read it from the cache; None if the scenario does not ask for one.
+
+    It is computed if no folder can be written, if what it depends on cannot be pickled, or if the file is damaged.
+    """
     if scenario.reference is None:
         return None
+    import joblib
+
     function, keywords = reference_function(scenario)
-
-    def compute() -> Reference:
+    folder, _ = machine.reference_folder()
+    if scenario.reference["type"] not in CACHED_TYPES or folder is None:
         return function(model, recording, rng, **keywords)
-
-    if scenario.reference["type"] not in CACHED_TYPES:
-        return compute()
-
-    def decisive() -> tuple[Any, ...]:
-        sensors = (
-            None
-            if recording.sensors is None
-            else [machine.bare(sensor) for sensor in recording.sensors]
-        )
-        observed = recording.observations, recording.dt, recording.controls, sensors
-        # The seed sequence, too: it decides the generators that a reference spawns.
-        state = rng.bit_generator.state, getattr(rng.bit_generator.seed_seq, "state", None)
-        return (
-            CACHE_VERSION,
-            machine.bare(model),
-            machine.sources(model),
-            observed,
+    try:
+        sensors = recording.sensors and [machine.bare(sensor) for sensor in recording.sensors]
+        decisive = (
+            *(__version__, CACHE_VERSION, machine.bare(model), machine.sources(model)),
+            *(recording.observations, recording.dt, recording.controls, sensors),
             scenario.reference,
-            state,
+            # The seed sequence, too: it decides the generators that a reference spawns.
+            *(rng.bit_generator.state, getattr(rng.bit_generator.seed_seq, "state", None)),
         )
-
-    return machine.remembered(compute, to_arrays, from_arrays, decisive)
+        # The pickle is only hashed.
+        file = folder / f"{joblib.hash(decisive)}.npz"
+    except Exception:
+        # A user's class may raise anything when it is pickled; one typed in at a prompt has no source.
+        return function(model, recording, rng, **keywords)
+    # An absent or damaged file is ignored. Files hold numbers alone: loading one runs no code.
+    with suppress(Exception), np.load(file, allow_pickle=False) as arrays:
+        return Reference(**{**arrays, "log_likelihood": float(arrays["log_likelihood"])})
+    begin = time.perf_counter()
+    reference = function(model, recording, rng, **keywords)
+    _log.info("a reference was computed in %.1f s: %s", time.perf_counter() - begin, file)
+    # The disk may be full, or the folder removed in the meantime.
+    with suppress(OSError), machine.written_at_once(file) as part:
+        np.savez(part, **vars(reference))
+    return reference
 
 
 def reference_function(scenario: Scenario) -> tuple[Callable[..., Reference], dict[str, Any]]:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_array
+from herdfilter._checks import Array
 from herdfilter._repr import fields_in_line
 from herdfilter.models import contract
 from herdfilter.study.columns import error_measures
 from herdfilter.study.families import over_models, verdict_over_models
-from herdfilter.study.metrics import labelled_estimates
 from herdfilter.study.plan import Study
 from herdfilter.study.recording import Recording, feed
 from herdfilter.study.reference import Reference
@@ -47,36 +46,38 @@ class Trajectory:
     n_particles: int
     estimates: Mapping[str, Array]  # posterior means (T, d)
     particles: Mapping[str, Array]  # (T, n, d), of the filters that store them
-    weights: Mapping[str, Array] = field(default_factory=dict)  # (T, n)
-    positions: list[Array] | None = (
-        None  # detections (k, 2) of every scan in the plane drawn; None if they are no positions
-    )
+    weights: Mapping[str, Array]  # (T, n)
+    # Detections (k, 2) of every scan in the plane drawn; None if they are no positions.
+    positions: list[Array] | None
 
     __repr__ = fields_in_line
 
     @classmethod
     def of_arrays(
-        cls,
-        arrays: Mapping[tuple[str, str], Array],
-        filters: Iterable[str],
-        n_particles: int,
+        cls, arrays: Mapping[tuple[str, str], Array], filters: Iterable[str], n_particles: int
     ) -> Trajectory:
         """Make a trajectory of the arrays of `TaskResult.trajectory`, with the filters in this order."""
-        truth = arrays["", "truth"]
         # Figures need no observations and no errors of the reference.
-        unknown = np.full((len(truth), 1), np.nan)
-        recording = Recording(truth, unknown, arrays["", "dt"])
+        unknown = np.full((len(arrays["", "truth"]), 1), np.nan)
         reference = None
         if ("", "reference") in arrays:
             reference = Reference(arrays["", "reference"], np.nan, unknown)
         positions = None
         if ("", "positions") in arrays:
             positions = np.split(arrays["", "positions"], arrays["", "scan_ends"].astype(int)[:-1])
-        by_filter = {
-            part: {name: arrays[name, part] for name in filters if (name, part) in arrays}
+        estimates, particles, weights = (
+            {name: arrays[name, part] for name in filters if (name, part) in arrays}
             for part in ("estimates", "particles", "weights")
-        }
-        return cls(recording, reference, n_particles, **by_filter, positions=positions)
+        )
+        return cls(
+            Recording(arrays["", "truth"], unknown, arrays["", "dt"]),
+            reference,
+            n_particles,
+            estimates,
+            particles,
+            weights,
+            positions,
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -134,13 +135,9 @@ class StudyResult:
     @cached_property
     def slopes(self) -> dict[str, pd.DataFrame]:
         """Measure -> fitted slopes (see `fitted_slopes`), first the measure that ranks filters; empty below four counts."""
-        # An empty mapping, so that pages and figures need no further check.
-        enough = len(self.study.particles) >= LEAST_COUNTS
-        return {
-            measure: fitted_slopes(self.runs, measure)
-            for measure in error_measures(self.runs)
-            if enough
-        }
+        if len(self.study.particles) < LEAST_COUNTS:
+            return {}
+        return {name: fitted_slopes(self.runs, name) for name in error_measures(self.runs)}
 
 
 READINGS: tuple[Callable[[Array], Array], ...] = (
@@ -158,12 +155,8 @@ def positions(model: Any, recording: Recording, plane: Sequence[int]) -> list[Ar
 
     The model's observations of the true states, without noise, decide among the `READINGS`; None if no reading fits.
     """
-    dim = recording.truth.shape[-1]
-    if (
-        recording.scans is None
-        or max(plane) >= dim
-        or not contract.has(model, ("observation_mean",))
-    ):
+    is_drawn = recording.scans is not None and max(plane) < recording.truth.shape[-1]
+    if not is_drawn or not contract.has(model, ("observation_mean",)):
         return None
     states = recording.truth[np.isfinite(recording.truth).all(axis=-1)]
     true_positions = states[:, list(plane)]
@@ -175,9 +168,8 @@ def positions(model: Any, recording: Recording, plane: Sequence[int]) -> list[Ar
                 # A reading fits if it is off by the same vector everywhere: the sensor's position.
                 offsets = true_positions - read(observations)
                 if np.ptp(offsets, axis=0).max() <= _SAME_POSITION * np.abs(true_positions).max():
-                    return [
-                        read(scan.reshape(-1, 2)) + offsets.mean(axis=0) for scan in recording.scans
-                    ]
+                    sensor = offsets.mean(axis=0)
+                    return [read(scan.reshape(-1, 2)) + sensor for scan in recording.scans or ()]
     return None
 
 
@@ -196,14 +188,8 @@ def trajectory_arrays(study: Study, task: Task, run: RunRecord) -> dict[tuple[st
         arrays["", "reference"] = run.reference.means
     with suppress_errors():  # they were recorded when the filter was measured
         result = feed(study.build_filter(task, run.model), recording, keep_particles=True)
-        if recording.many:
-            steps, _, dim = recording.truth.shape
-            arrays[task.filter, "estimates"] = labelled_estimates(result, steps, dim)
-            return arrays
-        arrays[task.filter, "estimates"] = as_array(
-            "estimates", result.means, recording.truth.shape
-        )
-        for name in ("particles", "weights"):
+        arrays[task.filter, "estimates"] = replace(run, result=result).means
+        for name in () if recording.many else ("particles", "weights"):
             values = getattr(result, name, None)
             if values is not None:
                 arrays[task.filter, name] = np.asarray(values, dtype=np.float64)

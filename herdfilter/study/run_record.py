@@ -24,6 +24,7 @@ from herdfilter.study import metrics
 from herdfilter.study.recording import Recording, feed
 from herdfilter.study.reference import LineDensity, Reference
 from herdfilter.study.scenario import Scenario
+from herdfilter.study.statistics import finite, of, root_mean_square
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +40,7 @@ class WatchedRun:
     nis_degrees: Array  # (T,), number of entries observed; 0 where `nis` is NaN
     particles: Mapping[
         int, tuple[Array, Array]
-    ]  # index of a step, from 0 -> particles (n, d), weights (n,)
+    ]  # index of a step -> particles (n, d), weights (n,)
 
 
 def watch(estimator: Any, recording: Recording, steps: Collection[int] = ()) -> WatchedRun:
@@ -81,10 +82,7 @@ class _Watcher:
         if k in self.steps and hasattr(estimator, "particles"):
             x = estimator.particles
             # An ensemble filter has particles without weights.
-            self.particles[k] = (
-                x,
-                estimator.weights if hasattr(estimator, "weights") else np.full(len(x), 1 / len(x)),
-            )
+            self.particles[k] = x, getattr(estimator, "weights", np.full(len(x), 1 / len(x)))
 
 
 def _normalised_innovations(
@@ -93,14 +91,12 @@ def _normalised_innovations(
     """Return normalised innovations squared and their degrees of freedom, each (T,)."""
     nis = np.full(len(recording), np.nan)
     degrees = np.zeros(len(recording))
-    if recording.scans is not None:
+    if not predictions:
         return nis, degrees
     observations = np.asarray(recording.observations)
-    model = getattr(estimator, "model", None)
-    partial = isinstance(estimator, KalmanFilter) or (
-        model is not None and Measurement(model).takes_partial
-    )
     size = observations.shape[1]
+    measurement = Measurement(estimator.model)
+    partial = isinstance(estimator, KalmanFilter) or measurement.takes_partial
     steps = np.array(
         [k for k, (mean, _) in predictions.items() if len(mean) == size], dtype=np.int64
     )
@@ -114,7 +110,7 @@ def _normalised_innovations(
         means = np.array([predictions[k][0] for k in same])
         covariances = np.array([predictions[k][1] for k in same])
         # Bearings differ by less than half a turn.
-        innovations = wrap_angles(observations[same] - means, Measurement(model).circular(size))
+        innovations = wrap_angles(observations[same] - means, measurement.circular(size))
         part = np.ix_(np.arange(len(same)), observed, observed)
         nis[same] = metrics.normalised_squares(innovations[:, observed], covariances[part])
         degrees[same] = np.where(np.isfinite(nis[same]), len(observed), 0)
@@ -145,8 +141,11 @@ class RunRecord:
 
     @cached_property
     def means(self) -> Array:
-        """Estimates (T, d); a ValueError if they are of another shape or not finite."""
-        return as_array("estimates", self.result.means, self.recording.truth.shape)
+        """Estimates (T, d), of many targets (T, labels, d); a ValueError if they are of another shape or not finite."""
+        truth = self.recording.truth
+        if self.recording.many:
+            return metrics.labelled_estimates(self.result, len(truth), truth.shape[2])
+        return as_array("estimates", self.result.means, truth.shape)
 
     @property
     def covariances(self) -> Array | None:
@@ -157,15 +156,14 @@ class RunRecord:
     @cached_property
     def sets(self) -> metrics.SetErrors | None:
         """Distances of the estimates to many targets; None with one target."""
-        targets = self.scenario.targets
-        truth = self.recording.truth
-        if targets is None:
+        if self.scenario.targets is None:
             return None
-        estimates = metrics.labelled_estimates(self.result, len(truth), truth.shape[2])
-        return metrics.set_errors(truth, estimates, targets, self.dims)
+        return metrics.set_errors(
+            self.recording.truth, self.means, self.scenario.targets, self.dims
+        )
 
     def of_sets(self, name: str) -> Array:
-        """Attribute of `sets` over time; NaN with one target."""
+        """Attribute of `sets`, most of which are over time; NaN with one target."""
         return self._all_nan if self.sets is None else np.asarray(getattr(self.sets, name))
 
     @cached_property
@@ -176,9 +174,9 @@ class RunRecord:
     @cached_property
     def against_reference(self) -> Array:
         """Squared distance of the mean to the reference's mean, over the same dimensions; over time."""
-        return (
-            self._all_nan if self.reference is None else self._squared_error(self.reference.means)
-        )
+        if self.reference is None:
+            return self._all_nan
+        return self._squared_error(self.reference.means)
 
     @cached_property
     def posterior_sd(self) -> Array:
@@ -250,12 +248,10 @@ class RunRecord:
             return np.nan
         squares = self.truth
         if bound.in_spreads:  # models of a family differ in units
-            errors = (
-                wrap_angles(self.means - self.recording.truth, circular_dims(self.model))
-                / self.model.spread
-            )
-            squares = np.asarray((errors[:, self.dims] ** 2).mean(axis=1))
-        return metrics.root_mean(squares[-max(1, round(bound.final_part * len(self.recording))) :])
+            errors = wrap_angles(self.means - self.recording.truth, circular_dims(self.model))
+            squares = ((errors / self.model.spread)[:, self.dims] ** 2).mean(axis=1)
+        steps = max(1, round(bound.final_part * len(self.recording)))
+        return metrics.root_mean(squares[-steps:])
 
     @property
     def diverged(self) -> bool:
@@ -266,38 +262,35 @@ class RunRecord:
     @property
     def reference_sd(self) -> float:
         """Standard error of the reference's own posterior mean, RMS over time."""
-        return np.nan if self.reference is None else self.reference.sd(self.dims)
+        if self.reference is None:
+            return np.nan
+        return metrics.root_mean((self.reference.error[:, self.dims] ** 2).sum(axis=1))
 
     @property
     def reference_error_sd(self) -> float:
         """RMS error to the reference in units of `posterior_sd`, over time and the dimensions whose error counts."""
         if self.reference is None:
             return np.nan
-        errors = wrap_angles(self.means - self.reference.means, circular_dims(self.model))[
-            :, self.dims
-        ]
-        return _root_mean_square(errors / self.posterior_sd)
+        errors = wrap_angles(self.means - self.reference.means, circular_dims(self.model))
+        return of(root_mean_square, finite(errors[:, self.dims] / self.posterior_sd))
 
     @property
     def reference_uncertainty(self) -> float:
         """Standard error of the reference's own posterior mean, in the unit and averages of `reference_error_sd`."""
         if self.reference is None:
             return np.nan
-        return _root_mean_square(self.reference.error[:, self.dims] / self.posterior_sd)
+        return of(root_mean_square, finite(self.reference.error[:, self.dims] / self.posterior_sd))
 
     @property
     def log_likelihood(self) -> float:
         """Log-likelihood that the filter estimates; NaN with many targets."""
-        return (
-            np.nan if self.recording.many else float(getattr(self.result, "log_likelihood", np.nan))
-        )
+        log_likelihood = getattr(self.result, "log_likelihood", np.nan)
+        return np.nan if self.recording.many else float(log_likelihood)
 
     @property
     def log_likelihood_error(self) -> float:
         """Log-likelihood minus that of the reference."""
-        return self.log_likelihood - (
-            np.nan if self.reference is None else self.reference.log_likelihood
-        )
+        return self.log_likelihood - getattr(self.reference, "log_likelihood", np.nan)
 
     @property
     def variance_ratio(self) -> float:
@@ -309,15 +302,13 @@ class RunRecord:
         if self.covariances is None:
             return np.nan
         variances = np.diagonal(self.covariances, axis1=1, axis2=2)[:, self.dims]
-        ratios = variances / self.posterior_sd**2
-        logs = np.log(np.maximum(ratios[np.isfinite(ratios)], SMALLEST_RATIO))
-        return float(np.exp(logs.mean())) if logs.size else np.nan
+        logs = np.log(np.maximum(finite(variances / self.posterior_sd**2), SMALLEST_RATIO))
+        return float(np.exp(of(np.mean, logs)))
 
     @property
     def energy_distance(self) -> float:
         """Energy distance to the exact posterior, mean over the steps where the reference has it."""
-        distances = self.energy_distances[~np.isnan(self.energy_distances)]
-        return float(distances.mean()) if len(distances) else np.nan
+        return of(np.mean, finite(self.energy_distances))
 
     @property
     def _all_nan(self) -> Array:
@@ -331,11 +322,6 @@ def normalised_mean(squares: Array, degrees: Array) -> float:
     """Return the sum of normalised squares over the sum of their degrees of freedom; NaN without any."""
     total = degrees.sum()
     return float(np.nansum(squares) / total) if total > 0 else np.nan
-
-
-def _root_mean_square(values: Array) -> float:
-    values = values[~np.isnan(values)]
-    return metrics.root_mean(values**2) if values.size else np.nan
 
 
 def energy_distance_to(posterior: GaussianMixture | LineDensity, x: Array, weights: Array) -> float:

@@ -159,6 +159,7 @@ class Scenario:
         """Import the data loader's module in a worker, too: a study is sent with data of that module's classes."""
         vars(self).update(state)
         if self.data is not None:
+            # Errors are those of the parent process, which has loaded the data before.
             with suppress(Exception):
                 _ = self.data_loader
 

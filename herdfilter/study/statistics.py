@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cache, partial
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,17 +21,11 @@ Summary = Callable[[str, "pd.DataFrame"], dict[str, float]]
 """``(name, runs)`` -> columns of the summary, for the column `name` of the runs of one filter and particle count."""
 
 
-def bootstrap_interval(
-    values: Array,
-    statistic: Callable[..., Array],
-    level: float = 0.95,
-    resamples: int = 2000,
-    seed: int = 0,
-) -> tuple[float, float]:
-    """Return the bootstrap interval of a statistic of finite values (runs,), bias-corrected and accelerated.
+def bootstrap_interval(values: Array, statistic: Callable[..., Array]) -> tuple[float, float]:
+    """Return the 95 % bootstrap interval of a statistic of finite values (runs,), bias-corrected and accelerated.
 
     Efron and Tibshirani (1993), "An introduction to the bootstrap", section 14.3. With few runs and heavy tails it covers
-    less than its level says: at 95 %, it covers the root mean square of exponential errors in 77 % of the cases with 10
+    less than its level says: it covers the root mean square of exponential errors in 77 % of the cases with 10
     runs, in 91 % with 100. The `statistic` takes ``axis=-1`` and scales with its values. NaN with fewer than six runs.
     """
     if len(values) < LEAST_RUNS:
@@ -47,12 +40,11 @@ def bootstrap_interval(
     interval = bootstrap(
         (values / unit,),
         statistic,
-        n_resamples=resamples,
+        n_resamples=2000,
         # So that a batch fits into the processor's cache.
         batch=max(1, 2**16 // len(values)),
         vectorized=True,
-        confidence_level=level,
-        rng=np.random.default_rng(seed),
+        rng=np.random.default_rng(0),
     ).confidence_interval
     return float(unit * interval.low), float(unit * interval.high)
 
@@ -63,21 +55,12 @@ def median_interval(values: Array, level: float = 0.95) -> tuple[float, float]:
     It covers at least its level for any continuous distribution (`scipy.stats.quantile_test`); NaN with too few runs: fewer
     than six at 95 %, and at any lower level.
     """
-    # The number of values below the median is binomial, whatever their distribution.
-    ranks = _ranks(len(values), level) if len(values) >= LEAST_RUNS else None
-    if ranks is None:
-        return np.nan, np.nan
-    ordered = np.sort(values)
-    return float(ordered[ranks[0]]), float(ordered[ranks[1]])
-
-
-@cache
-def _ranks(n: int, level: float) -> tuple[int, int] | None:
-    """Return the ranks of the ends of `median_interval` among n ordered values; None if there are too few."""
     from scipy.stats import quantile_test
 
-    interval: Any = quantile_test(np.arange(n)).confidence_interval(level)
-    return None if np.isnan(interval.low) else (int(interval.low), int(interval.high))
+    if len(values) < LEAST_RUNS:
+        return np.nan, np.nan
+    interval: Any = quantile_test(values).confidence_interval(level)
+    return float(interval.low), float(interval.high)
 
 
 def mean_interval(values: Array, level: float = 0.95) -> tuple[float, float]:
@@ -105,34 +88,15 @@ def chi_square_band(degrees: ArrayLike, level: float = 0.95) -> tuple[Array, Arr
     return chdtri(degrees, 1 - tail) / degrees, chdtri(degrees, tail) / degrees
 
 
-def over_runs(name: str, runs: pd.DataFrame, statistic: str, **options: Any) -> dict[str, float]:
-    """Return a statistic over runs; `statistic` is the name of a method of pandas.Series."""
-    return {name: float(getattr(runs[name], statistic)(**options))}
+def of(statistic: Any, values: np.ndarray) -> float:
+    """Return a statistic of values; NaN if there are none."""
+    return float(statistic(values)) if len(values) else np.nan
 
 
-mean = partial(over_runs, statistic="mean")
-median = partial(over_runs, statistic="median")
-total = partial(over_runs, statistic="sum", min_count=1)  # NaN if no run has a value
-
-
-def rms(name: str, runs: pd.DataFrame) -> dict[str, float]:
-    """Return the root mean square over runs."""
-    return {name: of(root_mean_square, finite(runs[name]))}
-
-
-def median_with_interval(name: str, runs: pd.DataFrame) -> dict[str, float]:
-    """Return the median over runs with its exact interval."""
-    return paired_median(name, finite(runs[name]))
-
-
-def with_interval(
-    name: str, runs: pd.DataFrame, statistic: Callable[..., Any], beside_median: bool = False
-) -> dict[str, float]:
-    """Return a statistic of the runs with its bootstrap interval, and on request the median with its exact interval."""
-    values = finite(runs[name])
-    low, high = bootstrap_interval(values, statistic)
-    row = {name: of(statistic, values), f"{name}_low": low, f"{name}_high": high}
-    return row | paired_median(f"{name}_median", values) if beside_median else row
+def finite(values: pd.Series[float] | Array) -> Array:
+    """Return the values that are finite."""
+    array = np.asarray(values, dtype=np.float64)
+    return array[np.isfinite(array)]
 
 
 def root_mean_square(values: Array, axis: int = -1) -> Any:
@@ -140,18 +104,41 @@ def root_mean_square(values: Array, axis: int = -1) -> Any:
     return np.sqrt(np.mean(values**2, axis=axis))
 
 
-mean_with_interval = partial(with_interval, statistic=np.mean)
-mean_and_median = partial(with_interval, statistic=np.mean, beside_median=True)
-rms_and_median = partial(with_interval, statistic=root_mean_square, beside_median=True)
+def over_runs(
+    name: str,
+    runs: pd.DataFrame,
+    statistic: Callable[..., Any],
+    interval: bool = False,
+    beside_median: bool = False,
+) -> dict[str, float]:
+    """Return a statistic of the runs, if asked for with its bootstrap interval and the median with its exact interval."""
+    values = finite(runs[name])
+    row = {name: of(statistic, values)}
+    if interval or beside_median:
+        row[f"{name}_low"], row[f"{name}_high"] = bootstrap_interval(values, statistic)
+    return row | paired_median(f"{name}_median", values) if beside_median else row
+
+
+mean = partial(over_runs, statistic=np.mean)
+median = partial(over_runs, statistic=np.median)
+total = partial(over_runs, statistic=np.sum)
+rms = partial(over_runs, statistic=root_mean_square)
+mean_with_interval = partial(mean, interval=True)
+mean_and_median = partial(mean, beside_median=True)
+rms_and_median = partial(rms, beside_median=True)
+
+
+def median_with_interval(name: str, runs: pd.DataFrame) -> dict[str, float]:
+    """Return the median over runs with its exact interval."""
+    return paired_median(name, finite(runs[name]))
 
 
 def mean_beside_band(degrees: str) -> Summary:
     """Return the summary of normalised squares by mean, bootstrap interval and band; `degrees` names a column."""
 
     def summary(name: str, runs: pd.DataFrame) -> dict[str, float]:
-        has_value = np.isfinite(np.asarray(runs[name], dtype=np.float64))
-        band = chi_square_band(np.asarray(runs[degrees], dtype=np.float64)[has_value].sum())
-        ends = {f"{name}_band_low": float(band[0]), f"{name}_band_high": float(band[1])}
+        low, high = chi_square_band(runs[degrees][np.isfinite(runs[name])].sum())
+        ends = {f"{name}_band_low": float(low), f"{name}_band_high": float(high)}
         return mean_with_interval(name, runs) | ends
 
     return summary
@@ -185,25 +172,19 @@ def paired_ratios(first: Array, second: Array) -> Array:
     return np.where(np.isnan(first) | np.isnan(second), np.nan, ratios)
 
 
-def of(statistic: Any, values: np.ndarray) -> float:
-    """Return a statistic of values; NaN if there are none."""
-    return float(statistic(values)) if len(values) else np.nan
+def log_slopes(errors: pd.DataFrame) -> Array:
+    """Return the slope of the logarithm of the error over that of the particle count, by least squares, (rows,).
 
-
-def finite(values: pd.Series[float]) -> Array:
-    """Return the values that are finite."""
-    array = np.asarray(values, dtype=np.float64)
-    return array[np.isfinite(array)]
-
-
-def log_slopes(counts: ArrayLike, errors: Array) -> Array:
-    """Return the least-squares slope of each row of positive errors (m, k) over k particle counts, in logarithms; (m,)."""
-    x = np.log(np.asarray(counts, dtype=np.float64))
+    The columns are particle counts. Rows with an error that is not positive are left out, and all with a single column.
+    """
+    x = np.log(np.asarray(errors.columns, dtype=np.float64))
     x -= x.mean()  # so that the errors need not be centred, too
-    return np.asarray(np.log(errors) @ x / (x @ x))
+    values: Array = errors.to_numpy(dtype=np.float64)
+    values = values[(np.isfinite(values) & (values > 0)).all(axis=1)]
+    return np.asarray(np.log(values) @ x / (x @ x)) if len(x) > 1 else np.empty(0)
 
 
-def fitted_slopes(table: pd.DataFrame, measure: str, level: float = 0.95) -> pd.DataFrame:
+def fitted_slopes(table: pd.DataFrame, measure: str) -> pd.DataFrame:
     """Fit the logarithm of the error over the logarithm of the particle count, by least squares in every run.
 
     The particle counts of a run share its truth and observations, so each run gives one slope, and the interval is
@@ -217,87 +198,39 @@ def fitted_slopes(table: pd.DataFrame, measure: str, level: float = 0.95) -> pd.
     rows = []
     for name, runs in table.groupby("filter", sort=False):
         errors = runs.pivot(index="run", columns="n_particles", values=measure)
-        values: Array = errors.to_numpy(dtype=np.float64)
-        values = values[(np.isfinite(values) & (values > 0)).all(axis=1)]
-        slopes = log_slopes(errors.columns, values) if values.shape[1] > 1 else np.empty(0)
-        low, high = mean_interval(slopes, level)
-        row = {
-            "filter": name,
-            "runs": len(values),
-            "slope": of(np.mean, slopes),
-            "slope_low": low,
-            "slope_high": high,
-        }
-        rows.append(row)
-    return pd.DataFrame(rows)
+        slopes = log_slopes(errors)
+        low, high = mean_interval(slopes)
+        rows.append((name, len(slopes), of(np.mean, slopes), low, high))
+    return pd.DataFrame(rows, columns=["filter", "runs", "slope", "slope_low", "slope_high"])
 
 
-@dataclass(frozen=True, eq=False)
-class AllRuns:
-    """The series of one filter at one particle count, name -> values (runs, T); see `over_time`."""
-
-    named: Mapping[str, Array]
-    quantiles: tuple[float, float]
-    level: float
-
-    def values(self, name: str) -> Array:
-        """Return the values of a series (runs, T); NaN throughout if it was not stored."""
-        return np.asarray(self.named.get(name, np.full(np.shape(self.main), np.nan)))
-
-    @property
-    def main(self) -> Array:
-        """The series of every run that did not fail: the error to the truth, or GOSPA."""
-        return self.named["truth" if "truth" in self.named else "gospa"]
+SeriesSummary = Callable[[str, Array, Array], dict[str, Array]]
+"""``(name, values, degrees)`` -> columns over time, each (T,), of a series and its degrees of freedom, both (runs, T)."""
 
 
-SeriesSummary = Callable[[str, AllRuns], dict[str, Array]]
-"""``(name of a series, all runs)`` -> columns over time, each (T,)."""
+def median_over_time(name: str, values: Array, degrees: Array) -> dict[str, Array]:
+    """Return median and quartiles over runs."""
+    median, low, high = np.nanquantile(values, (0.5, 0.25, 0.75), axis=0)
+    return {f"{name}_median": median, f"{name}_low": low, f"{name}_high": high}
 
 
-def median_over_time(name: str, runs: AllRuns) -> dict[str, Array]:
-    """Return median and quantiles over runs."""
-    return _quantile_band(name, runs.values(name), runs.quantiles)
+def mean_over_time(name: str, values: Array, degrees: Array) -> dict[str, Array]:
+    """Return mean, median and quartiles over runs."""
+    return {name: np.nanmean(values, axis=0)} | median_over_time(name, values, degrees)
 
 
-def mean_over_time(name: str, runs: AllRuns) -> dict[str, Array]:
-    """Return mean, median and quantiles over runs."""
-    values = runs.values(name)
-    return {name: _mean_over_runs(values)} | _quantile_band(name, values, runs.quantiles)
+def rms_over_time(name: str, values: Array, degrees: Array) -> dict[str, Array]:
+    """Return the root mean square, of squares, and median and quartiles of their roots."""
+    rms = {name: np.sqrt(np.nanmean(values, axis=0))}
+    return rms | median_over_time(name, np.sqrt(values), degrees)
 
 
-def rms_over_time(column: str) -> SeriesSummary:
-    """Return the summary of squared errors as `column`: root mean square, and median and quantiles of their roots."""
-
-    def summary(name: str, runs: AllRuns) -> dict[str, Array]:
-        squared = runs.values(name)
-        return {column: np.sqrt(_mean_over_runs(squared))} | _quantile_band(
-            column, np.sqrt(squared), runs.quantiles
-        )
-
-    return summary
-
-
-def normalised_over_time(name: str, runs: AllRuns) -> dict[str, Array]:
-    """Return mean, median, quantiles and chi-square band of normalised squares over their degrees of freedom."""
-    squares = runs.values(name)
-    degrees = runs.values(f"{name}_degrees")
+def normalised_over_time(name: str, values: Array, degrees: Array) -> dict[str, Array]:
+    """Return mean, median, quartiles and chi-square band of normalised squares over their degrees of freedom."""
     # A ratio of sums, so that runs that observed more count more.
     total = np.nansum(degrees, axis=0)
-    low, high = chi_square_band(total, runs.level)
-    mean = {name: np.nansum(squares, axis=0) / np.where(total > 0, total, np.nan)}
-    ends = _quantile_band(name, squares / np.where(degrees > 0, degrees, np.nan), runs.quantiles)
-    return mean | ends | {f"{name}_band_low": low, f"{name}_band_high": high}
-
-
-def _quantile_band(name: str, values: Array, quantiles: tuple[float, float]) -> dict[str, Array]:
-    """Return median and quantiles over the rows of values (runs, T), NaN left out."""
-    result = np.full((3, values.shape[1]), np.nan)
-    has_value = np.isfinite(values).any(axis=0)  # numpy warns of steps without any
-    if has_value.any():
-        result[:, has_value] = np.nanquantile(values[:, has_value], (0.5, *quantiles), axis=0)
-    return {f"{name}_median": result[0], f"{name}_low": result[1], f"{name}_high": result[2]}
-
-
-def _mean_over_runs(values: Array) -> Array:
-    count = np.isfinite(values).sum(axis=0)
-    return np.asarray(np.nansum(values, axis=0) / np.where(count > 0, count, np.nan))
+    low, high = chi_square_band(total)
+    mean = {name: np.nansum(values, axis=0) / np.where(total > 0, total, np.nan)}
+    ratios = values / np.where(degrees > 0, degrees, np.nan)
+    ends = {f"{name}_band_low": low, f"{name}_band_high": high}
+    return mean | median_over_time(name, ratios, degrees) | ends

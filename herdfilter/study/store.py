@@ -21,9 +21,10 @@ import json
 import os
 import sqlite3
 import zlib
+from collections import UserDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -32,7 +33,6 @@ import numpy as np
 from herdfilter._checks import Array
 from herdfilter.study.columns import MEASURED
 from herdfilter.study.plan import Study
-from herdfilter.study.recording import Recording
 from herdfilter.study.results import StudyResult, Trajectory
 from herdfilter.study.tasks import Key, Task
 
@@ -47,14 +47,14 @@ FILE_NAME = "study.sqlite"
 BUSY_SECONDS = 30.0  # time to wait for another program that locks the file
 
 KIND = 0x68657264  # "herd"
-VERSION = 3
+SCHEMA_VERSION = 3
 
 
 def schema() -> str:
     """Return the statements that make an empty store."""
     return f"""
         PRAGMA application_id = {KIND};
-        PRAGMA user_version = {VERSION};
+        PRAGMA user_version = {SCHEMA_VERSION};
         CREATE TABLE study (name TEXT PRIMARY KEY, value TEXT NOT NULL);
         CREATE TABLE sessions (session TEXT NOT NULL);
         CREATE TABLE runs (
@@ -81,27 +81,10 @@ def connect(path: Path | None, options: str = "") -> sqlite3.Connection:
     try:
         # Transactions are our own; and the generator of a study may be closed in another thread than its first.
         return sqlite3.connect(
-            address,
-            uri=True,
-            timeout=BUSY_SECONDS,
-            isolation_level=None,
-            check_same_thread=False,
+            address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
     except sqlite3.Error as error:
         raise StoreError(f"{path}: cannot be opened ({error})") from error
-
-
-_DAMAGE = (
-    sqlite3.Error,
-    zlib.error,
-    LookupError,
-    TypeError,
-    ValueError,
-    ArithmeticError,
-    AttributeError,
-    RecursionError,
-)
-"""Errors that reading damaged contents may raise."""
 
 
 class Store:
@@ -128,7 +111,7 @@ class Store:
             yield
         except StoreError:
             raise
-        except _DAMAGE as error:
+        except Exception as error:  # damaged contents may raise anything
             raise StoreError(
                 f"{self.name}: damaged store ({type(error).__name__}: {error})"
             ) from error
@@ -157,10 +140,10 @@ class Store:
                 raise StoreError(f"{self.name}: nothing is in it yet")
         elif kind != KIND:
             raise StoreError(f"{self.name}: not a store of herdfilter")
-        elif version != VERSION:
+        elif version != SCHEMA_VERSION:
             raise StoreError(
-                f"{self.name}: a store of version {version}, but this herdfilter reads version {VERSION}; read it with the "
-                "herdfilter that wrote it (`herdfilter export`), or compare anew in another folder"
+                f"{self.name}: a store of version {version}, but this herdfilter reads version {SCHEMA_VERSION}; read it "
+                "with the herdfilter that wrote it (`herdfilter export`), or compare anew in another folder"
             )
         elif flaw != "ok":
             raise StoreError(f"{self.name}: damaged store ({' '.join(flaw.split())})")
@@ -238,25 +221,15 @@ class Store:
                 study = replace(study, runs=len(complete))
                 table = table[table["run"].isin(complete)].reset_index(drop=True)
             # A filter all of whose runs failed has no series.
-            finished = set(
-                table[table["error"] == ""][["filter", "n_particles"]].itertuples(
-                    index=False, name=None
-                )
-            )
+            finished = table[table["error"] == ""].groupby(["filter", "n_particles"]).groups
             keys = [key for key in study.keys if key in finished]
             series: Mapping[Key, Mapping[str, Array]]
             if self.path is None:
                 series = {key: self.series(key, complete) for key in keys}
             else:
-                series = _Series(self.path, keys, complete)
-            return StudyResult(
-                study,
-                table,
-                series,
-                self.trajectory(study),
-                description,
-                self.sessions(),
-            )
+                series = _Series(dict.fromkeys(keys, (self.path, complete)))
+            trajectory = self.trajectory(study)
+            return StudyResult(study, table, series, trajectory, description, self.sessions())
 
     def series(self, key: Key, runs: Sequence[int]) -> dict[str, Array]:
         """Return the series (runs, T), NaN in failed runs and, in a family, after the last step of a shorter model."""
@@ -264,16 +237,12 @@ class Store:
         index = {run: i for i, run in enumerate(runs)}
         series: dict[str, Array] = {}
         with self._undamaged():
-            rows = [
-                row
-                for row in self._arrays("name, run", "filter = ? AND n_particles = ?", *key)
-                if row[1] in index
-            ]
-            steps = max((len(values) for *_, values in rows), default=0)
-            for name, run, values in rows:
-                series.setdefault(name, np.full((len(runs), steps), np.nan))[
-                    index[run], : len(values)
-                ] = values
+            stored = list(self._arrays("name, run", "filter = ? AND n_particles = ?", *key))
+            steps = max((len(values) for _, run, values in stored if run in index), default=0)
+            for name, run, values in stored:
+                if run in index:
+                    rows = series.setdefault(name, np.full((len(runs), steps), np.nan))
+                    rows[index[run], : len(values)] = values
         return series
 
     def _arrays(
@@ -284,11 +253,8 @@ class Store:
             f"SELECT {columns}, shape, data FROM arrays WHERE {condition}", values
         )
         for first, second, shape, data in rows:
-            yield (
-                first,
-                second,
-                np.frombuffer(zlib.decompress(data), dtype="<f8").reshape(json.loads(shape)),
-            )
+            array = np.frombuffer(zlib.decompress(data), dtype="<f8")
+            yield first, second, array.reshape(json.loads(shape))
 
     def trajectory(self, study: Study) -> Trajectory:
         """Return the first run in full."""
@@ -298,18 +264,12 @@ class Store:
                 for owner, name, values in self._arrays("filter, name", "n_particles = 0")
             }
             if not arrays:  # every process that worked on the first run died
-                steps = max(
-                    (len(values) for *_, values in self._arrays("run, name", "TRUE LIMIT 1")),
-                    default=0,
-                )
-                unknown = np.full((steps, 1), np.nan)
-                return Trajectory(
-                    Recording(unknown, unknown, study.scenario.dt),
-                    None,
-                    study.shown_particles,
-                    {},
-                    {},
-                )
+                stored = self._arrays("run, name", "TRUE LIMIT 1")
+                steps = max((len(values) for *_, values in stored), default=0)
+                arrays = {
+                    ("", "truth"): np.full((steps, 1), np.nan),
+                    ("", "dt"): np.asarray(study.scenario.dt),
+                }
             return Trajectory.of_arrays(arrays, study.filters, study.shown_particles)
 
     def close(self) -> None:
@@ -323,26 +283,14 @@ class Store:
         self.close()
 
 
-@dataclass(frozen=True)
-class _Series(Mapping[Key, Mapping[str, Array]]):
-    """The series of a store, each read from the file on access."""
-
-    path: Path
-    keys_: Sequence[Key]
-    runs: Sequence[int]
+class _Series(UserDict[Key, Any]):
+    """The series of a store, each read from the file on access; the data are path and runs."""
 
     def __getitem__(self, key: Key) -> Mapping[str, Array]:
-        if key not in self.keys_:
-            raise KeyError(key)
+        path, runs = self.data[key]
         # Opened for each access, so that a result keeps no file open.
-        with open_for_reading(self.path) as store:
-            return store.series(key, self.runs)
-
-    def __iter__(self) -> Iterator[Key]:
-        return iter(self.keys_)
-
-    def __len__(self) -> int:
-        return len(self.keys_)
+        with open_for_reading(path) as store:
+            return store.series(key, runs)
 
 
 def open_for_reading(path: str | os.PathLike[str], empty: bool = False) -> Store:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -9,8 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from herdfilter._checks import Array, as_number, check_flags, one_of, short_repr
-from herdfilter.study.columns import COLUMNS, RATIO, SERIES, digits, error_measure, error_phrase
-from herdfilter.study.statistics import AllRuns, geometric_mean, paired_median, paired_ratios
+from herdfilter.study.columns import (
+    BY_NAME,
+    COLUMNS,
+    RATIO,
+    SERIES,
+    digits,
+    error_measure,
+    error_phrase,
+)
+from herdfilter.study.statistics import geometric_mean, paired_median, paired_ratios
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,24 +58,22 @@ class Pairs:
         """
         ratios = self.by_run(key, base)
         if self._family:
-            lower, upper = (
-                ratios.groupby(level="model").quantile(interpolation=side)
-                for side in ("lower", "higher")
+            by_model = ratios.groupby(level="model")
+            middle = by_model.quantile(interpolation="lower") * by_model.quantile(
+                interpolation="higher"
             )
             # A product of 0 and infinity is NaN.
-            ratios = (lower * upper).fillna(np.inf).apply(np.sqrt)
+            ratios = middle.fillna(np.inf).apply(np.sqrt)
             ratios = ratios[np.isfinite(self.errors[base][ratios.index])]
         return ratios
 
     def compare(self, key: Any, base: Any, level: float = 0.95) -> dict[str, float]:
         """Return ratio and difference of errors with intervals, and the sign `better`, as in `summarise`."""
-        if self._family:
-            row = geometric_mean("ratio", self.ratios(key, base).to_numpy(), level)
-        else:
-            row = paired_median("ratio", self.ratios(key, base).to_numpy(), level)
-            row |= paired_median(
-                "difference", (self.losses[key] - self.losses[base]).dropna().to_numpy(), level
-            )
+        summary = geometric_mean if self._family else paired_median
+        row = summary("ratio", self.ratios(key, base).to_numpy(), level)
+        if not self._family:
+            differences = (self.losses[key] - self.losses[base]).dropna()
+            row |= paired_median("difference", differences.to_numpy(), level)
         # -1 with the whole interval below 1, 1 with the whole interval above; comparisons with NaN are false.
         return row | {"better": int(row["ratio_low"] > 1) - int(row["ratio_high"] < 1)}
 
@@ -119,17 +126,12 @@ def summarise(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFrame:
 
     baseline = baseline_of(table, baseline)
     # Tables of other sources, as in the examples, need not have every column.
-    missing = [column.name for column in COLUMNS if column.name not in table]
-    table = table.reindex(columns=[*table, *missing])
+    table = table.reindex(columns=list(dict.fromkeys([*table, *BY_NAME])))
     pairs = Pairs(table)
     rows = []
     for (name, n), runs in table.groupby(["filter", "n_particles"], sort=False):
-        row = {
-            "scenario": runs["scenario"].iloc[0],
-            "filter": name,
-            "n_particles": n,
-            "runs": len(runs),
-        }
+        row = {"scenario": runs["scenario"].iloc[0], "filter": name, "n_particles": n}
+        row["runs"] = len(runs)
         if "model" in table:
             row["models"] = runs["model"].nunique()
         row["failures"] = int((runs["error"].fillna("") != "").sum())
@@ -169,6 +171,7 @@ def verdict(summary: pd.DataFrame) -> str:
         return f"With {n} particles no filter finished a run."
     best = ranked.loc[ranked[f"{measure}_median"].idxmin()]
     base = best["baseline"]
+    # Nothing to compare with: one filter alone, or a baseline that failed in every run.
     if len(ranked) == 1 or np.isnan(best["ratio"]):
         return f"With {n} particles {best.name} has a median {error} of {digits(best[f'{measure}_median'])}."
     if best.name == base:
@@ -181,6 +184,7 @@ def comparison(best: pd.Series[Any], error: str, units: str, times: float, over:
     """Write the ratio of a filter's error to its baseline's with its interval over `units`, and the ratio of their times."""
     base = best["baseline"]
     doubt = "" if best["better"] < 0 else f"no gain over {base} is shown: "
+    # In the format of the tables.
     ratio, low, high = (RATIO.written(best[f"ratio{end}"]) for end in ("", "_low", "_high"))
     interval = (
         f"too few {units} for an interval"
@@ -192,10 +196,7 @@ def comparison(best: pd.Series[Any], error: str, units: str, times: float, over:
 
 
 def claims(
-    table: pd.DataFrame,
-    baseline: str | None = None,
-    level: float = 0.95,
-    simultaneous: bool = True,
+    table: pd.DataFrame, baseline: str | None = None, level: float = 0.95, simultaneous: bool = True
 ) -> pd.DataFrame:
     """Compare filters pair by pair, and name the better one if the paired interval shows it.
 
@@ -249,23 +250,15 @@ def claims(
     names = list(dict.fromkeys(table["filter"]))
     if baseline is not None:
         one_of("baseline", baseline, names)
-    level = as_number(
-        "level",
-        level,
-        "a probability between 0 and 1",
-        lambda level: 1e-9 < level < 1,
-    )
+    level = as_number("level", level, "a probability between 0 and 1", lambda p: 1e-9 < p < 1)
     check_flags(simultaneous=simultaneous)
-    against = (
-        list(combinations(names, 2))
-        if baseline is None
-        else [(name, baseline) for name in names if name != baseline]
-    )
-    counts = dict.fromkeys(table["n_particles"])
+    against = list(combinations(names, 2))
+    if baseline is not None:
+        against = [(name, baseline) for name in names if name != baseline]
     # Some filters may have other particle counts.
     keys = [
         ((a, n), (b, n))
-        for n in counts
+        for n in table["n_particles"].unique()
         for a, b in against
         if {(a, n), (b, n)} <= set(pairs.errors)
     ]
@@ -289,21 +282,13 @@ def claims(
     return pd.DataFrame(rows, columns=[*columns, "better"])
 
 
-def over_time(
-    series: Mapping[tuple[str, int], Mapping[str, Array]],
-    quantiles: tuple[float, float] = (0.25, 0.75),
-    level: float = 0.95,
-) -> pd.DataFrame:
+def over_time(series: Mapping[tuple[str, int], Mapping[str, Array]]) -> pd.DataFrame:
     """Summarise series over the runs, step by step.
 
     Parameters
     ----------
     series : mapping
         (filter, n) -> name -> (runs, T) array, of the names `columns.SERIES`; runs that failed are left out or NaN.
-    quantiles : tuple of float
-        Ends of the bands over runs.
-    level : float
-        Probability of the chi-square bands.
 
     Returns
     -------
@@ -318,9 +303,9 @@ def over_time(
             For many targets the distances of sets, and the number of estimates minus that of targets, means over runs.
         ``nees``, ``nis``, ``nees_band_low``, ``nees_band_high``, ...
             Normalised squares of estimation errors and innovations over their degrees of freedom, mean over runs, and the
-            chi-square band of the mean of a consistent Gaussian filter; NEES has runs times d degrees of freedom.
+            95 % chi-square band of the mean of a consistent Gaussian filter; NEES has runs times d degrees of freedom.
         ``rmse_median``, ``rmse_low``, ``rmse_high``, ...
-            Median and ends of the band between quantiles; the others, ``ess`` and ``energy_distance`` have them, too.
+            Median and quartiles; the others, ``ess`` and ``energy_distance`` have them, too.
 
         NaN if no run has a value.
 
@@ -336,16 +321,22 @@ def over_time(
     import pandas as pd
 
     frames = []
-    for (name, n), named in series.items():
-        runs = AllRuns(named, quantiles, level)
+    for (name, n), by_name in series.items():
+        # Every run that did not fail has an error to the truth, or GOSPA.
+        errors = np.asarray(by_name["truth" if "truth" in by_name else "gospa"])
+        unknown = np.full(errors.shape, np.nan)
         columns: dict[str, Any] = {
             "filter": name,
             "n_particles": n,
-            "step": np.arange(1, np.shape(runs.main)[1] + 1),
+            "step": np.arange(1, errors.shape[1] + 1),
+            "runs": np.isfinite(errors).sum(axis=0),
         }
-        columns["runs"] = np.isfinite(runs.main).sum(axis=0)
         for entry in SERIES:
             if entry.over_time is not None:
-                columns |= entry.over_time(entry.name, runs)
+                values = np.asarray(by_name.get(entry.name, unknown))
+                degrees = np.asarray(by_name.get(f"{entry.name}_degrees", unknown))
+                with warnings.catch_warnings():  # numpy warns of steps without a value
+                    warnings.simplefilter("ignore", RuntimeWarning)
+                    columns |= entry.over_time(entry.column or entry.name, values, degrees)
         frames.append(pd.DataFrame(columns))
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()

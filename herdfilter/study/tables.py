@@ -32,6 +32,7 @@ def convert_fields(instance: Any) -> None:
 
 def _converted(key: str, kind: Any, value: Any) -> Any:
     """Convert the value of a key to an annotated `kind`; ``Annotated[type, check]`` calls ``check(key, value)``, too."""
+    # tuple of tuple[int, ...], Mapping of Mapping[str, Any]
     base = get_origin(kind) or kind
     arguments = get_args(kind)
     if base in (Union, UnionType):
@@ -52,6 +53,7 @@ def _converted(key: str, kind: Any, value: Any) -> Any:
             _converted(f"{key}[{i}]", arguments[0], entry) for i, entry in enumerate(value)
         )
     if is_dataclass(base) and isinstance(value, Mapping):
+        # A misspelt key gets the nearest one in its error.
         check_keywords(key, kind, value)
         with prefix_errors(f"{key}."):
             return kind(**value)

@@ -151,6 +151,7 @@ class Targets:
     (1, 0.99)
     """
 
+    # A list of tables, or one table.
     births: tuple[BirthPlace, ...] | Anywhere
     cutoff: Annotated[float, as_positive]
     survival_probability: Annotated[float, as_share] = 0.99
@@ -199,14 +200,9 @@ class Targets:
                     f"targets.tracks: first: expected at most {steps}, the last step, got {track.first}"
                 )
 
-    def simulate_truth(
-        self,
-        model: Any,
-        steps: int,
-        rng: np.random.Generator,
-        dt: float,
-    ) -> Array:
+    def simulate_truth(self, model: Any, steps: int, rng: np.random.Generator, dt: float) -> Array:
         """Simulate the true states (steps, targets, d), NaN where a target is absent."""
+        # Trackers expect births and deaths as these draws have them, so that their model is the true one.
         tracks = self.tracks or self._draw_tracks(steps, rng)
         truth = np.full((steps, len(tracks), model.dim), np.nan)
         for i, track in enumerate(tracks):

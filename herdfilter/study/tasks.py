@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import signal
 import sysconfig
@@ -48,14 +47,9 @@ class TaskResult:
 
 def failure_row(text: str, traceback: str = "") -> dict[str, Any]:
     """Return the row of a task that failed; file and line are added to the text if the user's own code raised the error."""
+    # On one line, as tables and logs have it.
     text = " ".join(f"{text} {own_code(traceback)}".split())
-    return {
-        "reference": "",
-        "reference_sd": math.nan,
-        "diverged": True,
-        "error": text,
-        "traceback": traceback,
-    }
+    return {"reference": "", "diverged": True, "error": text, "traceback": traceback}
 
 
 def own_code(traceback: str) -> str:
@@ -65,12 +59,10 @@ def own_code(traceback: str) -> str:
     standard library and installed packages.
     """
     paths = sysconfig.get_paths()
-    library_folders = [Path(paths[name]) for name in ("stdlib", "purelib", "platlib")] + [
-        Path(__file__).parents[1]
-    ]
-    for name, line, function in reversed(
-        re.findall(r'File "(.+?)", line (\d+), in (.+)', traceback)
-    ):
+    library_folders = [paths[name] for name in ("stdlib", "purelib", "platlib")]
+    library_folders.append(str(Path(__file__).parents[1]))
+    frames = re.findall(r'File "(.+?)", line (\d+), in (.+)', traceback)
+    for name, line, function in reversed(frames):
         file = Path(name)
         # A name such as <string> is not a file.
         if file.is_file() and not any(file.is_relative_to(folder) for folder in library_folders):

@@ -63,11 +63,11 @@ class WritableStore(Store):
                 row = result.task._asdict()
                 self._put("runs", row | dict(result.row))
                 for name, values in result.series.items():
-                    self._put("arrays", row | {"name": name} | _coded(values))
+                    self._put("arrays", row | {"name": name} | _blob(values))
                 for (owner, name), values in result.trajectory.items():
                     row = {"filter": owner, "n_particles": 0, "run": 0, "name": name}
                     # The arrays that all filters share come with each of them.
-                    self._put("arrays", row | _coded(values), "OR IGNORE")
+                    self._put("arrays", row | _blob(values), "OR IGNORE")
 
     def _put(self, table: str, row: Mapping[str, Any], conflict: str = "") -> None:
         marks = ", ".join(f":{name}" for name in row)
@@ -103,7 +103,7 @@ class WritableStore(Store):
         super().close()
 
 
-def _coded(values: Any) -> dict[str, Any]:
+def _blob(values: Any) -> dict[str, Any]:
     """Return shape and data of an array as columns of the table of arrays."""
     # Level 1 of zlib: better compression gains little on noise.
     data = np.ascontiguousarray(values, dtype="<f8").tobytes()

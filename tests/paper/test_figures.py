@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import herdfilter as hf
-from herdfilter.paper import fig1, fig2, fig3, fig4, fig5
+from herdfilter.paper import fig2, fig4, fig5, reproduce
 from herdfilter.paper.common import (
     CHG,
+    EXAMPLE_WIDTH,
     KH,
     RANDOM,
     SMOOTHED,
@@ -17,6 +18,7 @@ from herdfilter.paper.common import (
     five_gaussians,
     rotated_mixture,
 )
+from herdfilter.paper.fig3 import errors_of_prefixes
 
 REFERENCE = Path(__file__).parents[1] / "reference" / "authors_samples.json"
 
@@ -41,7 +43,7 @@ def test_errors_of_prefixes_are_the_direct_ones(dim):
 
 @pytest.fixture(scope="module")
 def points():
-    return fig1.reproduce(quick=True)
+    return reproduce("fig1", quick=True)
 
 
 @pytest.fixture(scope="module")
@@ -62,27 +64,27 @@ def test_herded_points_have_smaller_errors_than_random_ones(points):
 
 
 def test_the_published_recursion_gives_the_reference_points(points, case):
-    assert case["sigma_k"] == fig1.SIGMA_K
+    assert case["sigma_k"] == EXAMPLE_WIDTH
     mixture, reference = five_gaussians(), np.array(case["chg_exact"])
     for name in ("weights", "means", "covariances"):
         assert getattr(mixture, name) == pytest.approx(np.array(case[name]))
-    sampler = hf.ContinuousHerdedGibbs(target="paper", bandwidth=fig1.SIGMA_K)
+    sampler = hf.ContinuousHerdedGibbs(target="paper", bandwidth=EXAMPLE_WIDTH)
     assert sampler.sample(mixture, 20, start=reference[0]).x == pytest.approx(reference, abs=1e-5)
     # The figure starts at the exact mode, the reference where an optimiser stopped 1e-4 beside it.
-    smoothed = mixture.convolve(fig1.SIGMA_K**2 * np.eye(2))
+    smoothed = mixture.convolve(EXAMPLE_WIDTH**2 * np.eye(2))
     ours = points.numbers.set_index("sampler").loc[CHG, ["x1", "x2"]].to_numpy()
     assert smoothed.log_density(ours[:1]) >= smoothed.log_density(reference[:1])
     assert ours == pytest.approx(reference, abs=1e-3)
 
 
 def test_kernel_herding_comes_as_close_as_the_points_of_the_authors_program(points, case):
-    theirs = hf.herding_error(hf.Points(case["kh"]), five_gaussians(), fig1.SIGMA_K)
+    theirs = hf.herding_error(hf.Points(case["kh"]), five_gaussians(), EXAMPLE_WIDTH)
     assert points.table.set_index("sampler")["herding error"][KH] == pytest.approx(theirs, rel=0.02)
 
 
 def test_the_maximum_is_the_samplers_coordinate():
     for t in (1, 5, 19):
-        assert fig2.reproduce(t=t).table.set_index("quantity")["value"]["difference"] < 1e-6
+        assert fig2.weight_function(t=t).table.set_index("quantity")["value"]["difference"] < 1e-6
 
 
 def test_every_coordinate_of_a_point_is_the_maximum_given_the_others():
@@ -99,7 +101,7 @@ def test_every_coordinate_of_a_point_is_the_maximum_given_the_others():
 
 
 def test_herding_beats_random_draws_but_not_with_a_narrow_kernel_in_ten_dimensions():
-    numbers = fig3.reproduce(n=200, mixtures=2, runs=4).numbers
+    numbers = errors_of_prefixes(n=200, mixtures=2, runs=4).numbers
     ends = numbers[numbers["t"] == 200].set_index(["d", "sigma_k", "sampler"])["herding_error"]
     plane, narrow, automatic = ends[2, "0.5"], ends[10, "0.5"], ends[10, "auto"]
     assert max(plane[KH], plane[SMOOTHED]) < 0.4 * plane[RANDOM]
@@ -110,7 +112,7 @@ def test_herding_beats_random_draws_but_not_with_a_narrow_kernel_in_ten_dimensio
 
 def test_on_the_narrow_component_the_published_recursion_stalls_and_the_smoothed_one_does_not():
     """Its L2 error falls below the floor of the others meanwhile."""
-    table = fig4.reproduce().table.set_index(["mixture", "sampler"])
+    table = reproduce("fig4").table.set_index(["mixture", "sampler"])
     narrow = table.loc[fig4.NARROW]
     assert narrow["E falls by"][CHG] < 2
     assert narrow["E falls by"][[KH, SMOOTHED]].min() > 6
@@ -135,7 +137,7 @@ def test_the_published_times_run_from_2_to_50_dimensions():
 
 
 def test_the_table_pairs_dimensions_with_the_published_ones():
-    result = fig5.reproduce(dims=(2, 10), n=30, mixtures=2)
+    result = fig5.times_per_point(dims=(2, 10), n=30, mixtures=2)
     numbers, table = result.numbers.set_index("dimension").loc[[2, 10]], result.table.set_index("d")
     paper = fig5.published_times()
     assert list(table.index) == [2, 10]

@@ -73,13 +73,6 @@ def test_no_two_filters_share_both_colour_and_marker():
     assert len(set(trackers)) == len(trackers)
 
 
-def test_kernel_herding_and_herded_gibbs_differ_in_hue_and_marker():
-    kh, chg, random = (STYLES[name] for name in ("herded-kh", "herded-chg", "herded-random"))
-    assert distance(kh.color, chg.color) > 2 * LEAST_DISTANCE
-    assert len({kh.marker, chg.marker, STYLES["bootstrap"].marker}) == 3
-    assert random.linestyle == ":"
-
-
 @pytest.mark.parametrize("page", ["light", "dark"])
 def test_every_colour_is_seen_on_the_page(page):
     """Three to one, as the guidelines ask of graphics; letters of ink 4.5 to one."""

@@ -13,7 +13,7 @@ import pytest
 import herdfilter as hf
 from herdfilter.plotting import drawings
 from herdfilter.report import write_report
-from herdfilter.report.animation import MOST_STEPS, animation, rounded_lists
+from herdfilter.report.animation import DRAWN_STEPS, animation, rounded_lists
 from herdfilter.report.page import render
 from herdfilter.study.engine import run_study
 from herdfilter.study.plan import plan_study
@@ -190,7 +190,7 @@ def test_the_animation_holds_the_particles_of_the_first_run(result, text):
 def test_tracks_of_many_targets_move_over_detections(result):
     """Made-up: one target leaves at half time, a second label appears, and scans are of no, one or many detections."""
     shown, rng = result.trajectory, np.random.default_rng(0)
-    steps = 2 * MOST_STEPS + 1
+    steps = 2 * DRAWN_STEPS + 1
     truth = np.cumsum(rng.standard_normal((steps, 2, 2)), axis=0)
     truth[steps // 2 :, 1] = np.nan
     tracks = truth[:, [0, 1, 1]] + 0.1

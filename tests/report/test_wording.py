@@ -35,34 +35,30 @@ def studies():
 def results_of(studies, losses, models=None):
     """Put errors, (filter, particle count) -> one per run, into a result; NaN stands for a failed run."""
     result = studies[models is not None]
-    rows = []
-    for (name, n), values in losses.items():
-        for run, e in enumerate(values):
-            row = {
-                "scenario": "s",
-                "filter": name,
-                "n_particles": n,
-                "run": run,
-                "ms_per_step": 1.0,
-            }
-            row |= {
-                "reference_error": e,
-                "reference_error_sd": e,
-                "rmse": 2 * e,
-                "reference_uncertainty": 0.0,
-            }
-            row |= {"variance_ratio": 1.0, "log_likelihood_error": 1.0, "traceback": ""}
-            row |= {"diverged": bool(not e < 50), "error": FAILED if np.isnan(e) else "", "seed": 0}
-            rows.append(
-                row
-                | ({} if models is None else {"model": run * models // len(values), "kind": "a"})
-            )
+    rows = [(*key, run, e) for key, values in losses.items() for run, e in enumerate(values)]
+    runs = pd.DataFrame(rows, columns=["filter", "n_particles", "run", "reference_error"])
+    errors = runs["reference_error"]
+    runs = runs.assign(
+        scenario="s",
+        ms_per_step=1.0,
+        reference_error_sd=errors,
+        rmse=2 * errors,
+        reference_uncertainty=0.0,
+        variance_ratio=1.0,
+        log_likelihood_error=1.0,
+        diverged=~(errors < 50),
+        error=np.where(errors.isna(), FAILED, ""),
+        traceback="",
+        seed=0,
+    )
+    count = len(next(iter(losses.values())))
+    if models is not None:
+        runs = runs.assign(model=runs["run"] * models // count, kind="a")
     names = dict.fromkeys(name for name, _ in losses)
     particles = tuple(dict.fromkeys(n for _, n in losses))
     factories = dict.fromkeys(names, result.study.filters["bootstrap"])
-    count = len(next(iter(losses.values())))
     study = replace(result.study, filters=factories, particles=particles, runs=count)
-    return replace(result, study=study, runs=pd.DataFrame(rows), series={})
+    return replace(result, study=study, runs=runs, series={})
 
 
 def drawn(rng, runs, failures=0, diverged=0, names=("bootstrap", "b", "c", "d"), counts=(20, 40)):

@@ -11,7 +11,7 @@ from helpers import command, same_runs
 
 import herdfilter as hf
 from herdfilter.study import over_models, reference
-from herdfilter.study.families import Family, verdict_over_models
+from herdfilter.study.families import verdict_over_models
 from herdfilter.study.plan import plan_study
 from herdfilter.study.recording import Recording, record
 from herdfilter.study.reference import Reference
@@ -143,7 +143,7 @@ def test_what_is_known_for_sure_counts_for_nothing():
 def test_the_command_line_tells_of_the_models(path, tmp_path, monkeypatch):
     for place, nothing in (
         ("plotting.save_figures", []),
-        ("report.page.inline", ""),
+        ("report.parts.inline", ""),
     ):  # planned, but not drawn
         monkeypatch.setattr(f"herdfilter.{place}", lambda *arguments, nothing=nothing: nothing)
     out = tmp_path / "out"
@@ -193,27 +193,25 @@ def test_a_model_that_cannot_be_made_is_a_failure_of_its_own_runs(path):
 def table_of(errors, n=100, **columns):
     """A table of errors, filter -> (models, runs); NaN stands for a failed run."""
     rows = [
-        {
-            "scenario": "s",
-            "filter": name,
-            "n_particles": n,
-            "model": m,
-            "run": 10 * m + r,
-            "kind": f"kind {m}",
-        }
-        | {
-            "reference_error_sd": e,
-            "rmse": 1.0,
-            "reference_uncertainty": 0.0,
-            "variance_ratio": 1.0,
-        }
-        | {"log_likelihood_error": -3 * e, "ms_per_step": 1.0, "diverged": bool(np.isnan(e))}
-        | {"error": "ValueError: no" if np.isnan(e) else ""}
+        (name, m, 10 * m + r, f"kind {m}", e)
         for name, values in errors.items()
         for m, runs in enumerate(np.atleast_2d(values))
         for r, e in enumerate(runs)
     ]
-    return pd.DataFrame(rows).assign(**columns)
+    names = ["filter", "model", "run", "kind", "reference_error_sd"]
+    table = pd.DataFrame(rows, columns=names)
+    failed = table["reference_error_sd"].isna()
+    return table.assign(
+        scenario="s",
+        n_particles=n,
+        rmse=1.0,
+        reference_uncertainty=0.0,
+        variance_ratio=1.0,
+        log_likelihood_error=-3 * table["reference_error_sd"],
+        ms_per_step=1.0,
+        diverged=failed,
+        error=np.where(failed, "ValueError: no", ""),
+    ).assign(**columns)
 
 
 def row_of(table, name="b"):
@@ -397,7 +395,3 @@ def test_data_of_a_departing_model_and_targets_lost_in_its_spreads(bound, lost):
     last = -round(0.25 * len(z))
     errors = ((means - truth) / model.spread)[last:]
     assert table["final_rmse"][1] == pytest.approx(np.sqrt((errors**2).mean()))
-
-
-def test_a_family_has_as_many_models_as_its_runs_fill():
-    assert [Family(first=5, runs=2).models(runs) for runs in (1, 2, 3, 4)] == [1, 1, 2, 2]

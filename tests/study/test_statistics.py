@@ -41,13 +41,6 @@ def test_a_medians_interval_is_the_narrowest_pair_of_order_statistics_that_cover
         assert np.isnan(high)
 
 
-def test_a_wider_level_has_a_wider_bootstrap_interval_and_values_scale():
-    values = np.random.default_rng(0).exponential(size=30)
-    narrow, wide = (statistics.bootstrap_interval(values, np.mean, level) for level in (0.5, 0.95))
-    assert wide[0] < narrow[0] < values.mean() < narrow[1] < wide[1]
-    assert statistics.bootstrap_interval(8 * values, np.mean) == pytest.approx(8 * np.array(wide))
-
-
 def test_ratios_of_errors_where_one_is_nought_infinite_or_missing():
     first = np.array([2.0, 1.0, 0.0, 0.0, np.inf, np.inf, 1.0, np.nan, 1.0])
     second = np.array([4.0, 0.0, 0.0, 1.0, 1.0, np.inf, np.inf, 1.0, np.nan])
@@ -81,8 +74,6 @@ def test_summaries_of_a_column():
     band = statistics.chi_square_band(14)
     assert (found["x_band_low"], found["x_band_high"]) == pytest.approx(band)
     assert np.isnan(statistics.of(np.mean, np.array([])))
-    grid = np.arange(6.0).reshape(2, 3)
-    np.testing.assert_allclose(statistics.root_mean_square(grid, axis=0), np.sqrt([4.5, 8.5, 14.5]))
 
 
 @pytest.mark.parametrize(("degrees", "level"), [(0.5, 0.99), (30, 0.5)])
@@ -100,16 +91,12 @@ COUNTS = (10, 40, 160)
 def table(slope, scatter=0.0, runs=200, seed=0):
     rng = np.random.default_rng(seed)
     rows = [
-        {
-            "filter": "a",
-            "n_particles": n,
-            "run": run,
-            "rmse": level * n**slope * np.exp(rng.normal(0, scatter)),
-        }
+        (n, run, level * n**slope * np.exp(rng.normal(0, scatter)))
         for run, level in enumerate(rng.lognormal(size=runs))
         for n in COUNTS
     ]
-    return pd.DataFrame(rows).assign(reference_error=np.nan)
+    columns = ["n_particles", "run", "rmse"]
+    return pd.DataFrame(rows, columns=columns).assign(filter="a", reference_error=np.nan)
 
 
 def test_a_power_law_has_its_exponent_whatever_the_level_of_a_run():
@@ -128,19 +115,15 @@ def test_runs_that_failed_or_are_exact_are_left_out_and_one_count_has_no_slope()
     assert np.isnan(fitted_slopes(runs, "reference_error")["slope"][0])
 
 
-def test_the_interval_of_a_slope_is_students_over_runs_at_its_level():
+def test_the_interval_of_a_slope_is_students_over_runs():
     runs = table(-0.5, 0.3, runs=12)
     wide = runs.pivot(index="run", columns="n_particles", values="rmse")
     slopes = np.polyfit(np.log(wide.columns.to_numpy(float)), np.log(wide.to_numpy()).T, 1)[0]
-    for level in (0.5, 0.95):
-        expected = scipy.stats.t.interval(
-            level, 11, slopes.mean(), slopes.std(ddof=1) / np.sqrt(12)
-        )
-        fit = fitted_slopes(runs, "rmse", level).iloc[0]
-        assert (fit["slope_low"], fit["slope_high"]) == pytest.approx(expected)
-        assert fit["slope"] == pytest.approx(
-            slopes.mean()
-        )  # the least squares line through the mean logarithms
+    expected = scipy.stats.t.interval(0.95, 11, slopes.mean(), slopes.std(ddof=1) / np.sqrt(12))
+    fit = fitted_slopes(runs, "rmse").iloc[0]
+    assert (fit["slope_low"], fit["slope_high"]) == pytest.approx(expected)
+    # The least squares line through the mean logarithms.
+    assert fit["slope"] == pytest.approx(slopes.mean())
 
 
 def test_two_counts_and_one_run_have_a_slope():
@@ -154,22 +137,6 @@ def test_two_counts_and_one_run_have_a_slope():
     assert fit["slope"] == pytest.approx(-0.5)
     assert np.isnan(fit["slope_low"])
     assert fitted_slopes(runs.assign(rmse=np.nan), "rmse").iloc[0]["runs"] == 0
-
-
-def test_one_value_is_its_own_summary():
-    one = pd.DataFrame({"x": [4.0], "degrees": [2.0]})
-    for summary in (
-        statistics.mean_with_interval,
-        statistics.rms,
-        statistics.rms_and_median,
-        statistics.mean_and_median,
-    ):
-        found = summary("x", one)
-        assert found.pop("x") == 4.0
-        assert found.pop("x_median", 4.0) == 4.0
-        assert np.isnan(list(found.values())).all()
-    assert statistics.geometric_mean("x", np.array([4.0]))["x"] == pytest.approx(4.0)
-    assert statistics.total("x", one) == {"x": 4.0}
 
 
 def test_geometric_means_leave_out_what_has_no_logarithm_and_infinite_ratios_raise_the_upper_end():
