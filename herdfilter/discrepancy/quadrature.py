@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import (
-    ROUNDING,
+    MATRIX_ROUNDING,
     Array,
     as_array,
     as_definite,
@@ -118,7 +118,7 @@ def simplex_weights(gram: ArrayLike, z: ArrayLike) -> Array:
     if not n:
         raise ValueError("z: expected at least one point, got none")
     asymmetry = np.abs(gram - gram.T).max()
-    if not asymmetry <= ROUNDING * np.abs(gram).max():
+    if not asymmetry <= MATRIX_ROUNDING * np.abs(gram).max():
         raise ValueError(f"gram: expected a symmetric matrix, got an asymmetry of {asymmetry:g}")
     weights = np.zeros(n)
     # A kernel that falls from 0, such as -r, is raised: a constant changes nothing if weights sum to 1.
