@@ -214,7 +214,9 @@ def as_covariance(name: str, value: ArrayLike, dim: int | None = None) -> Array:
         raise ValueError(
             f"{name}: expected square matrices of at least one row, got shape {array.shape}"
         )
-    rounding = ROUNDING_IN_FLOAT32 if getattr(value, "dtype", None) == np.float32 else MATRIX_ROUNDING
+    rounding = (
+        ROUNDING_IN_FLOAT32 if getattr(value, "dtype", None) == np.float32 else MATRIX_ROUNDING
+    )
     # Much smaller variances than the largest may be rounding themselves, so they do not set the unit of rounding.
     smallest = LEAST_SHARE * np.abs(array).max(axis=(-1, -2))
     scale = np.sqrt(np.maximum(np.diagonal(array, axis1=-2, axis2=-1), smallest[..., None]))
