@@ -305,6 +305,12 @@ def check_flags(**flags: Any) -> None:
             raise ValueError(f"{name}: expected True or False, got {short_repr(value)}")
 
 
+def check_fields(instance: Any, **checks: Callable[[str, Any], Any]) -> None:
+    """Replace fields of a frozen dataclass, from its ``__post_init__``, by the values that the checks return."""
+    for name, check in checks.items():
+        object.__setattr__(instance, name, check(name, getattr(instance, name)))
+
+
 def as_dims(name: str, value: Any, dim: int | None) -> tuple[int, ...]:
     """Return indices of dimensions, below `dim` unless that is None; an empty sequence is allowed."""
     if isinstance(value, tuple) and not value:  # that of most models, read at every step

@@ -358,8 +358,7 @@ class _LogLikelihood:
     def fit_steps(self, x: Array, steps: Array, tries: int) -> tuple[Array, NDArray[np.bool_]]:
         """Return steps (p,) of `WIDE_STEP` standard errors of each parameter given the others, and which are not at a bound.
 
-        A second difference D of the log-likelihood at a step s means a standard error of s / sqrt(-D), and so asks for a step
-        of `WIDE_STEP` times that.
+        A second difference D of the log-likelihood at a step s means a standard error of s / sqrt(-D).
         """
         steps = steps.copy()
         margins = np.minimum(x - self.lower, self.upper - x)

@@ -48,7 +48,6 @@ def check_sampler(
     --------
     >>> hf.testing.check_sampler(hf.SobolSampling(), dims=(1,))
     """
-
     case = _Case(sampler, deterministic, signed_weights, sizes)
     checks = {"form": case.form, "seeds": case.seeds, "singular covariances": case.singular}
     if moments:

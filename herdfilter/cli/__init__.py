@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from herdfilter._checks import check_count
 from herdfilter._repr import in_blocks
 from herdfilter._version import __version__
 from herdfilter.cli.catalogue import data, filters, scenarios
@@ -62,7 +63,6 @@ def paper(figures: tuple[str, ...], out: Path, seed: int, quick: bool, quiet: bo
     Name some figures, or get all five. Each is written as PNG, SVG and CSV, and a table compares the measurements with the
     paper's numbers.
     """
-    from herdfilter._checks import check_count
     from herdfilter.paper import figure_names, reproduce
     from herdfilter.study.columns import digits
 
@@ -75,9 +75,7 @@ def paper(figures: tuple[str, ...], out: Path, seed: int, quick: bool, quiet: bo
             result = reproduce(name, seed, quick)
         paths = result.save(out)
         if not quiet:
-            cells = result.table.map(
-                lambda cell: digits(cell) if isinstance(cell, float) else str(cell)
-            )
+            cells = result.table.map(lambda x: digits(x) if isinstance(x, float) else str(x))
             table = in_blocks(list(map(str, cells)), cells.to_numpy().tolist(), width=None)
             click.echo("\n".join(["", result.title, "", *table, ""]))
             click.echo(f"Wrote {', '.join(path.name for path in paths)} into {out}")

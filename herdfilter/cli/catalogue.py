@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from herdfilter._checks import one_of
+from herdfilter.catalogue import catalogue
 from herdfilter.cli.terminal import PathName, complete_filters, complete_scenario, echo, with_text
+from herdfilter.filters.progress import live_line
 
 if TYPE_CHECKING:
     from herdfilter.study.scenario import Scenario
@@ -61,12 +64,9 @@ def _dimension(scenario: Scenario) -> str:
 @click.argument("name", required=False, shell_complete=complete_filters)
 def filters(name: str | None) -> None:
     """List the filters of the catalogue, or tell how the filter NAME is built."""
-    from herdfilter._checks import one_of
-    from herdfilter.catalogue.specifications import catalogue
-
-    entries: dict[str, Any] = catalogue()
+    entries = catalogue()
+    rows: list[list[str]] = []
     if name is None:
-        rows: list[list[str]] = []
         for key, table in entries.items():
             # The first filter of a group brings the group's heading.
             rows += [["", ""], [table["group"], ""]] if "group" in table else []
@@ -75,11 +75,8 @@ def filters(name: str | None) -> None:
         echo("\nherdfilter filters NAME tells how it is composed.")
         return
     parts = {"filter": "ParticleFilter", **entries[one_of("filter", name, entries)]}
-    echo(
-        "\n".join(
-            with_text(None, [("name", name), *((key, str(value)) for key, value in parts.items())])
-        )
-    )
+    rows = [["name", name], *([key, str(value)] for key, value in parts.items())]
+    echo("\n".join(with_text(None, rows)))
 
 
 @click.group(short_help="Fetch the real data sets.")
@@ -113,7 +110,6 @@ def list_files() -> None:
 )
 def fetch_data(data_set: str, to: Path | None, source: Path | None) -> None:
     """Download the files of the data set NAME and check them; intact files that are there already are kept."""
-    from herdfilter.filters.progress import live_line
     from herdfilter.study.data import fetch, files_of
 
     for name in files_of(data_set):

@@ -6,21 +6,17 @@ from pathlib import Path
 
 import click
 
+from herdfilter._checks import as_positive, check_count
+from herdfilter.cli import terminal
 from herdfilter.cli.findings import Findings, output_options
-from herdfilter.cli.terminal import (
-    InputError,
-    PathName,
-    complete_filters,
-    complete_scenario,
-    finishing,
-)
+from herdfilter.filters.progress import live_line
 
 
 @click.command("compare", short_help="Compare filters on a scenario.")
-@click.argument("scenario", shell_complete=complete_scenario)
+@click.argument("scenario", shell_complete=terminal.complete_scenario)
 @click.option(
     "--filters",
-    shell_complete=complete_filters,
+    shell_complete=terminal.complete_filters,
     metavar="NAMES",
     help="Names, separated by commas. [default: the scenario's]",
 )
@@ -56,7 +52,7 @@ from herdfilter.cli.terminal import (
 )
 @click.option(
     "--out",
-    type=PathName(),
+    type=terminal.PathName(),
     metavar="DIR",
     help="Folder for report, tables, figures; study.sqlite stores every run.",
 )
@@ -102,20 +98,20 @@ def compare_command(
     """
     import joblib
 
-    from herdfilter._checks import as_positive, check_count
-    from herdfilter.filters.progress import live_line
     from herdfilter.study.engine import run_study
     from herdfilter.study.plan import plan_study
     from herdfilter.study.store import FILE_NAME
     from herdfilter.study.workers import check_scheduler
 
     if resume and out is None:
-        raise InputError("resume: needs --out, the folder of the comparison to continue")
+        raise terminal.InputError("resume: needs --out, the folder of the comparison to continue")
     # What is wrong with an option is said before the scenario is prepared, which may take seconds.
     if run_timeout is not None:
         as_positive("run_timeout", run_timeout)
     if "://" in check_scheduler(scheduler) and workers is not None:
-        raise InputError(f"workers: the cluster at {scheduler} has its own; leave out --workers")
+        raise terminal.InputError(
+            f"workers: the cluster at {scheduler} has its own; leave out --workers"
+        )
     workers = joblib.cpu_count() if workers is None else check_count("workers", workers)
     # A comma too many is no mistake.
     names = (
@@ -124,14 +120,14 @@ def compare_command(
     try:
         counts = None if particles is None else [int(count) for count in particles.split(",")]
     except ValueError:
-        raise InputError(
+        raise terminal.InputError(
             f"particles: expected integers separated by commas, got {particles!r}"
         ) from None
     with live_line(f"preparing {scenario}", visible=not quiet):
         study = plan_study(scenario, names, counts, runs, seed, data, models, first_model)
     store = None if out is None else out / FILE_NAME
     # Interrupted from here on, the command says how to continue.
-    with finishing(out, FILE_NAME):
+    with terminal.finishing(out, FILE_NAME):
         result = run_study(study, workers, not quiet, store, resume, scheduler, run_timeout)
     findings = Findings(result, wide, quiet, verbose)
     findings.print_all()

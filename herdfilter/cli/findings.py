@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from herdfilter.cli.terminal import InputError, PathName, echo, output_folder, with_text
+from herdfilter.filters.progress import live_line
 
 if TYPE_CHECKING:
     from herdfilter.study.results import StudyResult
@@ -21,17 +22,16 @@ TABLE_FILE = "table.txt"
 
 def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that control how much is printed."""
-    command = click.option(
-        "-v", "--verbose", is_flag=True, help="Add the settings of the study, and all failures."
-    )(command)
-    command = click.option("-q", "--quiet", is_flag=True, help="Only the verdict, and errors.")(
-        command
-    )
-    return click.option(
-        "--wide",
-        is_flag=True,
-        help="All columns side by side; otherwise the most important ones in 80 characters.",
-    )(command)
+    for names, text in (
+        (("-v", "--verbose"), "Add the settings of the study, and all failures."),
+        (("-q", "--quiet"), "Only the verdict, and errors."),
+        (
+            ("--wide",),
+            "All columns side by side; otherwise the most important ones in 80 characters.",
+        ),
+    ):
+        command = click.option(*names, is_flag=True, help=text)(command)
+    return command
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,37 +44,29 @@ class Findings:
     verbose: bool = False
 
     def print_all(self) -> None:
-        """Print table, failures, definitions and verdict."""
-        from herdfilter.filters.progress import live_line
-        from herdfilter.report.wording import findings_text
+        """Print table, failures, definitions and verdict; only the verdict if `quiet`, and settings if `verbose`."""
+        from herdfilter.report import wording
 
         if self.quiet:
             echo(self.result.verdict)
             return
         with live_line("summary"):
             # Intervals by bootstrap take a moment.
-            text = findings_text(self.result, self.wide)
+            text = wording.findings_text(self.result, self.wide)
         echo("\n" + text, nl=False)
         if self.verbose:
-            echo("\n" + "\n".join(self.settings()))
-
-    def settings(self) -> list[str]:
-        """Return the settings of the study and its filters, the machines used, and the failures one by one."""
-        from herdfilter.report.wording import built, configuration
-
-        described = self.result.description.get("filters", {})
-        entries = configuration(self.result)
-        entries += [(name, built(described.get(name))) for name in self.result.study.filters]
-        failed = self.result.runs[self.result.runs["error"] != ""]
-        entries += [
-            (f"{row['filter']}, run {row['run']}, n = {row['n_particles']}", row["error"])
-            for _, row in failed.iterrows()
-        ]
-        return with_text(None, entries)
+            # Settings of the study and its filters, the machines used, and the failures one by one.
+            described = self.result.description.get("filters", {})
+            entries = wording.configuration(self.result)
+            for name in self.result.study.filters:
+                entries.append((name, wording.built(described.get(name))))
+            for row in self.result.runs.query("error != ''").to_dict("records"):
+                label = f"{row['filter']}, run {row['run']}, n = {row['n_particles']}"
+                entries.append((label, row["error"]))
+            echo("\n" + "\n".join(with_text(None, entries)))
 
     def write(self, out: Path, existing: Sequence[str] = ()) -> None:
         """Write tables, figures and report into a folder, and print their names after those of `existing` files."""
-        from herdfilter.filters.progress import live_line
         from herdfilter.plotting import drawings, save_figures
         from herdfilter.report import write_report
         from herdfilter.report.wording import findings_text
@@ -88,12 +80,11 @@ class Findings:
                 # In a child, while the report is made here.
                 figures = begin(partial(save_figures, result, out, plans))
                 (out / TABLE_FILE).write_text(findings_text(result), encoding="utf-8")
-                result.runs.to_csv(out / "runs.csv", index=False)
-                result.summary.to_csv(out / "summary.csv", index=False)
-                tables = ["runs.csv", "summary.csv"]
+                tables = {"runs.csv": result.runs, "summary.csv": result.summary}
                 if result.models is not None:
-                    result.models.to_csv(out / "models.csv", index=False)
-                    tables.append("models.csv")
+                    tables["models.csv"] = result.models
+                for name, table in tables.items():
+                    table.to_csv(out / name, index=False)
                 report = write_report(result, out, plans)
                 paths = figures()
         except OSError as error:
@@ -123,7 +114,6 @@ def show(file: Path, out: Path | None, wide: bool, quiet: bool, verbose: bool) -
     FILE is a study.sqlite, or the folder that holds one. If the comparison was interrupted, only runs that all filters have
     finished count.
     """
-    from herdfilter.filters.progress import live_line
     from herdfilter.study.store import open_for_reading
 
     with (
@@ -161,14 +151,10 @@ def export(file: Path, csv: Path | None, parquet: Path | None) -> None:
             ) from None
     with open_for_reading(file) as store:
         table = store.table()
-    writers = (
-        (csv, partial(table.to_csv, index=False)),
-        (parquet, partial(table.to_parquet, index=False)),
-    )
-    for path, write in writers:
+    for path, write in ((csv, table.to_csv), (parquet, table.to_parquet)):
         if path is not None:
             try:
-                write(path)
+                write(path, index=False)
             except OSError as error:
                 raise InputError(f"cannot write {path} ({error.strerror or error})") from None
             click.echo(f"Wrote {len(table)} rows into {path}")
