@@ -209,7 +209,7 @@ def degrees(a, b):
     ("change", "words"),
     [
         ({"residual_z": degrees}, ["residual_z", "entry 0", "radians"]),
-        ({"hx": lambda x: x[:1]}, ["hx", "expected 2 numbers", "got 1"]),
+        ({"hx": lambda x: x[:1]}, ["hx", "expected 2 numbers", "got shape (9, 1)"]),
         ({"Q": np.eye(3)}, ["UnscentedKalmanFilter.Q", "(4, 4)"]),
     ],
 )  # fmt: skip
