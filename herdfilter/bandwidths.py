@@ -151,25 +151,25 @@ class Silverman(BandwidthRule):
         return Whitened(constant, offset=4.0).covariance(mixture, n)
 
 
-def check_bandwidth(bandwidth: Bandwidth) -> Bandwidth:
+def check_bandwidth(name: str, bandwidth: Bandwidth) -> Bandwidth:
     """Return `bandwidth` as ``"auto"``, a rule, a positive float, a tuple of widths, or nested tuples of a matrix."""
     if isinstance(bandwidth, str) and bandwidth == "auto":
         return bandwidth
     if isinstance(bandwidth, float):
         # before isinstance with a protocol, which is slow
-        return as_positive("bandwidth", bandwidth)
+        return as_positive(name, bandwidth)
     if isinstance(bandwidth, BandwidthRule) and not isinstance(bandwidth, type):
         return bandwidth
     if isinstance(bandwidth, str | type):
         raise ValueError(
-            f'bandwidth: expected "auto", a rule, a number, (d,) or (d, d), got {bandwidth!r}'
+            f'{name}: expected "auto", a rule, a number, (d,) or (d, d), got {bandwidth!r}'
         )
     if np.ndim(bandwidth) == 0:
-        return as_positive("bandwidth", getattr(bandwidth, "item", lambda: bandwidth)())
+        return as_positive(name, getattr(bandwidth, "item", lambda: bandwidth)())
     if np.ndim(bandwidth) == 1:
-        widths = as_array("bandwidth", bandwidth, (None,)).tolist()
-        return tuple(as_positive("bandwidth", width) for width in widths)
-    return tuple(map(tuple, as_definite("bandwidth", bandwidth, None).tolist()))
+        widths = as_array(name, bandwidth, (None,)).tolist()
+        return tuple(as_positive(name, width) for width in widths)
+    return tuple(map(tuple, as_definite(name, bandwidth, None).tolist()))
 
 
 def kernel_covariance(bandwidth: Bandwidth, mixture: GaussianMixture, n: int) -> Array:
@@ -187,7 +187,7 @@ def kernel_covariance(bandwidth: Bandwidth, mixture: GaussianMixture, n: int) ->
     [[65.689, 0.0], [0.0, 0.657]]
     """
     d = as_mixture("mixture", mixture).dim
-    bandwidth = check_bandwidth(bandwidth)
+    bandwidth = check_bandwidth("bandwidth", bandwidth)
     if isinstance(bandwidth, str):
         return Whitened().covariance(mixture, n)
     if isinstance(bandwidth, BandwidthRule):

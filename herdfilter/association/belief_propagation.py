@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from herdfilter._checks import Array, as_positive, check_count
+from herdfilter._checks import Array, as_positive, check_count, check_fields
 from herdfilter._jit import njit
 from herdfilter.association.base import Integers, Method, no_assignment_error
 
@@ -58,10 +58,7 @@ class BeliefPropagation(Method):
     warns = True  # no field
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "tolerance", as_positive("tolerance", self.tolerance))
-        object.__setattr__(
-            self, "max_iterations", check_count("max_iterations", self.max_iterations)
-        )
+        check_fields(self, tolerance=as_positive, max_iterations=check_count)
 
     def cluster(
         self, ratios: Array, rng: np.random.Generator | int | None = None

@@ -10,7 +10,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from herdfilter._checks import Array, as_generator, as_positive, check_count, check_flags, one_of
+from herdfilter._checks import (
+    Array,
+    as_generator,
+    as_positive,
+    check_count,
+    check_fields,
+    check_flags,
+    one_of,
+)
 from herdfilter._jit import njit
 from herdfilter.association.base import Integers, Method
 from herdfilter.association.k_best import weighted_marginals
@@ -87,7 +95,7 @@ class HerdedGibbs(Method):
         one_of("key", self.key, KEYS)
         one_of("first_visit", self.first_visit, FIRST_VISITS)
         if not isinstance(self.neglect, str | int | float) or self.neglect not in ("auto", 0):
-            object.__setattr__(self, "neglect", as_positive("neglect", self.neglect))
+            check_fields(self, neglect=as_positive)
 
     def cluster(
         self, ratios: Array, rng: np.random.Generator | int | None = None
@@ -177,7 +185,7 @@ class RandomGibbs(Method):
 
 def check_sweeps(method: HerdedGibbs | RandomGibbs) -> None:
     """Check the options that both methods have."""
-    object.__setattr__(method, "sweeps", check_count("sweeps", method.sweeps))
+    check_fields(method, sweeps=check_count)
     one_of("estimate", method.estimate, ESTIMATES)
     check_flags(pairs=method.pairs)
 

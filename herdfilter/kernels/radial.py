@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import scipy
 
-from herdfilter._checks import Array, as_positive
+from herdfilter._checks import Array, as_positive, check_fields
 
 ORDERS = (
     1e-3,
@@ -232,7 +232,7 @@ class LocalizedCumulative(Kernel):
     largest: float = 10.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "largest", as_positive("largest", self.largest))
+        check_fields(self, largest=as_positive)
 
     def value(self, squared: Array) -> Array:
         z: Array = np.maximum(squared / (4 * self.largest**2), 1e-300)

@@ -14,6 +14,7 @@ from herdfilter._checks import (
     as_array,
     as_fraction,
     as_positive,
+    check_fields,
     check_methods,
     read_only,
     short_repr,
@@ -60,7 +61,7 @@ class Birth:
     __repr__ = fields_in_line
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "probability", as_probability("probability", self.probability))
+        check_fields(self, probability=as_probability)
         if not isinstance(self.initial, GaussianMixture):
             raise TypeError(
                 f"initial: expected a herdfilter.GaussianMixture, got {short_repr(self.initial)}"
@@ -138,12 +139,12 @@ class BirthFromMeasurements:
             raise ValueError(
                 "initial: expected a covariance that is positive definite, got a singular one"
             )
-        object.__setattr__(self, "expected", as_positive("expected", self.expected))
+        check_fields(self, expected=as_positive)
         if self.state is not None and not callable(self.state):
             raise TypeError(
                 f"state: expected a function of detections, got {short_repr(self.state)}"
             )
-        object.__setattr__(self, "most", as_probability("most", self.most))
+        check_fields(self, most=as_probability)
 
     def births_at(
         self, scans: Sequence[UnexplainedDetections], step: int, dt: float
