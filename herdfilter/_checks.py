@@ -31,7 +31,7 @@ ROUNDING_IN_FLOAT32 = 1e-6  # the same for a matrix in float32
 LONGEST_LABEL = 200
 SUM_ERROR = 1e-6  # deviation allowed from a sum of 1
 MOST = 2**31 - 1  # largest number of points, particles, steps and the like
-MOST_STEPS = 10**7  # steps of one forecast or simulation, in which every step is an object
+MAX_STEPS = 10**7  # steps of one forecast or simulation, in which every step is an object
 # smaller variances, relative to the largest entry, are no measure of rounding in a covariance matrix
 LEAST_SHARE = 1e-6
 

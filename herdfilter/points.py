@@ -46,11 +46,10 @@ class Points:
         x = as_array("x", x, (None, None)).copy()
         if len(x) == 0:
             raise ValueError("x: expected at least one point, got none")
-        w = (
-            np.full(len(x), 1.0 / len(x))
-            if weights is None
-            else as_weights("weights", weights, len(x), signed)
-        )
+        if weights is None:
+            w = np.full(len(x), 1.0 / len(x))
+        else:
+            w = as_weights("weights", weights, len(x), signed)
         object.__setattr__(self, "x", x)
         object.__setattr__(self, "weights", w)
 
@@ -98,13 +97,8 @@ class Points:
 def check_pair(points: Points, mixture: GaussianMixture | Points, samples: bool = False) -> None:
     """Raise an error unless these are points and a mixture (or points, with `samples`) of the same dimension."""
     if not isinstance(points, Points):
-        advice = (
-            "points come first, then the mixture"
-            if isinstance(points, GaussianMixture)
-            else "take Points(x)"
-        )
         raise TypeError(
-            f"points: expected herdfilter.Points, got an object {type(points).__name__}; {advice}"
+            f"points: expected herdfilter.Points, got an object {type(points).__name__}; points come first, then the mixture"
         )
     if not (samples and isinstance(mixture, Points)):
         mixture = as_mixture("mixture", mixture)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import (
-    MOST_STEPS,
+    MAX_STEPS,
     Array,
     as_array,
     as_generator,
@@ -215,7 +215,7 @@ class Forecaster:
         name, count = (
             ("steps", steps) if times is None else ("len(times)", len(as_list("times", times)))
         )
-        count = check_count(name, count, most=MOST_STEPS)
+        count = check_count(name, count, most=MAX_STEPS)
         model = None if sensor is None and unobserved(self.model) else sensed(self.model, sensor)
         # the detection of the target
         model = model.model if isinstance(model, WithClutter) else model

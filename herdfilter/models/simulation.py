@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdfilter._checks import (
-    MOST_STEPS,
+    MAX_STEPS,
     Array,
     as_array,
     as_generator,
@@ -114,7 +114,7 @@ def simulate(
                 "steps: expected a number, or times, dt, controls or sensors for each of them, got none"
             )
         steps = lengths[0]
-    steps = check_count("steps", steps, most=MOST_STEPS)
+    steps = check_count("steps", steps, most=MAX_STEPS)
     rng = as_generator(rng)
     if controls is None:
         controls = simulated_controls(model, steps)
