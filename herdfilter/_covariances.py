@@ -53,7 +53,7 @@ def regularised_and_rank(covariance: Array) -> tuple[Array, int]:
     spread = np.diagonal(covariance) > UNDERFLOW
     scale = np.sqrt(np.diagonal(covariance)[spread])
     values = np.linalg.eigvalsh(covariance[np.ix_(spread, spread)] / np.outer(scale, scale))
-    return regular, max(np.count_nonzero(values > SMALLEST_EIGENVALUE), 1)
+    return regular, max(int(np.count_nonzero(values > SMALLEST_EIGENVALUE)), 1)
 
 
 def standardise(x: Array, weights: Array) -> Array:

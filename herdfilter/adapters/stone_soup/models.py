@@ -49,9 +49,7 @@ class StoneSoupModel:
         self.measurement_model = measurement_model
         self.dim = int(transition_model.ndim_state)
         self.circular: tuple[int, ...] = ()
-        # last time step, and its covariance
-        self._noise: tuple[float, Array] = (np.nan, np.empty((0, 0)))
-        self._transition = self._noise
+        self._last_matrices: tuple[float, Any, Any] = (np.nan, None, None)
         self._function: states.ModelFunction | None = None
         if states.is_linear(transition_model):
             self.transition_jacobian = self._jacobian
@@ -74,27 +72,27 @@ class StoneSoupModel:
                 "control: expected None, as Stone Soup's control models are not converted"
             )
         if self._function is None:
-            return multiply(self._matrix(dt), x)
+            return multiply(self._matrices(dt)[0], x)
         return self._function(x, time_interval=states.Duration(dt))
 
     def transition_covariance(self, dt: float, step: int) -> Array:
         """Covariance of the transition's noise over `dt` seconds, (d, d)."""
-        if self._noise[0] != dt:
-            covariance = noise_covariance(
-                "transition_model", self.transition_model, **time_interval(dt)
-            )
-            self._noise = dt, covariance
-        return self._noise[1]
+        covariance: Array = self._matrices(dt)[1]
+        return covariance
 
-    def _matrix(self, dt: float) -> Array:
-        """Return the matrix of a linear transition; the last one is cached, as Stone Soup takes long to compute it."""
-        if self._transition[0] != dt:
-            matrix = self.transition_model.matrix(**time_interval(dt))
-            self._transition = dt, np.asarray(matrix, dtype=np.float64)
-        return self._transition[1]
+    def _matrices(self, dt: float) -> tuple[Any, Any]:
+        """Return the matrix of a linear transition, and the covariance of the noise."""
+        # The last ones are cached, as Stone Soup takes long to compute them.
+        if self._last_matrices[0] != dt:
+            model = self.transition_model
+            interval = time_interval(dt)
+            matrix = None if self._function else np.asarray(model.matrix(**interval), np.float64)
+            covariance = noise_covariance("transition_model", model, **interval)
+            self._last_matrices = (dt, matrix, covariance)
+        return self._last_matrices[1:]
 
     def _jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
-        return repeat_matrix(self._matrix(dt), x)
+        return repeat_matrix(self._matrices(dt)[0], x)
 
 
 def time_interval(dt: float) -> dict[str, states.Duration]:
@@ -112,11 +110,10 @@ def check_transition_model(model: Any) -> None:
 
 
 @overload
-def from_stonesoup(transition_model: MeasurementModel) -> Sensor: ...
-
-
-@overload
-def from_stonesoup(*, measurement_model: MeasurementModel) -> Sensor: ...
+def from_stonesoup(
+    transition_model: MeasurementModel | None = None,
+    measurement_model: MeasurementModel | None = None,
+) -> Sensor: ...
 
 
 @overload
@@ -192,9 +189,8 @@ def as_sensor(model: Any, dim: int | None = None) -> Sensor:
             f"measurement_model: {type(model).__name__}: expected states of {dim} dimensions, got {model.ndim_state}"
         )
     # Ours is the Gaussian density of the model's function and covariance: if the model's is another one, it is called.
-    gaussian = (
-        type(model).pdf is GaussianModel.pdf and type(model).logpdf in states.GAUSSIAN_LOG_DENSITIES
-    )
+    kind = type(model)
+    gaussian = kind.pdf is GaussianModel.pdf and kind.logpdf in states.GAUSSIAN_LOG_DENSITIES
     weigh = None if gaussian else partial(own_log_likelihood, model)
     try:
         noise = noise_covariance("measurement_model", model)

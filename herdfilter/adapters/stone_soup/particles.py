@@ -130,7 +130,8 @@ class HerdfilterProposal(TheirProposal):
                 "control_input: expected None, as Stone Soup's control models are not converted"
             )
         prior = states.particle_state("prior", prior)
-        measurement = None if isinstance(measurement, MissedDetection) else measurement
+        if isinstance(measurement, MissedDetection):
+            measurement = None
         if measurement is not None and measurement.timestamp is not None:
             time_interval = measurement.timestamp - prior.timestamp
         if time_interval is None:
@@ -139,9 +140,7 @@ class HerdfilterProposal(TheirProposal):
             )
         detection = measurement if self.proposal.uses.observation else None
         start, log_total = states.particles_of_state(prior)
-        sensor = (
-            None if detection is None else measurement_model_of(detection, self.measurement_model)
-        )
+        sensor = detection and measurement_model_of(detection, self.measurement_model)
         # built anew, as the user may have changed the models
         model = StoneSoupModel(self.transition_model, sensor)
         model.circular = states.circular_of_state(prior)

@@ -208,26 +208,25 @@ def initial_distribution(prior: Any, dim: int) -> GaussianMixture | WeightedPoin
     # a mixture of Stone Soup is no state, but a sequence of Gaussian states
     if not isinstance(prior, states.State | TheirMixture):
         raise TypeError(f"prior: expected a state of Stone Soup, got {type(prior).__name__}")
-    first = prior[0] if isinstance(prior, TheirMixture) else prior
+    parts = list(prior) if isinstance(prior, TheirMixture) else [prior]
+    first = parts[0]
     if len(first.state_vector) != dim:
         raise ValueError(
             f"prior: expected a state of {dim} dimensions, as transition_model has, got {len(first.state_vector)}"
         )
     circular = circular_of_state(first)
-    if isinstance(prior, TheirMixture):
-        means = np.concatenate([as_rows(part.mean) for part in prior])
-        covariances = [np.asarray(part.covar, dtype=np.float64) for part in prior]
-        weights = [float(part.weight) for part in prior]
-        return GaussianMixture(weights, wrap_angles(means, circular), covariances)
     if isinstance(prior, states.EnsembleState):
         return WeightedPoints(as_rows(prior.state_vector))
     if isinstance(prior, states.ParticleState):
         particles, _ = particles_of_state(particle_state("prior", prior))
         x = unwrap_angles(particles.x, particles.weights, circular)
         return WeightedPoints(x, particles.weights)
-    if not hasattr(prior, "covar"):
+    if not hasattr(first, "covar"):
         raise TypeError(
             f"prior: expected a state with a covariance or particles, got {type(prior).__name__}, which has neither; "
             "give a GaussianState"
         )
-    return GaussianMixture([1.0], as_rows(prior.mean), np.asarray(prior.covar, dtype=np.float64))
+    weights = [float(getattr(part, "weight", 1.0)) for part in parts]
+    means = np.concatenate([as_rows(part.mean) for part in parts])
+    covariances = [np.asarray(part.covar, dtype=np.float64) for part in parts]
+    return GaussianMixture(weights, wrap_angles(means, circular), covariances)
