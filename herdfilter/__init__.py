@@ -87,13 +87,14 @@ __all__ += fitting.__all__
 __all__ += samplers.__all__
 __all__ += smoothing.__all__
 
+# pandas and matplotlib, which take a second to load, are not needed for filtering
 _ON_DEMAND = {
     "Comparison": "report.comparison",
     "compare": "report.comparison",
     "plotting": "plotting",
     "study": "study",
 }
-"""Name -> the module that it is, or that has it: pandas and matplotlib are loaded when a study is asked for."""
+"""Name -> the module that it is, or that has it."""
 
 
 def __getattr__(name: str) -> Any:

@@ -61,6 +61,7 @@ def scale_rule(n: int, dim: int) -> float:
     [1.021, 0.474, 0.22]
     """
     dim = check_count("dim", dim)
+    # linear in the logarithm of the dimension between those of the experiments, constant beyond them
     constant = float(np.interp(np.log2(dim), [0, 1, 2, 3, 4], [1.4, 2.2, 2.6, 2.4, 2.1]))
     return constant * float(check_count("n", n) ** (-1.0 / (dim + 1)))
 
@@ -115,6 +116,7 @@ class Whitened(BandwidthRule):
         shape = mixture.average_covariance if self.metric == "components" else mixture.covariance
         if self.metric == "diagonal":
             shape = np.diag(np.diagonal(shape))
+        # Directions without spread are none that points have to fill.
         regular, dim = regularised_and_rank(shape)
         return self.width(n, dim) ** 2 * regular
 
@@ -164,6 +166,7 @@ def check_bandwidth(name: str, bandwidth: Bandwidth) -> Bandwidth:
         raise ValueError(
             f'{name}: expected "auto", a rule, a number, (d,) or (d, d), got {bandwidth!r}'
         )
+    # Tuples instead of arrays: samplers with equal bandwidths are equal, and can be hashed.
     if np.ndim(bandwidth) == 0:
         return as_positive(name, getattr(bandwidth, "item", lambda: bandwidth)())
     if np.ndim(bandwidth) == 1:
@@ -194,6 +197,7 @@ def kernel_covariance(bandwidth: Bandwidth, mixture: GaussianMixture, n: int) ->
         return as_definite(f"bandwidth: {bandwidth!r}", bandwidth.covariance(mixture, n), d)
     if isinstance(bandwidth, float):
         return bandwidth**2 * np.eye(d)
+    # An array of widths or a matrix: only here the dimension is known.
     widths = np.asarray(bandwidth)
     if widths.shape not in ((d,), (d, d)):
         raise ValueError(

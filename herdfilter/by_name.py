@@ -109,7 +109,8 @@ def make_filter(
     rng: SeedLike = ...,
     **options: Unpack[TrackerOptions],
 ) -> LMBTracker: ...
-@overload  # a name that is not a literal
+# A name that is not a literal: only the options of a particle filter are known.
+@overload
 def make_filter(
     name: str,
     model: Any,

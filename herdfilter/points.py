@@ -43,13 +43,13 @@ class Points:
         self, x: ArrayLike, weights: ArrayLike | None = None, signed: bool = False
     ) -> None:
         check_flags(signed=signed)
+        # A copy, as the caller may use the array for something else.
         x = as_array("x", x, (None, None)).copy()
         if len(x) == 0:
             raise ValueError("x: expected at least one point, got none")
-        if weights is None:
-            w = np.full(len(x), 1.0 / len(x))
-        else:
-            w = as_weights("weights", weights, len(x), signed)
+        n = len(x)
+        w = np.full(n, 1.0 / n) if weights is None else as_weights("weights", weights, n, signed)
+        # the way to set fields of a frozen dataclass
         object.__setattr__(self, "x", x)
         object.__setattr__(self, "weights", w)
 
@@ -79,7 +79,7 @@ class Points:
         """Logarithms of the weights, shape (n,), -inf for weights of zero; ValueError if a weight is negative."""
         if (self.weights < 0).any():
             raise ValueError(f"weights: expected non-negative weights, got {self.weights.min():g}")
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore"):  # log 0 = -inf
             return np.log(self.weights)
 
     @property

@@ -85,10 +85,12 @@ class _Case:
         for components, n in product((1, 4), (1, 2, 23)):
             points = self.draw(random_mixture(0, d, components), n)
             total = points.weights.sum()
-            least = points.weights.min()
+            smallest = points.weights.min()
             assert np.isfinite(points.x).all(), "expected finite points"
             assert abs(total - 1) <= 1e-12, f"expected weights that sum to 1, got {total:.15g}"
-            assert self.signed_weights or least >= 0, f"expected no negative weight, got {least:g}"
+            assert self.signed_weights or smallest >= 0, (
+                f"expected no negative weight, got {smallest:g}"
+            )
 
     def seeds(self, d: int) -> None:
         mixture = random_mixture(8, d)
@@ -96,7 +98,7 @@ class _Case:
         state = rng.bit_generator.state
         first = self.draw(mixture, 30, rng)
         x = first.x.copy()
-        equal = [np.array_equal(self.draw(mixture, 30, other).x, x) for other in (rng, 1, None)]
+        equal = [np.array_equal(self.draw(mixture, 30, seed).x, x) for seed in (rng, 1, None)]
         # the caller owns the points: a sampler that keeps them would return NaN next
         first.x[:] = np.nan
         assert np.array_equal(self.draw(mixture, 30).x, x), "expected the same points once more"
@@ -118,6 +120,7 @@ class _Case:
             assert off < 1e-3, f"expected points within 1e-3 of the mixture's plane, got {off:.3g}"
             # Generalised eigenvalues are the ratios of the variances along all directions, in ascending order.
             low = eigh(points.covariance[:-1, :-1], mixture.covariance[:-1, :-1])[0][0]
+            # Points in a plane leave out a direction if the sampler has lost one to the singular covariance.
             assert low > 0.3, f"expected 0.3 of the variance along every direction, got {low:.3g}"
 
     def moments(self, d: int) -> None:
@@ -128,10 +131,12 @@ class _Case:
             shift = points.mean - mixture.mean
             off = np.sqrt(shift @ np.linalg.solve(mixture.covariance, shift))
             # 4.5 standard errors of independent draws
-            most = 4.5 * np.sqrt(max(1.0, d / 2) / n)
+            allowed = 4.5 * np.sqrt(max(1.0, d / 2) / n)
             if self.deterministic:
-                most = max(1.0, d / 2) * (0.03 if n >= 100 else 0.2 * max(1.0, np.sqrt(20 / n)))
-            assert off <= most, f"n = {n}: expected a mean within {most:.3g} sd, got {off:.3g}"
+                allowed = max(1.0, d / 2) * (0.03 if n >= 100 else 0.2 * max(1.0, np.sqrt(20 / n)))
+            assert off <= allowed, (
+                f"n = {n}: expected a mean within {allowed:.3g} sd, got {off:.3g}"
+            )
             ratios = eigh(points.covariance, mixture.covariance)[0]
             text = f"n = {n}: expected 0.5 to 2 of the variance along any direction, got {ratios}"
             assert n < 100 or 0.5 <= ratios[0] <= ratios[-1] <= 2, text
@@ -149,6 +154,7 @@ def random_mixture(seed: int, dim: int, n_components: int = 5) -> GaussianMixtur
     n_components = check_count("n_components", n_components)
     rng = np.random.default_rng(check_count("seed", seed, minimum=0, most=None))
     roots = rng.standard_normal((n_components, dim, dim))
+    # Wishart matrices; the identity keeps their smallest eigenvalues away from 0.
     covariances = roots @ roots.transpose(0, 2, 1) / dim + 0.2 * np.eye(dim)
     return GaussianMixture(
         rng.dirichlet(2 * np.ones(n_components)),

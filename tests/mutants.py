@@ -268,6 +268,7 @@ def described(mutant: Mutant) -> tuple[str, str, str, str]:
 def tell(rows: list[tuple[Mutant, str, int, str]], path: Path) -> None:
     """Print counts for each folder, and write every mutant with what came of it."""
     rows.sort(key=lambda row: (row[0].folder, row[0].path, row[0].place))
+    path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="", encoding="utf-8") as file:
         table = csv.writer(file)
         table.writerow(("folder", "verdict", "place", "old", "new", "line", "tests", "caught by"))

@@ -18,7 +18,7 @@ Vectorised = bool | Literal["columns"]
 TRIAL_DIFFERENCES = np.array([3.0, -3.0, 4.0, -4.0, 2 * np.pi + 0.1, 400.0])
 """Differences that reveal an angle in radians: some are wrapped, while those of a number stay; 400 reveals degrees."""
 
-_NO_COLUMNS = "expected for columns, vectorised='columns', what it gives for single states; leave vectorised out"
+_NO_COLUMNS = "expected the same values for states as columns, vectorised='columns', as for single states; leave it out"
 _ADVICE = "herdfilter knows numbers and angles in radians; set it to None where those will do"
 
 
@@ -55,6 +55,7 @@ class VectorisedFunction:
             values = [np.ravel(self.function(s, *positional, **by_name)) for s in single_states]
         array = as_numbers(self.name, values, (len(x), self.size))
         rows = array.T if self.vectorised == "columns" else array
+        # One number a state may come as a vector.
         if rows.shape == (len(x),) and self.size == 1:
             rows = rows[:, None]
         if rows.shape != (len(x), self.size):
@@ -107,6 +108,7 @@ def multiply(matrix: Array, x: Array) -> Array:
 
 def repeat_matrix(matrix: Array, x: Array, *_: Any) -> Array:
     """Return the Jacobian of a linear function at states (n, d), (n, k, d)."""
+    # a view without copies of the matrix
     return np.broadcast_to(matrix, (len(x), *matrix.shape))
 
 

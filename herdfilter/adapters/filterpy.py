@@ -107,7 +107,7 @@ def from_filterpy(
     >>> print(np.allclose(hf.ExtendedKalmanFilter(model).run(z).means, means))
     True
     """
-    arguments = locals()
+    arguments = locals()  # name -> value, before anything else is defined
     kind = _kind_of_filter(kf, ignore)
     extended = kind in EXTENDED
     for name, takers in TAKERS.items():
@@ -170,6 +170,7 @@ def from_filterpy(
         )
         slopes.check(probes[:1])
         jacobians["observation_jacobian"] = partial(observation_slopes, slopes, k)
+    # The residual functions are tried where the filter is, as they may not be defined everywhere.
     z = observation(mean[None])[0]
     # filters without residual functions subtract
     residual_x = getattr(kf, "residual_x", np.subtract)
@@ -252,6 +253,7 @@ class PredictX:
     """A transition by the ``predict_x`` of a subclass of ExtendedKalmanFilter, with the F that it sets as its Jacobian."""
 
     def __init__(self, kf: Any) -> None:
+        # The user's filter goes on, and must not change the model.
         self.kf = copy.deepcopy(kf)
         self.F = np.array(kf.F, dtype=np.float64)
         self.Q = np.array(kf.Q)

@@ -85,6 +85,7 @@ def _build_node(node: ast.expr, modules: Mapping[str, ModuleType]) -> Any:
         # A negative number is an operation to Python's parser.
         case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as number)):
             return -number
+        # TOML has lists only, so that a tuple makes no difference.
         case ast.List(items) | ast.Tuple(items):
             return [_build_node(item, modules) for item in items]
         case ast.Call(ast.Name() | ast.Attribute() as name, args, keywords) if all(
@@ -173,6 +174,7 @@ def own_parts(folder: str) -> dict[str, Part]:
 
 def _public_parts(module: ModuleType) -> dict[str, Part]:
     """Return the classes and functions that a module lists in ``__all__`` or, without a list, defines itself."""
+    # Without a list of public names, what the module imports from elsewhere is out of reach.
     listed = getattr(module, "__all__", None)
     home = f"{module.__name__}."
     return {

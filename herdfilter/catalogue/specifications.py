@@ -94,6 +94,7 @@ class FilterSpec:
                 f"birth: expected where targets may appear, such as [hf.tracking.Birth(0.1, initial)], got none; "
                 f"{self.filter} has them from a scenario with [targets]"
             )
+        # Options of the caller come last, and win.
         arguments = {"n_particles": n_particles, "rng": rng, **self._values(), **options}
         # Every study passes these; they are dropped where the class has no such argument.
         optional = {"n_particles", "rng", *TRACKER_ARGUMENTS}.difference(parameter_names(built))
@@ -107,6 +108,7 @@ class FilterSpec:
         """Return the options with expressions evaluated; filter and association of a tracker may be names."""
         values = dict(self.options)
         for key, value in values.items():
+            # A name such as "ukf" is looked up by the tracker itself.
             is_name = self.tracker and key in ("filter", "association") and "(" not in str(value)
             if isinstance(value, str) and not is_name:
                 with prefix_errors(f"{key}: "):

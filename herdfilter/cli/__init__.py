@@ -71,10 +71,12 @@ def paper(figures: tuple[str, ...], out: Path, seed: int, quick: bool, quiet: bo
     check_count("seed", seed, 0, None)
     check_writable(out)
     for name in names:
+        # Each figure is written as soon as it is done.
         with live_line(name, visible=not quiet):
             result = reproduce(name, seed, quick)
         paths = result.save(out)
         if not quiet:
+            # Figures as in the report; the other cells are words or counts.
             cells = result.table.map(lambda x: digits(x) if isinstance(x, float) else str(x))
             table = in_blocks(list(map(str, cells)), cells.to_numpy().tolist(), width=None)
             click.echo("\n".join(["", result.title, "", *table, ""]))

@@ -31,6 +31,7 @@ def scenarios(name: str | None) -> None:
     if name is not None:
         # Mistakes in the user's file are reported before it is shown.
         check_reference(load_scenario(name))
+        # With a byte order mark, as some editors write it, TOML is still read.
         path = files[name] if name in files else Path(name).expanduser()
         echo(path.read_text(encoding="utf-8-sig").rstrip())
         return
@@ -74,6 +75,7 @@ def filters(name: str | None) -> None:
         echo("\n".join(with_text(["name", "what it is"], rows)))
         echo("\nherdfilter filters NAME tells how it is composed.")
         return
+    # Tables leave out the class of most filters.
     parts = {"filter": "ParticleFilter", **entries[one_of("filter", name, entries)]}
     rows = [["name", name], *([key, str(value)] for key, value in parts.items())]
     echo("\n".join(with_text(None, rows)))

@@ -12,6 +12,7 @@ from herdfilter.cli.findings import Findings, output_options
 from herdfilter.filters.progress import live_line
 
 
+# What is left out is None: then the scenario decides, or `run_study`.
 @click.command("compare", short_help="Compare filters on a scenario.")
 @click.argument("scenario", shell_complete=terminal.complete_scenario)
 @click.option(
@@ -96,6 +97,7 @@ def compare_command(
     A TOML file runs the code that it names: Python files beside it in `type`, modules under `imports`. Read both keys
     of a file from elsewhere first; without them it uses herdfilter's own classes alone.
     """
+    # loaded here, as `herdfilter --help` needs none of it
     import joblib
 
     from herdfilter.study.engine import run_study
@@ -125,6 +127,7 @@ def compare_command(
         ) from None
     with live_line(f"preparing {scenario}", visible=not quiet):
         study = plan_study(scenario, names, counts, runs, seed, data, models, first_model)
+    # Every finished run is written at once, and so nothing is lost if the machine stops.
     store = None if out is None else out / FILE_NAME
     # Interrupted from here on, the command says how to continue.
     with terminal.finishing(out, FILE_NAME):

@@ -80,6 +80,7 @@ class Findings:
                 # In a child, while the report is made here.
                 figures = begin(partial(save_figures, result, out, plans))
                 (out / TABLE_FILE).write_text(findings_text(result), encoding="utf-8")
+                # The same numbers as in the store, for spreadsheets.
                 tables = {"runs.csv": result.runs, "summary.csv": result.summary}
                 if result.models is not None:
                     tables["models.csv"] = result.models

@@ -269,7 +269,7 @@ def test_functions_that_draw_random_numbers_are_named(vectorised):
 def test_functions_that_take_no_columns_are_named():
     kf = unscented()
     kf.hx = lambda x: np.array([x[0] if x[0] > 0 else 0.0, x[1]])
-    with pytest.raises(ValueError, match="hx: expected for columns"):
+    with pytest.raises(ValueError, match="hx: expected the same values for states as columns"):
         from_filterpy(kf, vectorised="columns")
 
 

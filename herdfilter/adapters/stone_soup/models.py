@@ -56,6 +56,7 @@ class StoneSoupModel:
         else:
             self._function = states.ModelFunction(transition_model, **time_interval(1.0))
         if measurement_model is not None:
+            # The functions become attributes, as a model offers only those that it has.
             vars(self).update(as_sensor(measurement_model, self.dim).functions)
         if prior is not None:
             self.initial = states.initial_distribution(prior, self.dim)
@@ -157,6 +158,7 @@ def from_stonesoup(
     array([[0.8, 0.6],
            [0.6, 0.6]])
     """
+    # A measurement model alone may be the first argument, too.
     models = [model for model in (transition_model, measurement_model) if model is not None]
     if len(models) == 1 and isinstance(models[0], MeasurementModel) and prior is None:
         return as_sensor(copy.deepcopy(models[0]))
@@ -173,7 +175,8 @@ def noise_covariance(name: str, model: Any, **arguments: Any) -> Array:
         covariance = np.asarray(model.covar(**arguments), dtype=np.float64)
     except NotImplementedError as error:
         raise TypeError(f"{label}: {error}") from error
-    if np.isnan(covariance).any():  # None
+    # A covariance of None has become NaN.
+    if np.isnan(covariance).any():
         raise TypeError(f"{label}; its covariance is {short_repr(model.covar(**arguments))}")
     return covariance
 
@@ -209,6 +212,7 @@ def as_sensor(model: Any, dim: int | None = None) -> Sensor:
 
 def own_log_likelihood(model: MeasurementModel, z: Array, x: Array) -> Array:
     """Return a model's own log-likelihood of states (n, d), (n,)."""
+    # Stone Soup asks for the log-density of a measurement given a state.
     detection = State(StateVector(z))
     with np.errstate(divide="ignore"):  # the log of a density of 0
         values = np.ravel(model.logpdf(detection, states.as_state(x)))

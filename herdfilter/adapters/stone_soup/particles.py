@@ -138,11 +138,13 @@ class HerdfilterProposal(TheirProposal):
             raise TypeError(
                 "time_interval: expected a timedelta, or a measurement with a time, got None"
             )
+        # Without the observation in view the updater alone uses it.
         detection = measurement if self.proposal.uses.observation else None
         start, log_total = states.particles_of_state(prior)
         sensor = detection and measurement_model_of(detection, self.measurement_model)
         # built anew, as the user may have changed the models
         model = StoneSoupModel(self.transition_model, sensor)
+        # The particles tell which entries are angles, as there is no prior here.
         model.circular = states.circular_of_state(prior)
         if model.dim != prior.ndim:
             raise ValueError(
@@ -167,6 +169,7 @@ class HerdfilterProposal(TheirProposal):
             transition_model=self.transition_model,
             prior=prior,
         )
+        # Stone Soup has times, but no steps: the count travels with the states.
         setattr(prediction, STEP_ATTRIBUTE, transition.step)
         return prediction
 
@@ -268,6 +271,7 @@ class HerdfilterResampler(TheirResampler):
         if weighted.ess >= (1 - 1e-9) * self.resample_below * n:
             return state
         if copies:
+            # Indexing keeps the parent, and the model of each particle, with its copies.
             resampled = state[self.resampling.ancestors(weighted.weights, self._rng)]
             resampled.log_weight = np.full(n, -np.log(n))
             return resampled

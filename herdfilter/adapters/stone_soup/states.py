@@ -147,6 +147,7 @@ class WeightedPoints(Points):
 
     def sample(self, n: int, rng: np.random.Generator | int | None = None) -> Array:
         """Draw `n` of the points with replacement, (n, d)."""
+        # one random offset for all levels (Kitagawa 1996)
         levels = (np.arange(n) + as_generator(rng).random()) / n
         return self.x[inverse_cdf(self.weights, levels)]
 
@@ -208,6 +209,7 @@ def initial_distribution(prior: Any, dim: int) -> GaussianMixture | WeightedPoin
     # a mixture of Stone Soup is no state, but a sequence of Gaussian states
     if not isinstance(prior, states.State | TheirMixture):
         raise TypeError(f"prior: expected a state of Stone Soup, got {type(prior).__name__}")
+    # One Gaussian is a mixture of one component.
     parts = list(prior) if isinstance(prior, TheirMixture) else [prior]
     first = parts[0]
     if len(first.state_vector) != dim:
@@ -219,6 +221,7 @@ def initial_distribution(prior: Any, dim: int) -> GaussianMixture | WeightedPoin
         return WeightedPoints(as_rows(prior.state_vector))
     if isinstance(prior, states.ParticleState):
         particles, _ = particles_of_state(particle_state("prior", prior))
+        # Means and covariances of the points must not see the cut of the angles.
         x = unwrap_angles(particles.x, particles.weights, circular)
         return WeightedPoints(x, particles.weights)
     if not hasattr(first, "covar"):
