@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from enum import Enum
 from importlib import import_module
-from itertools import pairwise
 from textwrap import wrap
 from typing import Any
 
@@ -104,7 +103,7 @@ def in_blocks(
             blocks.append(columns[:keys])
         blocks[-1].append(column)
     names = [row[0] for row in rows]
-    grouped = any(name == next_name for name, next_name in pairwise(names))
+    grouped = len(set(names)) < len(names)
     lines: list[str] = []
     for block in blocks:
         block_lines = [COLUMN_GAP.join(line).rstrip() for line in zip(*block, strict=True)]

@@ -17,6 +17,7 @@ from stonesoup.types.particle import Particle
 from stonesoup.types.prediction import Prediction
 from stonesoup.types.state import ParticleState
 
+from herdfilter import filters
 from herdfilter._checks import as_fraction, as_generator, check_count, check_part, short_repr
 from herdfilter.adapters.stone_soup import states
 from herdfilter.adapters.stone_soup.models import (
@@ -24,15 +25,7 @@ from herdfilter.adapters.stone_soup.models import (
     check_transition_model,
     measurement_model_of,
 )
-from herdfilter.filters import (
-    AutomaticProposal,
-    Observation,
-    Particles,
-    Resampling,
-    SystematicResampling,
-    Transition,
-)
-from herdfilter.filters.proposals import Proposal
+from herdfilter.filters import Particles
 from herdfilter.filters.resampling.base import CopyingResampling
 from herdfilter.models.sensors import to_check
 
@@ -86,12 +79,12 @@ class HerdfilterProposal(TheirProposal):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.proposal is None:
-            self.proposal = AutomaticProposal()
+            self.proposal = filters.AutomaticProposal()
         check_transition_model(self.transition_model)
         check_part(
             "proposal",
             self.proposal,
-            Proposal,
+            filters.Proposal,
             "a proposal of herdfilter such as AutomaticProposal()",
         )
         self._rng = as_generator(self.rng)
@@ -151,7 +144,7 @@ class HerdfilterProposal(TheirProposal):
                 f"prior: expected {model.dim} dimensions, as {type(self.transition_model).__name__} has, got {prior.ndim}"
             )
         dt = time_interval.total_seconds()
-        transition = Transition(model, dt, None, 1 + _steps_before(prior))
+        transition = filters.Transition(model, dt, None, 1 + _steps_before(prior))
         # a second detection at the same time
         still = dt == 0 and not transition.covariance.any()
         if still:
@@ -174,7 +167,7 @@ class HerdfilterProposal(TheirProposal):
         return prediction
 
     def _propose(
-        self, transition: Transition, start: Particles, detection: Detection | None
+        self, transition: filters.Transition, start: Particles, detection: Detection | None
     ) -> Particles:
         """Return new particles, their weights divided by the likelihood, which Stone Soup's updater multiplies by."""
         model = transition.model
@@ -182,7 +175,7 @@ class HerdfilterProposal(TheirProposal):
         observation = None
         if detection is not None:
             z = states.as_rows(detection.state_vector)[0]
-            observation = Observation.read(model, z, transition.step)
+            observation = filters.Observation.read(model, z, transition.step)
         if observation is not None:
             particles = self.proposal.propose(transition, start, self._rng, observation)
             particles = Particles.checked(particles, self.proposal, "propose", start.x.shape)
@@ -238,9 +231,12 @@ class HerdfilterResampler(TheirResampler):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.resampling is None:
-            self.resampling = SystematicResampling()
+            self.resampling = filters.SystematicResampling()
         check_part(
-            "resampling", self.resampling, Resampling, "a scheme such as SystematicResampling()"
+            "resampling",
+            self.resampling,
+            filters.Resampling,
+            "a scheme such as SystematicResampling()",
         )
         self.resample_below = as_fraction("resample_below", self.resample_below)
         self._rng = as_generator(self.rng)
