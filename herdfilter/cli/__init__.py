@@ -6,6 +6,7 @@ import logging
 from pathlib import Path
 
 import click
+from click import argument, command, option
 
 from herdfilter._checks import check_count
 from herdfilter._repr import in_blocks
@@ -31,7 +32,7 @@ The shell completes commands, scenarios and filters after this line:
     epilog=_COMPLETION,
 )
 @click.version_option(__version__, package_name="herdfilter")
-@click.option(
+@option(
     "--log",
     type=click.Choice(["debug", "info", "warning"]),
     help="Log what happens, on the error output.",
@@ -44,9 +45,9 @@ def main(log: str | None) -> None:
         logging.getLogger("herdfilter").setLevel(log.upper())
 
 
-@click.command(short_help="Draw the five figures of the paper.")
-@click.argument("figures", nargs=-1, metavar="[fig1 .. fig5 | all]")
-@click.option(
+@command(short_help="Draw the five figures of the paper.")
+@argument("figures", nargs=-1, metavar="[fig1 .. fig5 | all]")
+@option(
     "--out",
     type=PathName(),
     metavar="DIR",
@@ -54,9 +55,9 @@ def main(log: str | None) -> None:
     show_default=True,
     help="Folder for all files.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Root of all random numbers.")
-@click.option("--quick", is_flag=True, help="Fewer points, mixtures and dimensions.")
-@click.option("-q", "--quiet", is_flag=True, help="Only errors.")
+@option("--seed", default=0, show_default=True, help="Root of all random numbers.")
+@option("--quick", is_flag=True, help="Fewer points, mixtures and dimensions.")
+@option("-q", "--quiet", is_flag=True, help="Only errors.")
 def paper(figures: tuple[str, ...], out: Path, seed: int, quick: bool, quiet: bool) -> None:
     """Draw the figures of Wolf and Baum, "Continuous Herded Gibbs Sampling", from fresh computation.
 
@@ -83,5 +84,5 @@ def paper(figures: tuple[str, ...], out: Path, seed: int, quick: bool, quiet: bo
             click.echo(f"Wrote {', '.join(path.name for path in paths)} into {out}")
 
 
-for command in (compare_command, show, export, scenarios, filters, paper, data):
-    main.add_command(command)
+for subcommand in (compare_command, show, export, scenarios, filters, paper, data):
+    main.add_command(subcommand)

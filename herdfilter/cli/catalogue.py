@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click import argument, command, option
 
 from herdfilter._checks import one_of
 from herdfilter.catalogue import catalogue
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     from herdfilter.study.scenario import Scenario
 
 
-@click.command(short_help="List the scenarios, or show one.")
-@click.argument("name", required=False, shell_complete=complete_scenario)
+@command(short_help="List the scenarios, or show one.")
+@argument("name", required=False, shell_complete=complete_scenario)
 def scenarios(name: str | None) -> None:
     """List the scenarios of the package, or show a scenario's file, which names its source.
 
@@ -61,8 +62,8 @@ def _dimension(scenario: Scenario) -> str:
     return str(scenario.build_model().dim)
 
 
-@click.command(short_help="List the filters, or tell how one is built.")
-@click.argument("name", required=False, shell_complete=complete_filters)
+@command(short_help="List the filters, or tell how one is built.")
+@argument("name", required=False, shell_complete=complete_filters)
 def filters(name: str | None) -> None:
     """List the filters of the catalogue, or tell how the filter NAME is built."""
     entries = catalogue()
@@ -96,14 +97,14 @@ def list_files() -> None:
 
 
 @data.command("fetch")
-@click.argument("data_set", metavar="NAME")
-@click.option(
+@argument("data_set", metavar="NAME")
+@option(
     "--to",
     type=PathName(),
     metavar="DIR",
     help="Folder to put them into. [default: HERDFILTER_DATA, or the cache]",
 )
-@click.option(
+@option(
     "--data",
     "source",
     type=PathName(),

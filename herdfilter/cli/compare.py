@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
+from click import argument, command, option
 
 from herdfilter._checks import as_positive, check_count
 from herdfilter.cli import terminal
@@ -13,62 +13,58 @@ from herdfilter.filters.progress import live_line
 
 
 # What is left out is None: then the scenario decides, or `run_study`.
-@click.command("compare", short_help="Compare filters on a scenario.")
-@click.argument("scenario", shell_complete=terminal.complete_scenario)
-@click.option(
+@command("compare", short_help="Compare filters on a scenario.")
+@argument("scenario", shell_complete=terminal.complete_scenario)
+@option(
     "--filters",
     shell_complete=terminal.complete_filters,
     metavar="NAMES",
     help="Names, separated by commas. [default: the scenario's]",
 )
-@click.option(
+@option(
     "--particles",
     metavar="COUNTS",
     help="Particle counts, such as 50,100. [default: the scenario's]",
 )
-@click.option(
+@option(
     "--runs",
     type=int,
     metavar="N",
     help="Runs; for a family, of each model. [default: the scenario's]",
 )
-@click.option(
+@option(
     "--models",
     type=int,
     metavar="M",
     help="Models of a family, such as `random`. [default: the scenario's]",
 )
-@click.option(
+@option(
     "--first-model",
     type=int,
     metavar="S",
     help="Seed of the first model: to 9,999 to tune, from 1,000,000 to claim. [default: the scenario's]",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Root of all random numbers.")
-@click.option(
-    "--workers", type=int, metavar="W", help="Processes. [default: one per processor core]"
-)
-@click.option(
-    "--data", metavar="DIR", help="Folder of the real data, for scenarios that need them."
-)
-@click.option(
+@option("--seed", default=0, show_default=True, help="Root of all random numbers.")
+@option("--workers", type=int, metavar="W", help="Processes. [default: one per processor core]")
+@option("--data", metavar="DIR", help="Folder of the real data, for scenarios that need them.")
+@option(
     "--out",
     type=terminal.PathName(),
     metavar="DIR",
     help="Folder for report, tables, figures; study.sqlite stores every run.",
 )
-@click.option(
+@option(
     "--resume",
     is_flag=True,
     help="Continue the comparison in --out, with more --runs or --models if you like.",
 )
-@click.option(
+@option(
     "--run-timeout",
     type=float,
     metavar="SECONDS",
     help="A run whose filter takes longer has failed. [default: no limit]",
 )
-@click.option(
+@option(
     "--scheduler",
     metavar="WHERE",
     help="local, dask (here) or a cluster, tcp://host:8786. [default: local]",

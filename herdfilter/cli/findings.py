@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click import argument, command, option
 
 from herdfilter.cli.terminal import InputError, PathName, echo, output_folder, with_text
 from herdfilter.filters.progress import live_line
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 TABLE_FILE = "table.txt"
 
 
-def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that control how much is printed."""
     for names, text in (
         (("-v", "--verbose"), "Add the settings of the study, and all failures."),
@@ -30,8 +31,8 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "All columns side by side; otherwise the most important ones in 80 characters.",
         ),
     ):
-        command = click.option(*names, is_flag=True, help=text)(command)
-    return command
+        function = option(*names, is_flag=True, help=text)(function)
+    return function
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,11 +104,9 @@ class Findings:
             echo(f"Wrote {', '.join(names)} into {out}\nThe report: {report}")
 
 
-@click.command(short_help="Show the findings of a comparison again.")
-@click.argument("file", type=PathName())
-@click.option(
-    "--out", type=PathName(), metavar="DIR", help="Folder for report, tables and figures."
-)
+@command(short_help="Show the findings of a comparison again.")
+@argument("file", type=PathName())
+@option("--out", type=PathName(), metavar="DIR", help="Folder for report, tables and figures.")
 @output_options
 def show(file: Path, out: Path | None, wide: bool, quiet: bool, verbose: bool) -> None:
     """Show the findings of `compare --out` again, without running anything: the table, and with --out all files.
@@ -129,10 +128,10 @@ def show(file: Path, out: Path | None, wide: bool, quiet: bool, verbose: bool) -
         findings.write(out)
 
 
-@click.command(short_help="Write the runs of a comparison as CSV or Parquet.")
-@click.argument("file", type=PathName())
-@click.option("--csv", type=PathName(), metavar="PATH", help="CSV file to write.")
-@click.option("--parquet", type=PathName(), metavar="PATH", help="Parquet file to write.")
+@command(short_help="Write the runs of a comparison as CSV or Parquet.")
+@argument("file", type=PathName())
+@option("--csv", type=PathName(), help="CSV file to write.")
+@option("--parquet", type=PathName(), help="Parquet file to write.")
 def export(file: Path, csv: Path | None, parquet: Path | None) -> None:
     """Write the runs of a study.sqlite as CSV or Parquet: one row per filter, particle count and run.
 
