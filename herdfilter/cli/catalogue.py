@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from click import argument, command, option
@@ -13,9 +12,6 @@ from herdfilter._checks import one_of
 from herdfilter.catalogue import catalogue
 from herdfilter.cli.terminal import PathName, complete_filters, complete_scenario, echo, with_text
 from herdfilter.filters.progress import live_line
-
-if TYPE_CHECKING:
-    from herdfilter.study.scenario import Scenario
 
 
 @command(short_help="List the scenarios, or show one.")
@@ -39,27 +35,18 @@ def scenarios(name: str | None) -> None:
     rows = []
     for key in files:
         scenario = load_scenario(key)
-        # Recorded data decide the number of steps, and the models of a family each have their own.
-        steps = (
-            "data"
-            if scenario.data is not None
-            else "vary"
-            if scenario.models
-            else str(scenario.steps)
-        )
+        # The models of a family differ; a model that needs data is not built here, and has as many dimensions as labels.
+        dim = steps = "vary"
+        if scenario.data is not None:
+            dim = str(len(scenario.labels) or "?")
+            steps = "data"
+        elif not scenario.models:
+            dim = str(scenario.build_model().dim)
+            steps = str(scenario.steps)
         reference = "none" if scenario.reference is None else str(scenario.reference["type"])
-        rows.append([key, _dimension(scenario), steps, reference, scenario.title])
+        rows.append([key, dim, steps, reference, scenario.title])
     echo("\n".join(with_text(["name", "dim", "steps", "reference", "what it is"], rows)))
     echo("\nherdfilter scenarios NAME shows its file, with the source of its numbers.")
-
-
-def _dimension(scenario: Scenario) -> str:
-    """Return the dimension of the state; a model that needs data cannot be built, and has as many as labels."""
-    if scenario.models is not None:
-        return "vary"
-    if scenario.data is not None:
-        return str(len(scenario.labels) or "?")
-    return str(scenario.build_model().dim)
 
 
 @command(short_help="List the filters, or tell how one is built.")

@@ -144,7 +144,10 @@ class HerdfilterProposal(TheirProposal):
                 f"prior: expected {model.dim} dimensions, as {type(self.transition_model).__name__} has, got {prior.ndim}"
             )
         dt = time_interval.total_seconds()
-        transition = filters.Transition(model, dt, None, 1 + _steps_before(prior))
+        # A prediction, or an update of one, tells how many predictions led to it.
+        prediction = getattr(getattr(prior, "hypothesis", None), "prediction", prior)
+        step = 1 + getattr(prediction, STEP_ATTRIBUTE, 0)
+        transition = filters.Transition(model, dt, None, step)
         # a second detection at the same time
         still = dt == 0 and not transition.covariance.any()
         if still:
@@ -163,7 +166,7 @@ class HerdfilterProposal(TheirProposal):
             prior=prior,
         )
         # Stone Soup has times, but no steps: the count travels with the states.
-        setattr(prediction, STEP_ATTRIBUTE, transition.step)
+        setattr(prediction, STEP_ATTRIBUTE, step)
         return prediction
 
     def _propose(
@@ -190,12 +193,6 @@ class HerdfilterProposal(TheirProposal):
         # no observation, or one that no particle explains: a prediction
         particles = self.proposal.propose(transition, start, self._rng)
         return Particles.checked(particles, self.proposal, "propose", start.x.shape)
-
-
-def _steps_before(state: ParticleState) -> int:
-    """Return the number of predictions that led to a state: a prediction, or an update of one."""
-    prediction = getattr(getattr(state, "hypothesis", None), "prediction", state)
-    return int(getattr(prediction, STEP_ATTRIBUTE, 0))
 
 
 class HerdfilterResampler(TheirResampler):

@@ -90,14 +90,10 @@ class ModelFunction:
 
     def __call__(self, x: Array, **arguments: Any) -> Array:
         """Return the values at states (n, d)."""
+        function = self.model._function if self._plain else self.model.function
         calls = [x] if self._together else x[:, None]
-        return np.concatenate([self._call_once(rows, arguments) for rows in calls])
-
-    def _call_once(self, x: Array, arguments: dict[str, Any]) -> Array:
-        if not self._plain:
-            return as_rows(self.model.function(as_state(x), noise=False, **arguments))
-        values = as_rows(self.model._function(as_state(x), noise=False, **arguments))
-        return wrap_angles(values, self.circular)
+        values = [as_rows(function(as_state(rows), noise=False, **arguments)) for rows in calls]
+        return wrap_angles(np.concatenate(values), self.circular if self._plain else ())
 
 
 # of all models so far, as a trial is slow
