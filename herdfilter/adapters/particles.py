@@ -149,7 +149,7 @@ class HerdedFilter(Bootstrap):
             )
         self.proposal.check(self.model)
         self.rng = as_generator(rng)
-        self._filter: ParticleFilter | None = None
+        self._filter: Any = None
         self._smc: Any = None
         # states as the library represents them, and their log-weights
         self._drawn: tuple[Array, Array] | None = None
@@ -167,8 +167,6 @@ class HerdedFilter(Bootstrap):
     def M(self, t: int, xp: Array | None) -> Array:  # noqa: N802
         """Draw the particles of time t from the weighted ones before, and hand their ancestors to the library."""
         pf = self._filter
-        if pf is None:
-            raise RuntimeError("M: expected to be called by particles.SMC, after M0")
         pf.predict()
         with hold_warnings(), np.errstate(divide="ignore"):
             increment = pf.update(np.ravel(self.data[t])).log_likelihood
@@ -298,21 +296,16 @@ class ParticlesModel:
     # The other functions of the contract. The constructor gives the contract's names to those that the parts allow.
 
     def _mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
-        if step == 1:
-            return x if self._start is None else np.broadcast_to(self._start.means, x.shape)
-        return self._gaussians(self.theirs(x), step).means
+        return np.broadcast_to(self._gaussians(x, step).means, x.shape)
 
     def _covariance(self, dt: float, step: int) -> Array:
-        if step == 1:
-            return (
-                np.zeros((self.dim, self.dim))
-                if self._start is None
-                else self._start.covariances[0]
-            )
-        return np.asarray(self._gaussians(self._trials, step).covariances[0])
+        return np.asarray(self._gaussians(self.ours(self._trials), step).covariances[0])
 
-    def _gaussians(self, xp: Array, step: int) -> laws.ConditionalGaussians:
-        gaussians = laws.as_gaussians(self.ssm.PX(step - 1, xp), len(xp))
+    def _gaussians(self, x: Array, step: int) -> laws.ConditionalGaussians:
+        if step == 1:
+            still = np.zeros((1, self.dim, self.dim))
+            return self._start or laws.ConditionalGaussians(x, still)
+        gaussians = laws.as_gaussians(self._transition_law(x, step), len(x))
         if gaussians is None or not gaussians.shared():
             raise ValueError(
                 f"PX: expected a Gaussian with one covariance for all states, as at t = 1, got another law at t = {step - 1}"
