@@ -154,8 +154,10 @@ def as_points(name: str, value: ArrayLike, dim: int | None = None) -> Array:
     return as_array(name, array, (None, dim))
 
 
-def as_weights(name: str, value: ArrayLike, n: int | None = None, signed: bool = False) -> Array:
-    """Return weights normalised to sum to 1; non-negative ones, unless `signed`."""
+def as_weights(name: str, value: Any, n: int | None = None, signed: bool = False) -> Array:
+    """Return weights normalised to sum to 1; non-negative ones, unless `signed`. None stands for `n` equal weights."""
+    if value is None and n is not None:
+        return np.full(n, 1.0 / n)
     weights = as_array(name, value, (n,))
     if not signed and (weights < 0).any():
         raise ValueError(f"{name}: expected non-negative weights, got {weights.min():g}")

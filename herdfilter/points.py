@@ -47,11 +47,9 @@ class Points:
         x = as_array("x", x, (None, None)).copy()
         if len(x) == 0:
             raise ValueError("x: expected at least one point, got none")
-        n = len(x)
-        w = np.full(n, 1.0 / n) if weights is None else as_weights("weights", weights, n, signed)
         # the way to set fields of a frozen dataclass
         object.__setattr__(self, "x", x)
-        object.__setattr__(self, "weights", w)
+        object.__setattr__(self, "weights", as_weights("weights", weights, len(x), signed))
 
     @classmethod
     def unchecked(cls, x: Array, weights: Array) -> Points:
