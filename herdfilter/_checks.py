@@ -221,15 +221,15 @@ def as_covariance(name: str, value: ArrayLike, dim: int | None = None) -> Array:
     )
     # Much smaller variances than the largest may be rounding themselves, so they do not set the unit of rounding.
     smallest = LEAST_SHARE * np.abs(array).max(axis=(-1, -2))
-    scale = np.sqrt(np.maximum(np.diagonal(array, axis1=-2, axis2=-1), smallest[..., None]))
-    scale = np.where(scale > 0, scale, 1.0)
+    variances = np.diagonal(array, axis1=-2, axis2=-1)
+    scale = np.sqrt(np.maximum(variances, smallest[..., None]))
+    scale[scale == 0] = 1.0
     scales = scale[..., :, None] * scale[..., None, :]
     transposed = np.swapaxes(array, -1, -2)
     gap = np.abs(array - transposed)
     if (gap > rounding * scales).any():
         raise ValueError(f"{name}: expected symmetric matrices, got an asymmetry of {gap.max():g}")
     array = array + 0.5 * (transposed - array)  # a copy, and exact for a symmetric matrix
-    variances = np.diagonal(array, axis1=-2, axis2=-1)
     tiny = variances[(variances > 0) & (variances < UNDERFLOW)]
     if tiny.size:
         raise ValueError(
