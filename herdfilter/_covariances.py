@@ -6,7 +6,7 @@ import numpy as np
 
 from herdfilter._checks import UNDERFLOW, Array
 
-SMALLEST_EIGENVALUE = 1e-8  # of a correlation matrix; directions of smaller ones have no spread
+RANK_TOLERANCE = 1e-8  # of a correlation matrix; directions of smaller ones have no spread
 # rounding alone may cause such a variance, relative to the square of the mean
 SUSPECT_VARIANCE = 1e-20
 # relative range of equal numbers after a few operations with rounding
@@ -25,7 +25,7 @@ def covariance_factor(covariance: Array) -> Array:
         return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :])
 
 
-def regularised(covariance: Array, relative: float = SMALLEST_EIGENVALUE) -> Array:
+def regularised(covariance: Array, relative: float = RANK_TOLERANCE) -> Array:
     """Return `covariance` with the eigenvalues of its correlation matrix raised to at least `relative`.
 
     Working with correlations lets units differ between dimensions. A dimension without spread gets the smallest positive
@@ -53,7 +53,7 @@ def regularised_and_rank(covariance: Array) -> tuple[Array, int]:
     spread = np.diagonal(covariance) > UNDERFLOW
     scale = np.sqrt(np.diagonal(covariance)[spread])
     values = np.linalg.eigvalsh(covariance[np.ix_(spread, spread)] / np.outer(scale, scale))
-    return regular, max(int(np.count_nonzero(values > SMALLEST_EIGENVALUE)), 1)
+    return regular, max(int(np.count_nonzero(values > RANK_TOLERANCE)), 1)
 
 
 def standardise(x: Array, weights: Array) -> Array:

@@ -14,7 +14,7 @@ from herdfilter._version import __version__
 from herdfilter.cli.catalogue import data, filters, scenarios
 from herdfilter.cli.compare import compare_command
 from herdfilter.cli.findings import export, show
-from herdfilter.cli.terminal import Group, PathName, check_writable
+from herdfilter.cli.terminal import PATH, Group, check_writable
 from herdfilter.filters.progress import live_line
 
 # The \b keeps click from rewrapping the lines.
@@ -49,7 +49,7 @@ def main(log: str | None) -> None:
 @argument("figures", nargs=-1, metavar="[fig1 .. fig5 | all]")
 @option(
     "--out",
-    type=PathName(),
+    type=PATH,
     metavar="DIR",
     default=Path("results/paper"),
     show_default=True,

@@ -10,7 +10,7 @@ from click import argument, command, option
 
 from herdfilter._checks import one_of
 from herdfilter.catalogue import catalogue
-from herdfilter.cli.terminal import PathName, complete_filters, complete_scenario, echo, with_text
+from herdfilter.cli.terminal import PATH, complete_filters, complete_scenario, echo, with_text
 from herdfilter.filters.progress import live_line
 
 
@@ -87,14 +87,14 @@ def list_files() -> None:
 @argument("data_set", metavar="NAME")
 @option(
     "--to",
-    type=PathName(),
+    type=PATH,
     metavar="DIR",
     help="Folder to put them into. [default: HERDFILTER_DATA, or the cache]",
 )
 @option(
     "--data",
     "source",
-    type=PathName(),
+    type=PATH,
     metavar="DIR",
     help="Folder to copy them from, without a network.",
 )

@@ -8,7 +8,7 @@ from click import argument, command, option
 
 from herdfilter._checks import as_positive, check_count
 from herdfilter.cli import terminal
-from herdfilter.cli.findings import Findings, output_options
+from herdfilter.cli.findings import output_options, print_findings, write_findings
 from herdfilter.filters.progress import live_line
 
 
@@ -49,7 +49,7 @@ from herdfilter.filters.progress import live_line
 @option("--data", metavar="DIR", help="Folder of the real data, for scenarios that need them.")
 @option(
     "--out",
-    type=terminal.PathName(),
+    type=terminal.PATH,
     metavar="DIR",
     help="Folder for report, tables, figures; study.sqlite stores every run.",
 )
@@ -128,7 +128,6 @@ def compare_command(
     # Interrupted from here on, the command says how to continue.
     with terminal.finishing(out, FILE_NAME):
         result = run_study(study, workers, not quiet, store, resume, scheduler, run_timeout)
-    findings = Findings(result, wide, quiet, verbose)
-    findings.print_all()
+    print_findings(result, wide, quiet, verbose)
     if out is not None:
-        findings.write(out, [FILE_NAME])
+        write_findings(result, out, quiet, [FILE_NAME])

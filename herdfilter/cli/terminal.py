@@ -84,9 +84,6 @@ def complete_filters(ctx: Any, param: Any, incomplete: str) -> list[str]:
 class PathName(click.Path):
     """A path; the empty string (an unset shell variable) is not a path."""
 
-    def __init__(self) -> None:
-        super().__init__(path_type=Path)
-
     def convert(
         self,
         value: Any,
@@ -97,6 +94,9 @@ class PathName(click.Path):
         if value == "" or "\0" in str(value):
             self.fail(f"expected a path, got {value!r}", param, ctx)
         return super().convert(value, param, ctx)
+
+
+PATH = PathName(path_type=Path)
 
 
 def check_writable(folder: Path) -> None:
