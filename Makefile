@@ -108,6 +108,7 @@ coverage: $(VENV)/.installed-dev  ## which branches of filters, association and 
 
 # COUNT small changes of the program, drawn by SEED, each against the tests that run the changed line; about an hour for 500.
 test-mutants: $(VENV)/.installed-dev  ## what the tests do not see
+	$(BIN)/pip install --quiet pytest-cov
 	$(BIN)/python tests/mutants.py --seed $(or $(SEED),0) --count $(or $(COUNT),500)
 
 clean:                         ## what was made, compiled loops included

@@ -14,7 +14,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from herdfilter import (
+    association,
     bandwidths,
+    catalogue,
     discrepancy,
     discrete,
     filters,
@@ -22,13 +24,17 @@ from herdfilter import (
     kernels,
     models,
     samplers,
+    smoothing,
     testing,
+    tracking,
 )
 from herdfilter._repr import listing_of
 from herdfilter._version import __version__ as __version__
+from herdfilter.by_name import make_filter
 from herdfilter.discrepancy import *
 from herdfilter.discrete.thinning import thin
 from herdfilter.filters import *
+from herdfilter.filters.many import TracksError, run_many
 from herdfilter.fitting import *
 from herdfilter.likelihood import MaximumLikelihood, RoughLikelihoodWarning, maximise_likelihood
 from herdfilter.mixture import GaussianMixture
@@ -37,17 +43,14 @@ from herdfilter.models.simulation import simulate
 from herdfilter.points import Points
 from herdfilter.samplers import *
 from herdfilter.samplers.conditional_herded_gibbs import ConditionalError, ConditionalHerdedGibbs
+from herdfilter.smoothing import *
 
 if TYPE_CHECKING:
-    from herdfilter import association, catalogue, plotting, smoothing, study, tracking
-    from herdfilter.by_name import make_filter
-    from herdfilter.filters.many import TracksError, run_many
+    from herdfilter import plotting, study
     from herdfilter.report.comparison import Comparison, compare
-    from herdfilter.smoothing import *
 
-logging.getLogger(__name__).addHandler(
-    logging.NullHandler()
-)  # silent unless the program that uses it sets up logging
+# silent unless the program that uses it sets up logging
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 __all__ = [
     "Comparison",
@@ -82,39 +85,23 @@ __all__ += discrepancy.__all__
 __all__ += filters.__all__
 __all__ += fitting.__all__
 __all__ += samplers.__all__
+__all__ += smoothing.__all__
 
-_SMOOTHING = [
-    "FixedLagSmoother",
-    "SmoothedResult",
-    "Trajectories",
-    "UnreachableStateError",
-    "backward_simulation",
-    "fixed_lag_smoother",
-    "marginal_smoother",
-    "rts_smoother",
-]
-if TYPE_CHECKING:
-    __all__ += smoothing.__all__
-else:
-    __all__ += _SMOOTHING
-_FOLDERS = ("association", "catalogue", "plotting", "smoothing", "study", "tracking")
+# pandas and matplotlib, which take a second to load, are not needed for filtering
 _ON_DEMAND = {
-    **{name: f"herdfilter.{name}" for name in _FOLDERS},
-    "make_filter": "herdfilter.by_name",
-    **dict.fromkeys(("Comparison", "compare"), "herdfilter.report.comparison"),
-    **dict.fromkeys(("TracksError", "run_many"), "herdfilter.filters.many"),
-    **dict.fromkeys(_SMOOTHING, "herdfilter.smoothing"),
+    "Comparison": "report.comparison",
+    "compare": "report.comparison",
+    "plotting": "plotting",
+    "study": "study",
 }
-"""Name -> the module that it is, or that has it: what filtering does not need is loaded when it is asked for."""
+"""Name -> the module that it is, or that has it."""
 
 
 def __getattr__(name: str) -> Any:
     if name not in _ON_DEMAND:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = import_module(_ON_DEMAND[name])
-    value = globals()[name] = (
-        module if module.__name__ == f"{__name__}.{name}" else getattr(module, name)
-    )
+    module = import_module(f"{__name__}.{_ON_DEMAND[name]}")
+    value = globals()[name] = getattr(module, name, module)
     return value
 
 

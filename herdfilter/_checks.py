@@ -18,28 +18,27 @@ Array = NDArray[np.floating[Any]]
 Shape = tuple[int | None, ...]
 
 # types of entries that stand for themselves; of others some mean a missing entry
-PLAIN = {bool, int, float, np.float64}
+PLAIN_TYPES = {bool, int, float, np.float64}
+NO_NUMBERS = (str, bytes, np.timedelta64, np.datetime64)
 
 UNDERFLOW = 1e-280  # products of a smaller variance with others underflow and lose digits
 SMALLEST = 1e-140  # smallest positive number allowed: its square is UNDERFLOW
 LARGEST = 1e150  # largest number of a state or an observation: the squares of larger ones overflow
-ROUNDING = (
-    1e-8  # asymmetry or negative eigenvalue of a correlation matrix that rounding may have caused
-)
-ROUNDING_SINGLE = 1e-6  # the same for a matrix in float32
+# asymmetry or negative eigenvalue of a correlation matrix that rounding may have caused
+MATRIX_ROUNDING = 1e-8
+ROUNDING_IN_FLOAT32 = 1e-6  # the same for a matrix in float32
 # characters of a title, label or name of a filter: figures and tables show it in full
 LONGEST_LABEL = 200
 SUM_ERROR = 1e-6  # deviation allowed from a sum of 1
 MOST = 2**31 - 1  # largest number of points, particles, steps and the like
-MOST_STEPS = 10**7  # steps of one forecast or simulation, in which every step is an object
+MAX_STEPS = 10**7  # steps of one forecast or simulation, in which every step is an object
 # smaller variances, relative to the largest entry, are no measure of rounding in a covariance matrix
 LEAST_SHARE = 1e-6
 
 
 def shape_text(shape: Shape) -> str:
     """Write a shape with ``None`` for a free axis the way the docstrings do: ``(*, 3)``."""
-    inner = ", ".join("*" if size is None else str(size) for size in shape)
-    return f"({inner},)" if len(shape) == 1 else f"({inner})"
+    return str(shape).replace("None", "*")
 
 
 def short_repr(value: Any, width: int = 80) -> str:
@@ -62,6 +61,7 @@ def as_array(
 ) -> Array:
     """Return `value` as a float64 array of the given shape; ``None`` leaves an axis free."""
     array = as_numbers(name, value, shape)
+    # The first comparison, which is quick, is true of most arrays that a filter checks at every step.
     if array.shape != shape and not fits(array.shape, shape):
         raise ValueError(f"{name}: expected shape {shape_text(shape)}, got {array.shape}")
     if finite and not np.isfinite(array).all():
@@ -77,13 +77,9 @@ def as_array(
 
 def fits(shape: tuple[int, ...], expected: Shape) -> bool:
     """Return True if a shape is as expected; ``None`` leaves an axis free."""
-    if len(shape) != len(expected):
-        return False
-    # a generator costs more than the check
-    for size, expected_size in zip(shape, expected, strict=True):
-        if expected_size is not None and expected_size != size:
-            return False
-    return True
+    return len(shape) == len(expected) and all(
+        want in (None, size) for size, want in zip(shape, expected, strict=True)
+    )
 
 
 def as_numbers(name: str, value: Any, shape: Shape, *, missing: bool = False) -> Array:
@@ -96,13 +92,9 @@ def as_numbers(name: str, value: Any, shape: Shape, *, missing: bool = False) ->
     got = short_repr(value)
     with suppress(TypeError, ValueError, RecursionError):
         array = np.asarray(with_nan(value) if missing else value)
-        # NumPy would convert objects that hold numbers as text, or durations, without a word
-        text = any(
-            isinstance(x, str | bytes | np.timedelta64 | np.datetime64)
-            for x in array.flat
-            if array.dtype == object
-        )
-        if array.dtype.kind in "biufO" and not text:
+        kinds = set(map(type, array.flat)) if array.dtype == object else set()
+        # NumPy would convert objects that hold numbers as text, or durations, without a word.
+        if array.dtype.kind in "biufO" and not any(issubclass(kind, NO_NUMBERS) for kind in kinds):
             return array.astype(np.float64, copy=False)
         if array.dtype.kind == "c":
             got = "complex numbers"
@@ -117,7 +109,7 @@ def with_nan(value: Any) -> Any:
         return np.ma.filled(value.astype(object), np.nan).tolist()
     if isinstance(value, np.ndarray) and value.dtype == object:
         value = value.tolist()
-    if isinstance(value, list | tuple) and not {*map(type, value)} <= PLAIN:
+    if isinstance(value, list | tuple) and not {*map(type, value)} <= PLAIN_TYPES:
         return [with_nan(entry) for entry in value]
     return np.nan if type(value).__name__ == "NAType" else value
 
@@ -126,7 +118,7 @@ def read_only(value: Array) -> Array:
     """Return a read-only view of an array, to pass to a user's function; any other value as it is."""
     if isinstance(value, np.ndarray) and value.flags.writeable:
         value = value.view()
-        value.setflags(False)  # type: ignore[call-arg]  # twice as fast as with a keyword
+        value.flags.writeable = False
     return value
 
 
@@ -162,8 +154,10 @@ def as_points(name: str, value: ArrayLike, dim: int | None = None) -> Array:
     return as_array(name, array, (None, dim))
 
 
-def as_weights(name: str, value: ArrayLike, n: int | None = None, signed: bool = False) -> Array:
-    """Return weights normalised to sum to 1; non-negative ones, unless `signed`."""
+def as_weights(name: str, value: Any, n: int | None = None, signed: bool = False) -> Array:
+    """Return weights normalised to sum to 1; non-negative ones, unless `signed`. None stands for `n` equal weights."""
+    if value is None and n is not None:
+        return np.full(n, 1.0 / n)
     weights = as_array(name, value, (n,))
     if not signed and (weights < 0).any():
         raise ValueError(f"{name}: expected non-negative weights, got {weights.min():g}")
@@ -176,9 +170,9 @@ def as_weights(name: str, value: ArrayLike, n: int | None = None, signed: bool =
     return weights / total
 
 
-def as_particles(name: str, value: ArrayLike) -> Array:
+def as_particles(name: str, value: ArrayLike, largest: float = math.inf) -> Array:
     """Return at least one particle of at least one dimension, (n, d)."""
-    x = as_array(name, value, (None, None))
+    x = as_array(name, value, (None, None), largest=largest)
     if not x.size:
         raise ValueError(
             f"{name}: expected at least one point and one dimension, got shape {x.shape}"
@@ -188,12 +182,10 @@ def as_particles(name: str, value: ArrayLike) -> Array:
 
 def as_weighted_particles(particles: ArrayLike, weights: ArrayLike | None) -> tuple[Array, Array]:
     """Return particles (n, d), whose squares are finite, and weights (n,) that sum to 1; equal weights by default."""
-    x = as_array("particles", as_particles("particles", particles), (None, None), largest=LARGEST)
-    w = (
-        np.full(len(x), 1.0 / len(x))
-        if weights is None
-        else as_array("weights", weights, (len(x),), largest=LARGEST)
-    )
+    x = as_particles("particles", particles, LARGEST)
+    if weights is None:
+        weights = np.full(len(x), 1.0 / len(x))
+    w = as_array("weights", weights, (len(x),), largest=LARGEST)
     total = w.sum()
     if not abs(total - 1.0) <= SUM_ERROR or w.min() < 0:
         raise ValueError(
@@ -206,9 +198,8 @@ def as_definite(name: str, value: ArrayLike, dim: int | None) -> Array:
     """Return one positive definite matrix (d, d)."""
     matrix = as_covariance(name, value, dim)
     if matrix.ndim != 2 or np.linalg.eigvalsh(matrix)[0] <= 0:
-        d = "d" if dim is None else dim
         raise ValueError(
-            f"{name}: expected a positive definite ({d}, {d}) matrix, got {short_repr(matrix.tolist())}"
+            f"{name}: expected a positive definite matrix {shape_text((dim, dim))}, got {short_repr(matrix.tolist())}"
         )
     return matrix
 
@@ -225,18 +216,20 @@ def as_covariance(name: str, value: ArrayLike, dim: int | None = None) -> Array:
         raise ValueError(
             f"{name}: expected square matrices of at least one row, got shape {array.shape}"
         )
-    rounding = ROUNDING_SINGLE if getattr(value, "dtype", None) == np.float32 else ROUNDING
+    rounding = (
+        ROUNDING_IN_FLOAT32 if getattr(value, "dtype", None) == np.float32 else MATRIX_ROUNDING
+    )
     # Much smaller variances than the largest may be rounding themselves, so they do not set the unit of rounding.
     smallest = LEAST_SHARE * np.abs(array).max(axis=(-1, -2))
-    scale = np.sqrt(np.maximum(np.diagonal(array, axis1=-2, axis2=-1), smallest[..., None]))
-    scale = np.where(scale > 0, scale, 1.0)
+    variances = np.diagonal(array, axis1=-2, axis2=-1)
+    scale = np.sqrt(np.maximum(variances, smallest[..., None]))
+    scale[scale == 0] = 1.0
     scales = scale[..., :, None] * scale[..., None, :]
     transposed = np.swapaxes(array, -1, -2)
     gap = np.abs(array - transposed)
     if (gap > rounding * scales).any():
         raise ValueError(f"{name}: expected symmetric matrices, got an asymmetry of {gap.max():g}")
     array = array + 0.5 * (transposed - array)  # a copy, and exact for a symmetric matrix
-    variances = np.diagonal(array, axis1=-2, axis2=-1)
     tiny = variances[(variances > 0) & (variances < UNDERFLOW)]
     if tiny.size:
         raise ValueError(
@@ -259,15 +252,14 @@ def as_covariance(name: str, value: ArrayLike, dim: int | None = None) -> Array:
 
 def check_count(name: str, value: Any, minimum: int = 1, most: int | None = MOST) -> int:
     """Return `value` as an integer from `minimum` to `most`, which by default is what memory can hold."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < minimum:
-        raise ValueError(
-            f"{name}: expected an integer of at least {minimum}, got {short_repr(value)}"
-        )
-    if most is not None and int(value) > most:
-        raise ValueError(
-            f"{name}: expected an integer up to {most}, as memory is limited, got {short_repr(value)}"
-        )
-    return int(value)
+    count = int(value) if isinstance(value, Integral) and not isinstance(value, bool) else None
+    if count is None or count < minimum:
+        expected = f"of at least {minimum}"
+    elif most is not None and count > most:
+        expected = f"up to {most}, as memory is limited"
+    else:
+        return count
+    raise ValueError(f"{name}: expected an integer {expected}, got {short_repr(value)}")
 
 
 def as_number(
@@ -313,6 +305,12 @@ def check_flags(**flags: Any) -> None:
     for name, value in flags.items():
         if not isinstance(value, bool | np.bool_):
             raise ValueError(f"{name}: expected True or False, got {short_repr(value)}")
+
+
+def check_fields(instance: Any, **checks: Callable[[str, Any], Any]) -> None:
+    """Replace fields of a frozen dataclass, from its ``__post_init__``, by the values that the checks return."""
+    for name, check in checks.items():
+        object.__setattr__(instance, name, check(name, getattr(instance, name)))
 
 
 def as_dims(name: str, value: Any, dim: int | None) -> tuple[int, ...]:

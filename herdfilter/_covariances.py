@@ -6,9 +6,9 @@ import numpy as np
 
 from herdfilter._checks import UNDERFLOW, Array
 
-SUSPECT_VARIANCE = (
-    1e-20  # rounding alone may cause such a variance, relative to the square of the mean
-)
+RANK_TOLERANCE = 1e-8  # of a correlation matrix; directions of smaller ones have no spread
+# rounding alone may cause such a variance, relative to the square of the mean
+SUSPECT_VARIANCE = 1e-20
 # relative range of equal numbers after a few operations with rounding
 EQUAL_RANGE = 16 * np.finfo(float).eps
 
@@ -25,7 +25,7 @@ def covariance_factor(covariance: Array) -> Array:
         return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :])
 
 
-def regularised(covariance: Array, relative: float = 1e-8) -> Array:
+def regularised(covariance: Array, relative: float = RANK_TOLERANCE) -> Array:
     """Return `covariance` with the eigenvalues of its correlation matrix raised to at least `relative`.
 
     Working with correlations lets units differ between dimensions. A dimension without spread gets the smallest positive
@@ -45,23 +45,15 @@ def regularised(covariance: Array, relative: float = 1e-8) -> Array:
     return np.asarray((vectors * np.maximum(values, relative)) @ vectors.T * scales)
 
 
-def rank(covariance: Array, relative: float = 1e-8) -> int:
-    """Count the directions with spread: the eigenvalues of the correlation matrix that `regularised` would leave alone."""
-    variance = np.diagonal(covariance)
-    spread = variance > UNDERFLOW
-    scale = np.sqrt(variance[spread])
-    return int(
-        (
-            np.linalg.eigvalsh(covariance[np.ix_(spread, spread)] / np.outer(scale, scale))
-            > relative
-        ).sum()
-    )
-
-
 def regularised_and_rank(covariance: Array) -> tuple[Array, int]:
-    """Return a covariance (d, d), `regularised`, and its rank, or 1 if that is 0."""
+    """Return a covariance (d, d), `regularised`, and the number of its directions with spread, at least 1."""
     regular = regularised(covariance)
-    return regular, len(covariance) if regular is covariance else max(rank(covariance), 1)
+    if regular is covariance:
+        return regular, len(covariance)
+    spread = np.diagonal(covariance) > UNDERFLOW
+    scale = np.sqrt(np.diagonal(covariance)[spread])
+    values = np.linalg.eigvalsh(covariance[np.ix_(spread, spread)] / np.outer(scale, scale))
+    return regular, max(int(np.count_nonzero(values > RANK_TOLERANCE)), 1)
 
 
 def standardise(x: Array, weights: Array) -> Array:
@@ -69,9 +61,8 @@ def standardise(x: Array, weights: Array) -> Array:
     x = x - weights @ x
     values, vectors = np.linalg.eigh((weights[:, None] * x).T @ x)
     if len(x) > x.shape[1] and values[0] > 1e-6 * values[-1]:
-        x = (
-            x @ (vectors / np.sqrt(values)) @ vectors.T
-        )  # the symmetric root: the least change to the points
+        # The symmetric root changes the points least.
+        x = x @ (vectors / np.sqrt(values)) @ vectors.T
     return x
 
 

@@ -29,7 +29,7 @@ def njit(
         except RuntimeError as error:  # no folder can be written
             # a function typed at a prompt has no file, and no cache
             if os.path.exists(function.__code__.co_filename):
-                _warn(error)
+                warn_once(error)
     return compiled  # type: ignore[no-any-return]
 
 
@@ -44,10 +44,10 @@ class CompiledCode(FunctionCache):
         except Exception as error:  # unpickling a damaged file may raise anything
             with suppress(Exception):
                 self.flush()  # type: ignore[no-untyped-call]  # the next save replaces it
-            _warn(error)
+            warn_once(error)
 
 
-def _warn(error: Exception) -> None:
+def warn_once(error: Exception) -> None:
     if not _failures:
         _failures.append(error)
         warnings.warn(

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from enum import Enum
 from importlib import import_module
-from itertools import pairwise
 from textwrap import wrap
 from typing import Any
 
@@ -57,11 +56,9 @@ def brief(value: Any) -> str:
         if len(value) > LONGEST_VECTOR:
             return f"{type(value).__name__}({len(value)})"
         inside = ", ".join(map(brief, value))
-        return (
-            f"[{inside}]"
-            if isinstance(value, list)
-            else f"({inside}{',' if len(value) == 1 else ''})"
-        )
+        if isinstance(value, list):
+            return f"[{inside}]"
+        return f"({inside},)" if len(value) == 1 else f"({inside})"
     # functions and classes have a name themselves
     return str(getattr(value, "__name__", type(value).__name__))
 
@@ -93,28 +90,22 @@ def in_blocks(
     """
     columns = []
     for i, (head, *cells) in enumerate(zip(heads, *rows, strict=True)):
-        widest = max([*map(len, cells), *map(len, head.split()), min(len(head), NARROWEST_HEADING)])
-        columns.append(
-            [
-                line.rjust(widest) if i else line.ljust(widest)
-                for line in [*wrap(head, widest), *cells]
-            ]
-        )
+        size = max([*map(len, cells), *map(len, head.split()), min(len(head), NARROWEST_HEADING)])
+        pad = str.rjust if i else str.ljust
+        columns.append([pad(line, size) for line in [*wrap(head, size), *cells]])
     height = max(map(len, columns))
     columns = [[" " * len(column[-1])] * (height - len(column)) + column for column in columns]
-    names = [row[0] for row in rows]
-    grouped = any(name == next_name for name, next_name in pairwise(names))
-    lines: list[str] = []
-    pending = columns[keys:]
-    while pending or not lines:
-        block = columns[:keys]
+    blocks = [columns[:keys]]
+    for column in columns[keys:]:
+        line = COLUMN_GAP.join(cells[-1] for cells in [*blocks[-1], column])
         # at least one column a block, however wide it is
-        while pending and (
-            len(block) == keys
-            or width is None
-            or len(COLUMN_GAP.join(c[-1] for c in [*block, pending[0]])) <= width
-        ):
-            block.append(pending.pop(0))
+        if width is not None and len(line) > width and len(blocks[-1]) > keys:
+            blocks.append(columns[:keys])
+        blocks[-1].append(column)
+    names = [row[0] for row in rows]
+    grouped = len(set(names)) < len(names)
+    lines: list[str] = []
+    for block in blocks:
         block_lines = [COLUMN_GAP.join(line).rstrip() for line in zip(*block, strict=True)]
         top = height - len(rows)
         lines += ["", *block_lines[:top], "-" * max(map(len, block_lines))]

@@ -31,6 +31,7 @@ def wrap(x: Array, circular: tuple[int, ...]) -> Array:
         return x
     wrapped = x.copy()
     for i in circular:
+        # NumPy's remainder has the sign of the divisor: it lies in [0, 2 pi).
         wrapped[..., i] = (wrapped[..., i] + np.pi) % (2 * np.pi) - np.pi
     return wrapped
 
@@ -92,6 +93,7 @@ def mean_and_covariance(
     if circular:
         x = unwrap(x, weights, circular)
     mean = weights @ x
+    # about the mean: a difference of second moments would lose digits far from the origin
     centred = x - mean
     covariance = (weights[:, None] * centred).T @ centred
     # a number is quicker to test than an array, but the sum may overflow where no variance does: then test the array
@@ -118,5 +120,6 @@ def merged(
     weights = as_array("weights", weights, (len(means),), finite=False)
     if len(means) == 1:
         return means[0], covariances[0]
+    # the law of total covariance: within plus between the components
     mean, between = moments(means, weights, circular)
     return mean, between + np.tensordot(weights, covariances, 1)

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_definite, as_positive, check_count, one_of
+from herdfilter._checks import (
+    Array,
+    as_array,
+    as_definite,
+    as_positive,
+    check_count,
+    check_fields,
+    one_of,
+)
 from herdfilter._covariances import regularised_and_rank
 from herdfilter._repr import listing_of
 from herdfilter.mixture import GaussianMixture, as_mixture
@@ -53,14 +60,10 @@ def scale_rule(n: int, dim: int) -> float:
     >>> [round(hf.bandwidths.scale_rule(n, dim=2), 3) for n in (10, 100, 1000)]
     [1.021, 0.474, 0.22]
     """
-    return kernel_width(check_count("n", n), check_count("dim", dim))
-
-
-@lru_cache(maxsize=1024)
-def kernel_width(n: int, dim: int) -> float:
-    """Do as `scale_rule`, unchecked; a filter asks for the same widths at every step."""
+    dim = check_count("dim", dim)
+    # linear in the logarithm of the dimension between those of the experiments, constant beyond them
     constant = float(np.interp(np.log2(dim), [0, 1, 2, 3, 4], [1.4, 2.2, 2.6, 2.4, 2.1]))
-    return constant * float(n ** (-1.0 / (dim + 1)))
+    return constant * float(check_count("n", n) ** (-1.0 / (dim + 1)))
 
 
 @dataclass(frozen=True)
@@ -97,23 +100,23 @@ class Whitened(BandwidthRule):
 
     def __post_init__(self) -> None:
         if self.constant is not None:
-            object.__setattr__(self, "constant", as_positive("constant", self.constant))
-        object.__setattr__(self, "offset", as_positive("offset", self.offset))
+            check_fields(self, constant=as_positive)
+        check_fields(self, offset=as_positive)
         one_of("metric", self.metric, ("mixture", "diagonal", "components"))
 
     def width(self, n: int, dim: int) -> float:
         """Return the kernel width h in units of C."""
         if self.constant is None:
             return scale_rule(n, dim)
-        return self.constant * float(
-            check_count("n", n) ** (-1.0 / (check_count("dim", dim) + self.offset))
-        )
+        exponent = -1.0 / (check_count("dim", dim) + self.offset)
+        return self.constant * float(check_count("n", n) ** exponent)
 
     def covariance(self, mixture: GaussianMixture, n: int) -> Array:
         as_mixture("mixture", mixture)
         shape = mixture.average_covariance if self.metric == "components" else mixture.covariance
         if self.metric == "diagonal":
             shape = np.diag(np.diagonal(shape))
+        # Directions without spread are none that points have to fill.
         regular, dim = regularised_and_rank(shape)
         return self.width(n, dim) ** 2 * regular
 
@@ -146,36 +149,30 @@ class Silverman(BandwidthRule):
 
     def covariance(self, mixture: GaussianMixture, n: int) -> Array:
         d = as_mixture("mixture", mixture).dim
-        return Whitened(constant=(4.0 / (d + 2.0)) ** (1.0 / (d + 4.0)), offset=4.0).covariance(
-            mixture, n
-        )
+        constant = (4.0 / (d + 2.0)) ** (1.0 / (d + 4.0))
+        return Whitened(constant, offset=4.0).covariance(mixture, n)
 
 
-def check_bandwidth(bandwidth: Bandwidth) -> Bandwidth:
+def check_bandwidth(name: str, bandwidth: Bandwidth) -> Bandwidth:
     """Return `bandwidth` as ``"auto"``, a rule, a positive float, a tuple of widths, or nested tuples of a matrix."""
-    if isinstance(bandwidth, str):
-        if bandwidth != "auto":
-            raise ValueError(
-                f'bandwidth: expected "auto", a rule, a number, (d,) or (d, d), got {bandwidth!r}'
-            )
-        return "auto"
+    if isinstance(bandwidth, str) and bandwidth == "auto":
+        return bandwidth
     if isinstance(bandwidth, float):
         # before isinstance with a protocol, which is slow
-        return as_positive("bandwidth", bandwidth)
-    if isinstance(bandwidth, type) and isinstance(bandwidth, BandwidthRule):
-        raise ValueError(
-            f"bandwidth: expected an instance of {bandwidth.__name__}, got the class itself"
-        )
-    if isinstance(bandwidth, BandwidthRule):
+        return as_positive(name, bandwidth)
+    if isinstance(bandwidth, BandwidthRule) and not isinstance(bandwidth, type):
         return bandwidth
-    if not isinstance(bandwidth, list | tuple | np.ndarray) or np.ndim(bandwidth) == 0:
-        return as_positive("bandwidth", getattr(bandwidth, "item", lambda: bandwidth)())
-    if np.ndim(bandwidth) == 1:
-        return tuple(
-            as_positive("bandwidth", width)
-            for width in as_array("bandwidth", bandwidth, (None,)).tolist()
+    if isinstance(bandwidth, str | type):
+        raise ValueError(
+            f'{name}: expected "auto", a rule, a number, (d,) or (d, d), got {bandwidth!r}'
         )
-    return tuple(map(tuple, as_definite("bandwidth", bandwidth, None).tolist()))
+    # Tuples instead of arrays: samplers with equal bandwidths are equal, and can be hashed.
+    if np.ndim(bandwidth) == 0:
+        return as_positive(name, getattr(bandwidth, "item", lambda: bandwidth)())
+    if np.ndim(bandwidth) == 1:
+        widths = as_array(name, bandwidth, (None,)).tolist()
+        return tuple(as_positive(name, width) for width in widths)
+    return tuple(map(tuple, as_definite(name, bandwidth, None).tolist()))
 
 
 def kernel_covariance(bandwidth: Bandwidth, mixture: GaussianMixture, n: int) -> Array:
@@ -193,13 +190,14 @@ def kernel_covariance(bandwidth: Bandwidth, mixture: GaussianMixture, n: int) ->
     [[65.689, 0.0], [0.0, 0.657]]
     """
     d = as_mixture("mixture", mixture).dim
-    bandwidth = check_bandwidth(bandwidth)
+    bandwidth = check_bandwidth("bandwidth", bandwidth)
     if isinstance(bandwidth, str):
         return Whitened().covariance(mixture, n)
     if isinstance(bandwidth, BandwidthRule):
         return as_definite(f"bandwidth: {bandwidth!r}", bandwidth.covariance(mixture, n), d)
     if isinstance(bandwidth, float):
         return bandwidth**2 * np.eye(d)
+    # An array of widths or a matrix: only here the dimension is known.
     widths = np.asarray(bandwidth)
     if widths.shape not in ((d,), (d, d)):
         raise ValueError(

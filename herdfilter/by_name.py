@@ -18,21 +18,14 @@ from herdfilter.filters.kalman.rules import MomentRule
 if TYPE_CHECKING:
     from herdfilter.tracking import Birth, BirthFromMeasurements, LMBTracker
 
-Rng = np.random.Generator | int | None
-
-# Names by group: those in one union take the same options.
-_Random = Literal[
-    "bootstrap", "sqmc", "auxiliary", "guided", "edh-weighted", "ledh-weighted", "mixture-random"
-]
-_Herded = Literal[
-    "herded-kh", "herded-quantile", "herded-chg", "herded-random", "mixture-kh", "mixture-chg"
-]
-_Augmented = Literal[
-    "augmented-kh", "augmented-chg", "augmented-sobol", "augmented-random", "augmented-gauss-kh"
-]
-_Ahead = Literal["kalman-mixture-kh", "kalman-mixture-quantile", "guided-augmented-gauss-kh"]
-_Default = Literal["ranked", "auto", "auto-random", "auto-random-modes", "rb-bootstrap", "rb-auto"]
-ParticleFilterName = _Random | _Herded | _Augmented | _Ahead | _Default
+SeedLike = np.random.Generator | int | None
+ParticleFilterName = Literal[
+    "bootstrap", "sqmc", "auxiliary", "guided", "edh-weighted", "ledh-weighted", "mixture-random",
+    "herded-kh", "herded-quantile", "herded-chg", "herded-random", "mixture-kh", "mixture-chg",
+    "augmented-kh", "augmented-chg", "augmented-sobol", "augmented-random", "augmented-gauss-kh",
+    "kalman-mixture-kh", "kalman-mixture-quantile", "guided-augmented-gauss-kh",
+    "ranked", "auto", "auto-random", "auto-random-modes", "rb-bootstrap", "rb-auto",
+]  # fmt: skip
 TrackerName = Literal[
     "lmb-ukf", "lmb-auto", "lmb-bootstrap", "lmb-bp", "lmb-herded-gibbs", "lmb-random-gibbs"
 ]
@@ -67,7 +60,7 @@ def make_filter(
     name: ParticleFilterName,
     model: Any,
     n_particles: int = ...,
-    rng: Rng = ...,
+    rng: SeedLike = ...,
     **options: Unpack[ParticleFilterOptions],
 ) -> filters.ParticleFilter: ...
 @overload
@@ -75,14 +68,14 @@ def make_filter(
     name: Literal["ekf", "ckf", "enkf", "s2kf"],
     model: Any,
     n_particles: int = ...,
-    rng: Rng = ...,
+    rng: SeedLike = ...,
 ) -> kf.KalmanFilter: ...
 @overload
 def make_filter(
     name: Literal["ukf"],
     model: Any,
     n_particles: int = ...,
-    rng: Rng = ...,
+    rng: SeedLike = ...,
     *,
     alpha: float = ...,
     beta: float = ...,
@@ -93,7 +86,7 @@ def make_filter(
     name: Literal["imm", "mkf"],
     model: Any,
     n_particles: int = ...,
-    rng: Rng = ...,
+    rng: SeedLike = ...,
     *,
     rule: str | MomentRule = ...,
 ) -> kf.KalmanFilter: ...
@@ -102,7 +95,7 @@ def make_filter(
     name: Literal["edh", "ledh"],
     model: Any,
     n_particles: int = ...,
-    rng: Rng = ...,
+    rng: SeedLike = ...,
     *,
     local: bool = ...,
     kalman: Callable[[Any], kf.KalmanFilter] = ...,
@@ -113,22 +106,23 @@ def make_filter(
     name: TrackerName,
     model: Any,
     n_particles: int = ...,
-    rng: Rng = ...,
+    rng: SeedLike = ...,
     **options: Unpack[TrackerOptions],
 ) -> LMBTracker: ...
-@overload  # a name that is not a literal
+# A name that is not a literal: only the options of a particle filter are known.
+@overload
 def make_filter(
     name: str,
     model: Any,
     n_particles: int = ...,
-    rng: Rng = ...,
+    rng: SeedLike = ...,
     **options: Unpack[ParticleFilterOptions],
 ) -> Any: ...
 def make_filter(
     name: str,
     model: Any,
     n_particles: int = 100,
-    rng: Rng = None,
+    rng: SeedLike = None,
     **options: Any,
 ) -> Any:
     """Build a filter of the catalogue for a model, or a tracker.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -183,23 +183,25 @@ def maximise_likelihood(
         raise ValueError(
             f"names: expected {p} different texts, one per parameter, got {short_repr(names)}"
         )
-    f = _LogLikelihood(build, as_list("observations", observations), run)
+    if not callable(build):
+        raise TypeError(
+            f"build: expected a function from parameters to a filter, got {short_repr(build)}"
+        )
+    f = _LogLikelihood(build, as_list("observations", observations), run, lower, upper)
     if not np.isfinite(f(start)):
         raise ValueError(
             f"theta0: expected a finite log-likelihood there, got {f(start)} at {start.tolist()}"
         )
     max_evaluations = check_count("max_evaluations", max_evaluations)
     width = upper - lower
-    steps = np.where(
-        np.isfinite(width), FIRST_STEP * width, FIRST_STEP * np.maximum(np.abs(start), 1.0)
-    )
-    steps = _fit_steps(f, start, lower, upper, steps, tries=1)[0]
+    steps: Array = FIRST_STEP * np.where(np.isfinite(width), width, np.maximum(np.abs(start), 1.0))
+    steps = f.fit_steps(start, steps, tries=1)[0]
     for _ in range(MAX_SEARCHES):
-        converged = _search(f, lower, upper, steps / WIDE_STEP, max_evaluations)
-        local = _Curvature.at(f, f.best(), lower, upper, steps)
-        length = local.newton_step(f, lower, upper)
+        converged = f.search(steps / WIDE_STEP, max_evaluations)
+        local = f.curvature(steps)
+        length = f.newton_step(local)
         if LONGEST_LAST_STEP < length <= LONGEST_NEWTON_STEP:
-            local.newton_step(f, lower, upper)
+            f.newton_step(local)
         if not converged or not local.smooth or length <= LONGEST_NEWTON_STEP:
             break
         steps = local.steps
@@ -226,7 +228,7 @@ def maximise_likelihood(
         errors,
         covariance,
         f(x),
-        f.evaluations,
+        len(f.values),
         local.roughness,
         local.smooth,
         message,
@@ -248,125 +250,6 @@ def _as_box(theta0: ArrayLike, bounds: Any) -> tuple[Array, Array, Array]:
             f"theta0: expected parameters within the bounds {box.tolist()}, got {start.tolist()}"
         )
     return start, lower, upper
-
-
-def _search(
-    f: _LogLikelihood,
-    lower: Array,
-    upper: Array,
-    scale: Array,
-    max_evaluations: int,
-) -> bool:
-    """Search with COBYQA from the best point so far, in units of `scale` (p,); return True if the search converged."""
-    from scipy.optimize import Bounds, minimize
-
-    def objective(u: Array) -> float:
-        value = f(np.clip(u * scale, lower, upper))
-        if value > -np.inf:
-            return -value
-        # Worse than anything so far, but not infinite: COBYQA could not fit its quadratic model.
-        finite = [v for v in f.values.values() if v > -np.inf]
-        return float(10 * (np.ptp(finite) + 1) - min(finite))
-
-    evaluations = max(max_evaluations - f.evaluations, 1)
-    result = minimize(
-        objective,
-        f.best() / scale,
-        method="COBYQA",
-        bounds=Bounds(lower / scale, upper / scale),
-        options={
-            "initial_tr_radius": START_RADIUS,
-            "final_tr_radius": END_RADIUS,
-            "maxfev": evaluations,
-        },
-    )
-    return bool(result.success)
-
-
-class _LogLikelihood:
-    """The log-likelihood as a function of the parameters: cached, and -inf where all weights vanish."""
-
-    def __init__(
-        self,
-        build: Callable[[Array], Any],
-        observations: Any,
-        run: dict[str, Any],
-    ) -> None:
-        if not callable(build):
-            raise TypeError(
-                f"build: expected a function from parameters to a filter, got {short_repr(build)}"
-            )
-        self.build = build
-        self.observations = observations
-        self.run = run
-        self.values: dict[tuple[float, ...], float] = {}
-        self.evaluations = 0
-        self._last: Any = None
-
-    def __call__(self, theta: Array) -> float:
-        # Rounded to 13 digits, so that a point reached by different sums of steps is computed once.
-        theta = np.array([float(f"{value:.13g}") for value in theta])
-        key = tuple(theta)
-        if key not in self.values:
-            self.evaluations += 1
-            try:
-                online = self.build(theta)
-                if not callable(getattr(online, "run", None)):
-                    raise TypeError(
-                        f"build: expected a filter, which has a method run, got {short_repr(online)}"
-                    )
-                if online is self._last:
-                    raise ValueError(
-                        f"build: expected a new filter every time, got the same {type(online).__name__} again"
-                    )
-                self._last = online
-                with hold_warnings():
-                    value = float(online.run(self.observations, **self.run).log_likelihood)
-            except DegenerateWeightsError as error:
-                if not self.values:  # the first evaluation is at theta0
-                    error.add_note(f"at theta0 = {theta.tolist()}")
-                    raise
-                value = -np.inf
-            except Exception as error:
-                error.add_note(f"at theta = {theta.tolist()}")
-                raise
-            self.values[key] = -np.inf if np.isnan(value) and self.values else value
-        return self.values[key]
-
-    def best(self) -> Array:
-        """Return the parameters of greatest log-likelihood so far."""
-        return np.array(max(self.values, key=lambda theta: self.values[theta]))
-
-    def second_difference(self, x: Array, step: Array) -> float:
-        """Return f(x + step) - 2 f(x) + f(x - step)."""
-        return self(x + step) - 2 * self(x) + self(x - step)
-
-
-def _fit_steps(
-    f: _LogLikelihood, x: Array, lower: Array, upper: Array, steps: Array, tries: int
-) -> tuple[Array, NDArray[np.bool_]]:
-    """Return steps (p,) of `WIDE_STEP` standard errors of each parameter given the others, and which are not at a bound.
-
-    A second difference D of the log-likelihood at a step s means a standard error of s / sqrt(-D), and so asks for a step of
-    `WIDE_STEP` times that.
-    """
-    steps = steps.copy()
-    margins = np.minimum(x - lower, upper - x)
-    free = np.ones(len(x), dtype=bool)
-    for i, direction in enumerate(np.eye(len(x))):
-        for _ in range(tries):
-            if margins[i] <= 0.25 * steps[i]:
-                free[i] = False
-                break
-            steps[i] = min(steps[i], margins[i])
-            difference = f.second_difference(x, steps[i] * direction)
-            # Wider where there is no maximum.
-            ratio = WIDE_STEP / np.sqrt(-difference) if difference < 0 else 3.0
-            ratio = min(ratio, margins[i] / steps[i])
-            if 0.5 <= ratio <= 2:  # good enough
-                break
-            steps[i] *= np.clip(ratio, 0.1, 10)
-    return steps, free
 
 
 @dataclass
@@ -396,26 +279,118 @@ class _Curvature:
             covariance[np.ix_(self.free, self.free)] = np.linalg.inv(self.information)
         return covariance * np.outer(self.steps, self.steps)
 
-    @classmethod
-    def at(
-        cls,
-        f: _LogLikelihood,
-        x: Array,
-        lower: Array,
-        upper: Array,
-        steps: Array,
-    ) -> _Curvature:
-        """Compute the curvature at x, with steps fitted to it."""
+
+@dataclass
+class _LogLikelihood:
+    """The log-likelihood as a function of the parameters within bounds: cached, and -inf where all weights vanish."""
+
+    build: Callable[[Array], Any]
+    observations: list[Any]
+    run: dict[str, Any]
+    lower: Array
+    upper: Array
+    values: dict[tuple[float, ...], float] = field(default_factory=dict)
+    last_filter: Any = None
+
+    def __call__(self, theta: Array) -> float:
+        # Rounded to 13 digits, so that a point reached by different sums of steps is computed once.
+        theta = np.array([float(f"{value:.13g}") for value in theta])
+        key = tuple(theta)
+        if key not in self.values:
+            try:
+                value = self._evaluate(theta)
+            except Exception as error:
+                error.add_note(f"at theta = {theta.tolist()}")
+                # The first evaluation, that at theta0, must have a likelihood.
+                if not (self.values and isinstance(error, DegenerateWeightsError)):
+                    raise
+                value = -np.inf
+            self.values[key] = -np.inf if np.isnan(value) and self.values else value
+        return self.values[key]
+
+    def _evaluate(self, theta: Array) -> float:
+        online = self.build(theta)
+        if not callable(getattr(online, "run", None)):
+            raise TypeError(
+                f"build: expected a filter, which has a method run, got {short_repr(online)}"
+            )
+        if online is self.last_filter:
+            raise ValueError(
+                f"build: expected a new filter every time, got the same {type(online).__name__} again"
+            )
+        self.last_filter = online
+        with hold_warnings():
+            return float(online.run(self.observations, **self.run).log_likelihood)
+
+    def best(self) -> Array:
+        """Return the parameters of greatest log-likelihood so far."""
+        return np.array(max(self.values, key=lambda theta: self.values[theta]))
+
+    def second_difference(self, x: Array, step: Array) -> float:
+        """Return f(x + step) - 2 f(x) + f(x - step)."""
+        return self(x + step) - 2 * self(x) + self(x - step)
+
+    def search(self, scale: Array, max_evaluations: int) -> bool:
+        """Search with COBYQA from the best point so far, in units of `scale` (p,); return True if the search converged."""
+        from scipy.optimize import Bounds, minimize
+
+        def objective(u: Array) -> float:
+            value = self(np.clip(u * scale, self.lower, self.upper))
+            if value > -np.inf:
+                return -value
+            # Worse than anything so far, but not infinite: COBYQA could not fit its quadratic model.
+            finite = [v for v in self.values.values() if v > -np.inf]
+            return float(10 * (np.ptp(finite) + 1) - min(finite))
+
+        result = minimize(
+            objective,
+            self.best() / scale,
+            method="COBYQA",
+            bounds=Bounds(self.lower / scale, self.upper / scale),
+            options={
+                "initial_tr_radius": START_RADIUS,
+                "final_tr_radius": END_RADIUS,
+                "maxfev": max(max_evaluations - len(self.values), 1),
+            },
+        )
+        return bool(result.success)
+
+    def fit_steps(self, x: Array, steps: Array, tries: int) -> tuple[Array, NDArray[np.bool_]]:
+        """Return steps (p,) of `WIDE_STEP` standard errors of each parameter given the others, and which are not at a bound.
+
+        A second difference D of the log-likelihood at a step s means a standard error of s / sqrt(-D).
+        """
+        steps = steps.copy()
+        margins = np.minimum(x - self.lower, self.upper - x)
+        free = np.ones(len(x), dtype=bool)
+        for i, direction in enumerate(np.eye(len(x))):
+            for _ in range(tries):
+                if margins[i] <= 0.25 * steps[i]:
+                    free[i] = False
+                    break
+                steps[i] = min(steps[i], margins[i])
+                difference = self.second_difference(x, steps[i] * direction)
+                # Wider where there is no maximum.
+                ratio = WIDE_STEP / np.sqrt(-difference) if difference < 0 else 3.0
+                ratio = min(ratio, margins[i] / steps[i])
+                if 0.5 <= ratio <= 2:  # good enough
+                    break
+                steps[i] *= np.clip(ratio, 0.1, 10)
+        return steps, free
+
+    def curvature(self, steps: Array) -> _Curvature:
+        """Compute the curvature at the best point, with steps fitted to it."""
         from scipy.differentiate import hessian
 
-        steps, free = _fit_steps(f, x, lower, upper, steps, tries=4)
+        x = self.best()
+        steps, free = self.fit_steps(x, steps, tries=4)
         roughness = np.full(len(x), np.nan)
         if not free.any():
-            return cls(free, steps, None, roughness)
+            return _Curvature(free, steps, None, roughness)
         directions = np.diag(steps)[free]  # (k, p)
 
         def values(u: Array) -> Array:
-            return np.apply_along_axis(lambda shift: f(x + shift @ directions), 0, u)
+            return np.apply_along_axis(lambda shift: self(x + shift @ directions), 0, u)
 
         with np.errstate(invalid="ignore"):  # -inf where all weights vanish
             # `hessian` takes differences of differences, so that half a step gives second differences of whole steps.
@@ -424,32 +399,25 @@ class _Curvature:
             ).ddf
         # With several parameters each needs fewer checks: at least three altogether.
         scales = NARROW_STEPS[: -(-len(NARROW_STEPS) // len(directions))]
-        for i, step, expected in zip(
-            np.flatnonzero(free), directions, np.diagonal(matrix), strict=True
-        ):
-            roughness[i] = max(
-                abs(f.second_difference(x, s * step) - s**2 * expected) for s in scales
-            )
+        roughness[free] = [
+            max(abs(self.second_difference(x, s * step) - s**2 * expected) for s in scales)
+            for step, expected in zip(directions, np.diagonal(matrix), strict=True)
+        ]
         eigenvalues = np.linalg.eigvalsh(-matrix) if np.isfinite(matrix).all() else np.zeros(1)
-        return cls(
-            free,
-            steps,
-            -matrix if eigenvalues[0] > 1e-10 * eigenvalues[-1] else None,
-            roughness,
-        )
+        definite = eigenvalues[0] > 1e-10 * eigenvalues[-1]
+        return _Curvature(free, steps, -matrix if definite else None, roughness)
 
-    def newton_step(self, f: _LogLikelihood, lower: Array, upper: Array) -> float:
+    def newton_step(self, local: _Curvature) -> float:
         """Try a step of Newton's method from the best point; return its length in standard errors, inf if there is none."""
-        if self.information is None:
+        if local.information is None:
             return np.inf
-        x = f.best()
-        directions = np.diag(self.steps)[self.free]
+        x = self.best()
+        directions = np.diag(local.steps)[local.free]
         narrow = NARROW_STEPS[0]
-        gradient = np.array(
-            [f(x + narrow * step) - f(x - narrow * step) for step in directions]
-        ) / (2 * narrow)
-        newton = np.linalg.solve(self.information, gradient)
+        differences = [self(x + narrow * step) - self(x - narrow * step) for step in directions]
+        gradient = np.array(differences) / (2 * narrow)
+        newton = np.linalg.solve(local.information, gradient)
         length = float(np.sqrt(gradient @ newton))
-        # At most one standard error; `f` remembers the point, and it becomes the best one if it is better.
-        f(np.clip(x + newton @ directions / max(length, 1.0), lower, upper))
+        # At most one standard error; the point is remembered, and becomes the best one if it is better.
+        self(np.clip(x + newton @ directions / max(length, 1.0), self.lower, self.upper))
         return length

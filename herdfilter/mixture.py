@@ -69,6 +69,7 @@ class GaussianMixture:
 
     def __init__(self, weights: ArrayLike, means: ArrayLike, covariances: ArrayLike) -> None:
         self.weights = as_weights("weights", weights)
+        # A copy, as the caller may use the array for something else.
         self.means = as_array("means", means, (len(self.weights), None)).copy()
         m, d = self.means.shape
         if d == 0:
@@ -84,6 +85,7 @@ class GaussianMixture:
         """
         try:
             covariances = gmm.covariances_
+            # Two components in two dimensions: the shape alone does not tell diagonal from shared covariances.
             if gmm.covariance_type in ("diag", "spherical"):
                 covariances = diagonal(covariances, np.shape(gmm.means_)[1])
             return cls(gmm.weights_, gmm.means_, covariances)
@@ -142,6 +144,7 @@ class GaussianMixture:
     @cached_property
     def covariance(self) -> Array:
         """Covariance of the mixture, within plus between components, shape (d, d)."""
+        # the law of total covariance
         centred = self.means - self.mean
         return self.average_covariance + (self.weights[:, None] * centred).T @ centred
 
@@ -171,6 +174,7 @@ class GaussianMixture:
             )
         else:
             squares = np.empty((len(x), len(self)))
+            # Whitening all points for all components at once would take n M d numbers.
             rows = max(1, DENSITIES_AT_ONCE // self.means.size)
             for start in range(0, len(x), rows):
                 white = inverse @ (x[start : start + rows].T - self.means[:, :, None])
@@ -222,6 +226,7 @@ class GaussianMixture:
         marginal = self.marginal(fixed)
         with np.errstate(divide="ignore"):
             log_w = np.log(self.weights) + marginal.component_log_densities(values[None, :])[0]
+        # Far from all components every density underflows, but not their ratios to the largest.
         weights = np.exp(log_w - log_w.max())
         # As in Kalman's update: the gain S_12 S_22^-1, for the mean m_1 + G (v - m_2) and the covariance S_11 - G S_21
         cov = self.distinct_covariances
@@ -231,6 +236,7 @@ class GaussianMixture:
         )
         means = self.means[:, free] + (gain @ (values - self.means[:, fixed])[:, :, None])[:, :, 0]
         covs = cov[:, free[:, None], free] - gain @ np.swapaxes(cross, 1, 2)
+        # Rounding leaves a difference of products asymmetric.
         covs = 0.5 * (covs + np.swapaxes(covs, 1, 2))
         return GaussianMixture.unchecked(weights / weights.sum(), means, covs)
 
@@ -288,6 +294,7 @@ def largest_remainders(weights: Array, n: int) -> np.ndarray:
     """Return whole shares that sum to `n`, each within one of ``n * weights``; ties go to the earlier component."""
     exact = n * weights
     shares = np.floor(exact).astype(np.int64)
+    # Rounded, so that the last bit of a product decides no tie.
     order = np.argsort(np.round(shares - exact, 9), kind="stable")
     shares[order[: n - shares.sum()]] += 1
     return shares

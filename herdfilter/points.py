@@ -43,16 +43,13 @@ class Points:
         self, x: ArrayLike, weights: ArrayLike | None = None, signed: bool = False
     ) -> None:
         check_flags(signed=signed)
+        # A copy, as the caller may use the array for something else.
         x = as_array("x", x, (None, None)).copy()
         if len(x) == 0:
             raise ValueError("x: expected at least one point, got none")
-        w = (
-            np.full(len(x), 1.0 / len(x))
-            if weights is None
-            else as_weights("weights", weights, len(x), signed)
-        )
+        # the way to set fields of a frozen dataclass
         object.__setattr__(self, "x", x)
-        object.__setattr__(self, "weights", w)
+        object.__setattr__(self, "weights", as_weights("weights", weights, len(x), signed))
 
     @classmethod
     def unchecked(cls, x: Array, weights: Array) -> Points:
@@ -80,7 +77,7 @@ class Points:
         """Logarithms of the weights, shape (n,), -inf for weights of zero; ValueError if a weight is negative."""
         if (self.weights < 0).any():
             raise ValueError(f"weights: expected non-negative weights, got {self.weights.min():g}")
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore"):  # log 0 = -inf
             return np.log(self.weights)
 
     @property
@@ -98,13 +95,8 @@ class Points:
 def check_pair(points: Points, mixture: GaussianMixture | Points, samples: bool = False) -> None:
     """Raise an error unless these are points and a mixture (or points, with `samples`) of the same dimension."""
     if not isinstance(points, Points):
-        advice = (
-            "points come first, then the mixture"
-            if isinstance(points, GaussianMixture)
-            else "take Points(x)"
-        )
         raise TypeError(
-            f"points: expected herdfilter.Points, got an object {type(points).__name__}; {advice}"
+            f"points: expected herdfilter.Points, got an object {type(points).__name__}; points come first, then the mixture"
         )
     if not (samples and isinstance(mixture, Points)):
         mixture = as_mixture("mixture", mixture)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
+from scipy.linalg import eigh
 
 from herdfilter._checks import check_count
 from herdfilter._repr import listing_of
@@ -47,107 +48,98 @@ def check_sampler(
     --------
     >>> hf.testing.check_sampler(hf.SobolSampling(), dims=(1,))
     """
-
-    def draw(mixture: GaussianMixture, n: int, rng: Any = 0) -> Points:
-        if sizes is not None:
-            n = min(sizes(mixture.dim, len(mixture)), key=lambda size: abs(size - n))
-        points = sampler.sample(mixture, n, None if rng is None else np.random.default_rng(rng))
-        if points.x.shape != (n, mixture.dim) or points.weights.shape != (n,):
-            raise AssertionError(
-                f"expected shapes ({n}, {mixture.dim}), ({n},), got {points.x.shape}, {points.weights.shape}"
-            )
-        return points
-
-    checks: dict[str, Callable[[int], None]] = {
-        "form": partial(_check_form, draw, signed_weights),
-        "seeds": partial(_check_seeds, draw, deterministic),
-        "singular covariances": partial(_check_singular, draw),
-    }
+    case = _Case(sampler, deterministic, signed_weights, sizes)
+    checks = {"form": case.form, "seeds": case.seeds, "singular covariances": case.singular}
     if moments:
-        checks["moments"] = partial(_check_moments, draw, deterministic)
+        checks["moments"] = case.moments
     faults = []
-    for name, check in checks.items():
-        for d in dims:
-            try:
-                check(d)
-            except Exception as error:
-                faults.append(f"- {name}, d = {d}: {error or type(error).__name__}")
+    for (name, check), d in product(checks.items(), dims):
+        try:
+            check(d)
+        except Exception as error:
+            faults.append(f"- {name}, d = {d}: {error or type(error).__name__}")
     if faults:
         raise AssertionError("\n".join([f"{sampler!r} has {len(faults)} faults:", *faults]))
 
 
-def _check_form(draw: Callable[..., Points], signed_weights: bool, d: int) -> None:
-    for components, n in product((1, 4), (1, 2, 23)):
-        points = draw(random_mixture(0, d, components), n)
-        assert np.isfinite(points.x).all(), "expected finite points"
-        assert abs(points.weights.sum() - 1) <= 1e-12, (
-            f"expected weights that sum to 1, got {points.weights.sum():.15g}"
-        )
-        assert signed_weights or points.weights.min() >= 0, (
-            f"expected no negative weight, got {points.weights.min():g}"
-        )
+@dataclass(frozen=True)
+class _Case:
+    """A sampler and its promises; each check is called with a dimension."""
 
+    sampler: Sampler
+    deterministic: bool
+    signed_weights: bool
+    sizes: Callable[[int, int], Iterable[int]] | None
 
-def _check_seeds(draw: Callable[..., Points], deterministic: bool, d: int) -> None:
-    mixture = random_mixture(8, d)
-    rng = np.random.default_rng(0)
-    state = rng.bit_generator.state
-    first = draw(mixture, 30, rng)
-    x = first.x.copy()
-    redrawn = [draw(mixture, 30, rng).x, draw(mixture, 30, 1).x, draw(mixture, 30, None).x]
-    # the caller owns the points: a sampler that keeps them would return NaN next
-    first.x[:] = np.nan
-    assert np.array_equal(draw(mixture, 30).x, x), "expected the same points from the same seed"
-    assert np.array_equal(mixture.means, random_mixture(8, d).means), (
-        "expected a mixture that is left alone"
-    )
-    if deterministic:
-        assert all(np.array_equal(points, x) for points in redrawn), (
-            "expected the same points from any generator"
-        )
-        assert rng.bit_generator.state == state, "expected a generator that is left alone"
-    else:
-        assert not any(np.array_equal(points, x) for points in redrawn), (
-            "expected other points from another generator"
-        )
+    def draw(self, mixture: GaussianMixture, n: int, rng: Any = 0) -> Points:
+        d = mixture.dim
+        if self.sizes is not None:
+            n = min(self.sizes(d, len(mixture)), key=lambda size: abs(size - n))
+        rng = None if rng is None else np.random.default_rng(rng)
+        points = self.sampler.sample(mixture, n, rng)
+        shapes = f"{points.x.shape}, {points.weights.shape}"
+        assert shapes == f"({n}, {d}), ({n},)", f"expected shapes ({n}, {d}), ({n},), got {shapes}"
+        return points
 
+    def form(self, d: int) -> None:
+        for components, n in product((1, 4), (1, 2, 23)):
+            points = self.draw(random_mixture(0, d, components), n)
+            total = points.weights.sum()
+            smallest = points.weights.min()
+            assert np.isfinite(points.x).all(), "expected finite points"
+            assert abs(total - 1) <= 1e-12, f"expected weights that sum to 1, got {total:.15g}"
+            assert self.signed_weights or smallest >= 0, (
+                f"expected no negative weight, got {smallest:g}"
+            )
 
-def _check_singular(draw: Callable[..., Points], d: int) -> None:
-    # Covariances without spread in the last dimension: all means lie in one plane, and so must all points.
-    flat = np.diag([1.0] * (d - 1) + [0.0])
-    for components in (1, 3) if d > 1 else ():
-        means = 2 * np.random.default_rng(5).standard_normal((components, d)) @ flat
-        mixture = GaussianMixture(np.ones(components), means, flat)
-        points = draw(mixture, 60)
-        off_plane = np.abs(points.x[:, -1]).max()
-        assert off_plane < 1e-3, (
-            f"expected points within 1e-3 of the mixture's plane, got {off_plane:.3g}"
-        )
-        ratios = np.linalg.eigvals(
-            np.linalg.solve(mixture.covariance[:-1, :-1], points.covariance[:-1, :-1])
-        ).real
-        assert ratios.min() > 0.3, (
-            f"expected 0.3 of the variance along every direction of it, got {ratios.min():.3g}"
-        )
+    def seeds(self, d: int) -> None:
+        mixture = random_mixture(8, d)
+        rng = np.random.default_rng(0)
+        state = rng.bit_generator.state
+        first = self.draw(mixture, 30, rng)
+        x = first.x.copy()
+        equal = [np.array_equal(self.draw(mixture, 30, seed).x, x) for seed in (rng, 1, None)]
+        # the caller owns the points: a sampler that keeps them would return NaN next
+        first.x[:] = np.nan
+        assert np.array_equal(self.draw(mixture, 30).x, x), "expected the same points once more"
+        assert np.array_equal(mixture.means, random_mixture(8, d).means), "the mixture was changed"
+        if self.deterministic:
+            assert all(equal), "expected the same points from any generator"
+            assert rng.bit_generator.state == state, "expected a generator that is left alone"
+        else:
+            assert not any(equal), "expected other points from another generator"
 
+    def singular(self, d: int) -> None:
+        # Covariances without spread in the last dimension: all means lie in one plane, and so must all points.
+        flat = np.diag([1.0] * (d - 1) + [0.0])
+        for components in (1, 3) if d > 1 else ():
+            means = 2 * np.random.default_rng(5).standard_normal((components, d)) @ flat
+            mixture = GaussianMixture(np.ones(components), means, flat)
+            points = self.draw(mixture, 60)
+            off = np.abs(points.x[:, -1]).max()
+            assert off < 1e-3, f"expected points within 1e-3 of the mixture's plane, got {off:.3g}"
+            # Generalised eigenvalues are the ratios of the variances along all directions, in ascending order.
+            low = eigh(points.covariance[:-1, :-1], mixture.covariance[:-1, :-1])[0][0]
+            # Points in a plane leave out a direction if the sampler has lost one to the singular covariance.
+            assert low > 0.3, f"expected 0.3 of the variance along every direction, got {low:.3g}"
 
-def _check_moments(draw: Callable[..., Points], deterministic: bool, d: int) -> None:
-    for seed, n in product(range(3), (20, 320)):
-        mixture = random_mixture(10 + seed, d)
-        points = draw(mixture, n, seed)
-        n = len(points)
-        whiten = np.linalg.inv(np.linalg.cholesky(mixture.covariance))
-        off = float(np.linalg.norm(whiten @ (points.mean - mixture.mean)))
-        # 4.5 standard errors of independent draws
-        allowed = 4.5 * np.sqrt(max(1.0, d / 2) / n)
-        if deterministic:
-            allowed = max(1.0, d / 2) * (0.03 if n >= 100 else 0.2 * max(1.0, np.sqrt(20 / n)))
-        assert off <= allowed, (
-            f"n = {n}: expected the mean within {allowed:.3g} standard deviations, got {off:.3g}"
-        )
-        ratios = np.linalg.eigvalsh(whiten @ points.covariance @ whiten.T)
-        spread = f"expected variances of 0.5 to 2 of the mixture's, got {ratios[0]:.3g} to {ratios[-1]:.3g}"
-        assert n < 100 or 0.5 <= ratios[0] <= ratios[-1] <= 2, f"n = {n}: {spread}"
+    def moments(self, d: int) -> None:
+        for seed, size in product(range(3), (20, 320)):
+            mixture = random_mixture(10 + seed, d)
+            points = self.draw(mixture, size, seed)
+            n = len(points)
+            shift = points.mean - mixture.mean
+            off = np.sqrt(shift @ np.linalg.solve(mixture.covariance, shift))
+            # 4.5 standard errors of independent draws
+            allowed = 4.5 * np.sqrt(max(1.0, d / 2) / n)
+            if self.deterministic:
+                allowed = max(1.0, d / 2) * (0.03 if n >= 100 else 0.2 * max(1.0, np.sqrt(20 / n)))
+            assert off <= allowed, (
+                f"n = {n}: expected a mean within {allowed:.3g} sd, got {off:.3g}"
+            )
+            ratios = eigh(points.covariance, mixture.covariance)[0]
+            text = f"n = {n}: expected 0.5 to 2 of the variance along any direction, got {ratios}"
+            assert n < 100 or 0.5 <= ratios[0] <= ratios[-1] <= 2, text
 
 
 def random_mixture(seed: int, dim: int, n_components: int = 5) -> GaussianMixture:
@@ -162,6 +154,7 @@ def random_mixture(seed: int, dim: int, n_components: int = 5) -> GaussianMixtur
     n_components = check_count("n_components", n_components)
     rng = np.random.default_rng(check_count("seed", seed, minimum=0, most=None))
     roots = rng.standard_normal((n_components, dim, dim))
+    # Wishart matrices; the identity keeps their smallest eigenvalues away from 0.
     covariances = roots @ roots.transpose(0, 2, 1) / dim + 0.2 * np.eye(dim)
     return GaussianMixture(
         rng.dirichlet(2 * np.ones(n_components)),

@@ -1,5 +1,6 @@
-"""Small scenarios that run in milliseconds."""
+"""Small scenarios that run in milliseconds, scripts beside the package, a browser."""
 
+import importlib
 import shutil
 import sys
 from contextlib import contextmanager
@@ -12,9 +13,8 @@ import pytest
 
 from herdfilter.study.scenario import Scenario
 
-sys.path.append(
-    str(Path(__file__).parents[1])
-)  # last: child processes find `tests`, and the package that is installed
+ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT))  # last: child processes find `tests`, and the package that is installed
 
 MODEL = {
     "type": "LinearGaussian",
@@ -25,10 +25,8 @@ MODEL = {
     "initial_mean": [0.0],
     "initial_covariance": [[1.0]],
 }
-FLAGS = (
-    *("--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync"),
-)
+FLAGS = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
+FLAGS += ["--disable-background-networking", "--disable-component-update"]
 
 
 @dataclass
@@ -75,6 +73,21 @@ failing = pytest.fixture(lambda: Failing)
 
 
 @pytest.fixture(scope="module")
+def scripts():
+    """A function: a module outside the package by its path, such as ``docs/make_pages``."""
+    with pytest.MonkeyPatch.context() as patch:
+
+        def load(path):
+            folder = (ROOT / path).parent
+            if not folder.is_dir():
+                pytest.skip(f"{folder} is not part of this installation")
+            patch.syspath_prepend(str(folder))
+            return importlib.import_module(Path(path).name)
+
+        yield load
+
+
+@pytest.fixture(scope="module")
 def coarse_pictures():
     """Fewer pixels, which are drawn and packed sooner and show the same."""
     from matplotlib.figure import Figure
@@ -107,7 +120,7 @@ def browser():
         pytest.skip("no Chromium is installed")
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=program, args=list(FLAGS), chromium_sandbox=False, timeout=120_000
+            executable_path=program, args=FLAGS, chromium_sandbox=False, timeout=120_000
         )
         yield browser
         browser.close()

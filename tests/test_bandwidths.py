@@ -68,7 +68,7 @@ def test_samplers_take_rules_and_widths(kind, rule):
 
 def test_one_width_for_each_dimension():
     np.testing.assert_allclose(kernel_covariance([0.5, 2.0], MIXTURE, 9), np.diag([0.25, 4.0]))
-    assert check_bandwidth(np.array([0.5, 2.0])) == (0.5, 2.0)
+    assert check_bandwidth("bandwidth", np.array([0.5, 2.0])) == (0.5, 2.0)
     assert KernelHerding(bandwidth=[0.5, 2.0]) == KernelHerding(bandwidth=(0.5, 2.0))
     with pytest.raises(
         ValueError, match=r"bandwidth: expected shape \(2,\) or \(2, 2\) .* got \(3,\)"
@@ -126,7 +126,7 @@ def test_number_and_matrix_are_taken_as_they_are():
 
 
 test_bad_bandwidths_are_named = refuses(
-    lambda value: check_bandwidth(value),
+    lambda value: check_bandwidth("bandwidth", value),
     ("wide", "expected \"auto\", a rule, a number, .* got 'wide'"),
     (0, "expected a positive finite number, got 0"),
     (np.nan, "expected a positive finite number, got nan"),

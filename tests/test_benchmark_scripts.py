@@ -38,10 +38,8 @@ def test_a_smallest_run_of_every_script_is_known():
 
 
 @pytest.mark.parametrize("name", SMALLEST)
-def test_a_script_explains_itself_and_writes_a_table(name, monkeypatch, tmp_path):
-    monkeypatch.syspath_prepend(str(FOLDER))
-    script = __import__(name)
-    main = script.main
+def test_a_script_explains_itself_and_writes_a_table(name, scripts, monkeypatch, tmp_path):
+    script = scripts(f"benchmarks/{name}")
     if name == "bench_engine":  # no process is started
         run_study = script.run_study
         monkeypatch.setattr(
@@ -54,11 +52,11 @@ def test_a_script_explains_itself_and_writes_a_table(name, monkeypatch, tmp_path
         )  # one process stands for all repeats of the same
         monkeypatch.setattr(script, "yard", lambda: 4.0)
     with pytest.raises(SystemExit) as end:
-        main(["--help"])
+        script.main(["--help"])
     assert end.value.code == 0
     arguments = [one.replace("_", " ") for one in SMALLEST[name].split()]
     stores = ["--stores", str(tmp_path / "stores"), "--workers", "1"]
-    main(
+    script.main(
         [
             *arguments,
             "--results",

@@ -30,10 +30,9 @@ pytestmark = [
 
 
 @pytest.fixture
-def benchmark_module(monkeypatch):
+def benchmark_module(scripts):
     """A function: a module of the benchmarks by name."""
-    monkeypatch.syspath_prepend(str(FOLDER))
-    return __import__
+    return lambda name: scripts(f"benchmarks/{name}")
 
 
 @pytest.fixture

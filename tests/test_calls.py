@@ -60,12 +60,9 @@ def test_time_that_takes_too_many_steps_of_integration_is_refused():
 
 
 @pytest.fixture
-def calls(monkeypatch):
+def calls(scripts):
     """The module of the benchmarks that makes odd calls."""
-    if not FOLDER.is_dir():
-        pytest.skip("the benchmarks are not part of this installation")
-    monkeypatch.syspath_prepend(str(FOLDER))
-    return __import__("calls")
+    return scripts("benchmarks/calls")
 
 
 @pytest.mark.slow

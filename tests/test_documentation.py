@@ -26,15 +26,8 @@ def pages():
 
 
 @pytest.fixture
-def make_pages(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "docs"))
-    return importlib.import_module("make_pages")
-
-
-@pytest.fixture
-def make_images(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "docs"))
-    return importlib.import_module("make_images")
+def make_pages(scripts):
+    return scripts("docs/make_pages")
 
 
 def wanting(pages, found):
@@ -82,17 +75,16 @@ def test_make_targets_shown_exist(pages):
     assert wanting(pages, lambda text: set(shown.findall(text)) - targets) == {}
 
 
-def test_filters_named_are_in_the_catalogue(pages, monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    known = set(catalogue()) | set(importlib.import_module("studies").VARIATIONS)
+def test_filters_named_are_in_the_catalogue(pages, scripts):
+    known = set(catalogue()) | set(scripts("benchmarks/studies").VARIATIONS)
     families = "|".join(sorted({name.partition("-")[0] for name in known if "-" in name}))
     named = re.compile(rf"[`\"',]((?:{families})-[\w-]*\w)(?=[`\"',])")
     methods = {"herded-gibbs"}  # of association
-    scripts = {
+    sources = {
         path: path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks").glob("*.py")
     }
-    assert "bootstrap-ssp" in named.findall(scripts[ROOT / "benchmarks" / "bench_engine.py"])
-    assert wanting(pages | scripts, lambda text: set(named.findall(text)) - known - methods) == {}
+    assert "bootstrap-ssp" in named.findall(sources[ROOT / "benchmarks" / "bench_engine.py"])
+    assert wanting(pages | sources, lambda text: set(named.findall(text)) - known - methods) == {}
 
 
 def test_relative_links_lead_somewhere(pages):
@@ -144,7 +136,8 @@ def test_files_named_are_there(pages):
     )
 
 
-def test_every_picture_is_drawn_by_a_command_and_small(make_images):
+def test_every_picture_is_drawn_by_a_command_and_small(scripts):
+    make_images = scripts("docs/make_images")
     pictures = list((ROOT / "docs" / "images").glob("*.png"))
     assert {path.stem for path in pictures} <= set(make_images.figures())
     assert [path.name for path in pictures if path.stat().st_size > 120_000] == []

@@ -43,11 +43,10 @@ class Checker(doctest.OutputChecker):
 
 
 @pytest.fixture
-def public_names(monkeypatch):
+def public_names(scripts):
     for library in LIBRARIES.values():
         pytest.importorskip(library, reason=f"{library}, which some names need, is not installed")
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "docs" / "tools"))
-    return importlib.import_module("public_names")
+    return scripts("docs/tools/public_names")
 
 
 def marked(path):

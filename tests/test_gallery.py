@@ -26,17 +26,15 @@ def script(request):
 
 
 @pytest.fixture
-def gallery_data(monkeypatch):
-    monkeypatch.syspath_prepend(str(DOCS / "tools"))
-    return importlib.import_module("gallery_data")
+def gallery_data(scripts):
+    return scripts("docs/tools/gallery_data")
 
 
 @pytest.fixture
-def shown(monkeypatch, tmp_path):
+def shown(scripts, monkeypatch, tmp_path):
     """What the gallery shows of a block of code that ends with a value."""
     pytest.importorskip("sphinx_gallery", reason="the documentation is not built without")
-    monkeypatch.syspath_prepend(str(DOCS / "tools"))
-    gallery_shown = importlib.import_module("gallery_shown")
+    gallery_shown = scripts("docs/tools/gallery_shown")
     monkeypatch.setattr(gallery_shown, "PAGES", tmp_path)
 
     def show(content, value):

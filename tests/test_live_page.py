@@ -1,7 +1,6 @@
 """The page with sliders: its table is the package's own, its script runs without complaint, and sliders and keys move it."""
 
 import base64
-import importlib
 import json
 import re
 from pathlib import Path
@@ -25,10 +24,8 @@ SIZES = {
 
 
 @pytest.fixture(scope="module")
-def make_live():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(DOCS))
-        yield importlib.import_module("make_live")
+def make_live(scripts):
+    return scripts("docs/make_live")
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 from scipy.stats import gaussian_kde, multivariate_normal
 
 from herdfilter._covariances import covariance_factor, regularised
-from herdfilter.mixture import GaussianMixture, log_sums
+from herdfilter.mixture import GaussianMixture
 
 SEEDS = st.integers(0, 2**32 - 1)
 few = settings(max_examples=20, deadline=None, derandomize=True)
@@ -70,10 +70,7 @@ def test_log_density_far_in_the_tails_is_finite_and_exact(distance):
     mixture = GaussianMixture([0.3, 0.7], [[0.0], [1.0]], [[[1.0]], [[4.0]]])
     widest = np.log(0.7) - 0.5 * (np.log(2 * np.pi * 4) + (distance - 1) ** 2 / 4)
     assert mixture.log_density([[distance]])[0] == pytest.approx(widest, rel=1e-13)
-
-
-def test_log_density_so_far_out_that_squares_overflow_is_minus_infinity():
-    assert GaussianMixture([0.5, 0.5], [[0.0], [1.0]], [[1.0]]).log_density([[1e200]])[0] == -np.inf
+    assert mixture.log_density([[1e200]])[0] == -np.inf  # squares overflow
 
 
 def test_shared_and_repeated_covariance_are_the_same_mixture():
@@ -242,14 +239,11 @@ test_bad_mixtures_are_named = refuses(
     ([np.nan, 1.0], TWO, EYE, r"weights: expected finite numbers, got 1 non-finite"),
     ([0.0, 0.0], TWO, EYE, r"weights: expected a positive finite sum, got 0"),
     ([0.5, 0.5], [0.0, 1.0], EYE, r"means: expected shape \(2, \*\), got \(2,\)"),
-    ([1.0], [[0.0, np.nan]], EYE, r"means: expected finite numbers, got 1 non-finite"),
     ([1.0], np.empty((1, 0)), np.empty((0, 0)), r"means: expected at least one dimension"),
     ([0.5, 0.5], TWO, np.eye(3), r"covariances: expected shape \(2, 2, 2\) or \(2, 2\) or .* got \(3, 3\)"),
     ([1.0], [[0.0, 1.0]], [[1, 2, 3]], r"covariances: .*, \(1, 2\) for diagonal or \(1,\) for spherical ones"),
-    ([0.5, 0.5], TWO, [[1, 2], [3, 4]], "covariances: expected symmetric matrices"),
     ([0.5, 0.5], TWO, [[1, 0.5], [0.4, 1]], r"covariances: expected symmetric .* asymmetry of 0\.1"),
     ([0.5, 0.5], TWO, [EYE, -EYE], r"covariances: expected positive semi-definite .* eigenvalue of -1"),
-    ([0.5, 0.5], TWO, [[1, np.nan], [np.nan, 1]], r"covariances: expected finite numbers, got 2 non-finite"),
 )  # fmt: skip
 
 
@@ -361,15 +355,6 @@ def test_rounding_is_not_asymmetry_or_indefiniteness():
     np.testing.assert_array_equal(stored, stored.T)
 
 
-def test_log_sums_keep_what_weighs_and_what_is_no_number():
-    terms = np.array([[700.0, -800.0], [0.0, -50.0], [-np.inf, -np.inf], [np.nan, 0.0]])
-    np.testing.assert_allclose(
-        log_sums(terms, np.array([0.0, 1.0])), [-800.0, -50.0, -np.inf, np.nan]
-    )
-    expected = [700 + np.log(1e-300), np.log(np.exp(-50.0) + 1e-300), -np.inf, np.nan]
-    np.testing.assert_allclose(log_sums(terms, np.array([1e-300, 1.0])), expected)
-
-
 @pytest.mark.parametrize("far", [0.0, 2.0**32])
 def test_component_densities_do_not_lose_digits_far_from_the_origin(far):
     """Shared and own covariances against each Gaussian by itself; places in 1 / 1024, so that they are exact."""
@@ -399,17 +384,14 @@ def test_floor_lifts_the_correlations_and_nothing_else(seed, d, rank):
 
 
 def test_floor_leaves_sound_covariances_alone():
-    np.testing.assert_array_equal(
-        regularised(np.array([[0.7, 0.3], [0.3, 0.5]])), np.array([[0.7, 0.3], [0.3, 0.5]])
-    )
-    skewed = np.diag([1e-12, 1.0, 1e12])  # units apart, not deficient
-    np.testing.assert_array_equal(regularised(skewed), skewed)
+    # The second has units apart, but full rank.
+    for sound in (np.array([[0.7, 0.3], [0.3, 0.5]]), np.diag([1e-12, 1.0, 1e12])):
+        np.testing.assert_array_equal(regularised(sound), sound)
 
 
-@pytest.mark.parametrize("variance", [1e-300, 9e-281])
-def test_a_variance_too_small_for_its_digits_is_named(variance):
+def test_a_variance_too_small_for_its_digits_is_named():
     with pytest.raises(
         ValueError, match=r"covariances: expected variances of 0 or at least 1e-280, got \d"
     ):
-        GaussianMixture([1.0], [[0.0, 0.0]], np.diag([1.0, variance]))
+        GaussianMixture([1.0], [[0.0, 0.0]], np.diag([1.0, 9e-281]))
     assert GaussianMixture([1.0], [[0.0]], [[0.0]]).covariance == 0.0

@@ -19,10 +19,8 @@ SCANS = [[[1.0], [7.0]], [], [[2.0]]]
 
 
 @pytest.fixture(scope="module")
-def page_need():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(DOCS / "tools"))
-        return importlib.import_module("page_need")
+def page_need(scripts):
+    return scripts("docs/tools/page_need")
 
 
 def linear(noise):

@@ -1,20 +1,15 @@
 """Models and statistics of the figures of quasi-Monte Carlo beside ours."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 pytest.importorskip("particles", reason="the optional library particles is not installed")
-FOLDER = Path(__file__).parents[1] / "benchmarks"
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def sqmc(monkeypatch):
-    """The module of the benchmarks."""
-    monkeypatch.syspath_prepend(str(FOLDER))
-    return __import__("published_sqmc")
+def sqmc(scripts):
+    return scripts("benchmarks/published_sqmc")
 
 
 def test_volatilities_are_those_of_the_library(sqmc):

@@ -14,12 +14,11 @@ DOCS = Path(__file__).parent.parent / "docs"
 
 
 @pytest.fixture
-def tables(monkeypatch):
-    """The scripts that fill the pages."""
+def tables(scripts):
+    """A function: a script that fills the pages, by name."""
     for library in ("sphinx", "stonesoup"):
         pytest.importorskip(library, reason=f"the optional library {library} is not installed")
-    monkeypatch.syspath_prepend(str(DOCS / "tools"))
-    return importlib.import_module
+    return lambda name: scripts(f"docs/tools/{name}")
 
 
 @pytest.fixture

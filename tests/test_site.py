@@ -1,6 +1,5 @@
 """What the built site is checked for, and its tables that can be sorted, in a real browser."""
 
-import importlib
 import json
 from pathlib import Path
 
@@ -16,9 +15,8 @@ nine,,<b>no markup</b>
 
 
 @pytest.fixture
-def check_site(monkeypatch):
-    monkeypatch.syspath_prepend(str(DOCS))
-    return importlib.import_module("check_site")
+def check_site(scripts):
+    return scripts("docs/check_site")
 
 
 OUTSIDE = {

@@ -15,7 +15,7 @@ from herdfilter.mixture import GaussianMixture
 SMALLEST_PROBABILITY = 1e-300
 
 
-class Gaussians(NamedTuple):
+class ConditionalGaussians(NamedTuple):
     """N(means[i], factors[i] @ factors[i].T) for each of n states."""
 
     means: Array  # (n, d)
@@ -39,17 +39,19 @@ class Gaussians(NamedTuple):
         return self.means + offsets
 
 
-def as_gaussians(law: Any, n: int, any_kind: bool = False) -> Gaussians | None:
+def as_gaussians(law: Any, n: int, any_kind: bool = False) -> ConditionalGaussians | None:
     """Return a distribution, given n states, as Gaussians; None if it is of another kind.
 
     With `any_kind` a distribution that is not Gaussian, but only shifted by the state, gives Gaussians of the same moments.
     """
     if type(law) is dists.VaryingCovNormal:
-        return Gaussians(np.broadcast_to(law.loc, (n, law.dim)), law.L)
+        return ConditionalGaussians(np.broadcast_to(law.loc, (n, law.dim)), law.L)
     if type(law) is dists.MvNormal:
         scales = np.asarray(law.scale)
         scales = np.broadcast_to(scales, (n if scales.ndim == 2 else 1, law.dim))
-        return Gaussians(np.broadcast_to(law.loc, (n, law.dim)), scales[:, :, None] * law.L)
+        return ConditionalGaussians(
+            np.broadcast_to(law.loc, (n, law.dim)), scales[:, :, None] * law.L
+        )
     parts = law.dists if type(law) is dists.IndepProd else (law,)
     entries = [_line(part, any_kind) for part in parts]
     if None in entries:
@@ -61,7 +63,7 @@ def as_gaussians(law: Any, n: int, any_kind: bool = False) -> Gaussians | None:
     # one factor shared by all states: products with it are much cheaper
     if (scales == scales[0]).all():
         scales = scales[:1]
-    return Gaussians(means, scales[:, :, None] * np.eye(means.shape[1]))
+    return ConditionalGaussians(means, scales[:, :, None] * np.eye(means.shape[1]))
 
 
 def _line(law: Any, any_kind: bool = False) -> tuple[Any, Any] | None:
@@ -74,22 +76,24 @@ def _line(law: Any, any_kind: bool = False) -> tuple[Any, Any] | None:
     if kind is dists.LinearD:
         base = _line(law.base_dist)
         return base and (law.a * np.asarray(base[0]) + law.b, np.abs(law.a) * np.asarray(base[1]))
+    if not any_kind:
+        return None
     # the variances of a logistic, a Laplace and a Student t distribution of scale s: pi^2 s^2 / 3, 2 s^2, s^2 nu / (nu - 2)
-    if any_kind and kind is dists.Logistic:
+    if kind is dists.Logistic:
         return law.loc, np.pi / np.sqrt(3) * np.asarray(law.scale)
-    if any_kind and kind is dists.Laplace:
+    if kind is dists.Laplace:
         return law.loc, np.sqrt(2) * np.asarray(law.scale)
-    if any_kind and kind is dists.Student and np.min(law.df) > 2:
+    if kind is dists.Student and np.min(law.df) > 2:
         return law.loc, np.sqrt(law.df / (law.df - 2)) * law.scale
     return None
 
 
 def as_mixture_on_line(law: Any) -> GaussianMixture | None:
     """Convert a 1-D Gaussian mixture from `particles`; None for other distributions."""
-    parts = [_line(part) for part in law.components] if type(law) is dists.Mixture else [None]
-    if any(part is None for part in parts):
+    parts: list[Any] = list(map(_line, getattr(law, "components", [])))
+    if type(law) is not dists.Mixture or None in parts:
         return None
-    means, scales = np.array([part for part in parts if part]).T
+    means, scales = np.array(parts).T
     return GaussianMixture(np.ravel(law.pk), means[:, None], np.square(scales)[:, None, None])
 
 

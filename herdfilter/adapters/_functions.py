@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -17,83 +18,66 @@ Vectorised = bool | Literal["columns"]
 TRIAL_DIFFERENCES = np.array([3.0, -3.0, 4.0, -4.0, 2 * np.pi + 0.1, 400.0])
 """Differences that reveal an angle in radians: some are wrapped, while those of a number stay; 400 reveals degrees."""
 
-_NO_COLUMNS = "expected for columns, vectorised='columns', what it gives for single states; leave vectorised out"
+_NO_COLUMNS = "expected the same values for states as columns, vectorised='columns', as for single states; leave it out"
 _ADVICE = "herdfilter knows numbers and angles in radians; set it to None where those will do"
 
 
+@dataclass(frozen=True, eq=False)
 class VectorisedFunction:
     """A function of states (n, d), made of a user's function of one state or many; errors call it `name`.
 
     A state has the `shape` (d,) or (d, 1), and the value at one state has `size` entries. Further `arguments` are a tuple,
-    passed by position, or a mapping, passed by name.
+    passed by position, or a mapping, passed by name; anything else is a single argument, as filterpy allows.
     """
 
-    def __init__(
-        self,
-        name: str,
-        function: Callable[..., Any],
-        size: int,
-        shape: tuple[int, ...],
-        vectorised: Vectorised,
-        arguments: Any,
-    ) -> None:
-        if vectorised not in (False, True, "columns"):
+    name: str
+    function: Callable[..., Any]
+    size: int
+    shape: tuple[int, ...]
+    vectorised: Vectorised
+    arguments: Any = ()
+
+    def __post_init__(self) -> None:
+        if self.vectorised not in (False, True, "columns"):
             raise ValueError(
-                f"vectorised: expected False, True or 'columns', got {short_repr(vectorised)}"
+                f"vectorised: expected False, True or 'columns', got {short_repr(self.vectorised)}"
             )
-        self.name = name
-        self.function = function
-        self.size = size
-        self.shape = shape
-        self.vectorised = vectorised
-        if not isinstance(arguments, Mapping | tuple):
-            arguments = (arguments,)  # a single argument, as filterpy allows
-        by_name = isinstance(arguments, Mapping)
-        self.keywords = dict(arguments) if by_name else {}
-        self.positional = () if by_name else arguments
 
     def __call__(self, x: Array, *first: Any, **keywords: Any) -> Array:
         """Return values (n, size) at states (n, d); these arguments come before those given to the constructor."""
-        arguments = (*first, *self.positional)
-        by_name = {**self.keywords, **keywords}
-        if not self.vectorised:
-            return self._one_by_one(x, arguments, by_name)
-        columns = self.vectorised == "columns"
+        positional, by_name = self._further(*first, **keywords)
         # a copy: some functions write to what they are given
-        states = np.array(x.T if columns else x)
-        values = self.function(states, *arguments, **by_name)
-        values = as_numbers(self.name, values, (len(x), self.size))
-        if values.ndim == 1 and self.size == 1:
-            values = values[:, None]
-        elif columns:
-            values = values.T
-        if values.shape != (len(x), self.size):
+        states = np.array(x.T if self.vectorised == "columns" else x)
+        if self.vectorised:
+            values = self.function(states, *positional, **by_name)
+        else:
+            single_states = states.reshape(-1, *self.shape)
+            values = [np.ravel(self.function(s, *positional, **by_name)) for s in single_states]
+        array = as_numbers(self.name, values, (len(x), self.size))
+        rows = array.T if self.vectorised == "columns" else array
+        # One number a state may come as a vector.
+        if rows.shape == (len(x),) and self.size == 1:
+            rows = rows[:, None]
+        if rows.shape != (len(x), self.size):
             raise ValueError(
                 f"{self.name}: expected {self.size} numbers for each of {len(x)} states, vectorised={self.vectorised!r}, "
-                f"got shape {values.T.shape if columns else values.shape}"
+                f"got shape {array.shape}"
             )
-        return values
+        return rows
 
-    def _one_by_one(
-        self, x: Array, arguments: tuple[Any, ...], by_name: Mapping[str, Any]
-    ) -> Array:
-        values = np.empty((len(x), self.size))
-        # again a copy: the user's function may write to the state
-        for row, state in zip(values, np.array(x), strict=True):
-            value = np.ravel(self.function(state.reshape(self.shape), *arguments, **by_name))
-            if value.shape != row.shape:
-                raise ValueError(
-                    f"{self.name}: expected {self.size} numbers for a state, got {len(value)}"
-                )
-            row[:] = value
-        return values
+    def _further(self, *first: Any, **keywords: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return the arguments after the state, by position and by name."""
+        if isinstance(self.arguments, Mapping):
+            return first, {**self.arguments, **keywords}
+        further = self.arguments if isinstance(self.arguments, tuple) else (self.arguments,)
+        return (*first, *further), keywords
 
     def check_arguments(self, *first: Any, **keywords: Any) -> None:
         """Raise TypeError unless the function takes these arguments after the state, and those of the constructor."""
+        positional, by_name = self._further(*first, **keywords)
         # Binding finds a wrong call now, and without the cost or the errors of calling the function.
         try:
-            signature = inspect.signature(self.function)
-            signature.bind(None, *first, *self.positional, **self.keywords, **keywords)
+            inspect.signature(self.function).bind(None, *positional, **by_name)
         except TypeError as error:
             raise TypeError(
                 f"{self.name}: expected a function of a state{' and dt' * bool(first)}, got one that takes no such call "
@@ -108,7 +92,7 @@ class VectorisedFunction:
             self(x, *first)
             return
         # A function of columns that mixes states up, by a matrix product for example, may well return the right shape.
-        alone = self._one_by_one(x, (*first, *self.positional), self.keywords)
+        alone = replace(self, vectorised=False)(x, *first)
         try:
             agree = np.allclose(self(x, *first), alone, rtol=1e-9, atol=1e-12, equal_nan=True)
         except (TypeError, ValueError, IndexError) as error:
@@ -124,6 +108,7 @@ def multiply(matrix: Array, x: Array) -> Array:
 
 def repeat_matrix(matrix: Array, x: Array, *_: Any) -> Array:
     """Return the Jacobian of a linear function at states (n, d), (n, k, d)."""
+    # a view without copies of the matrix
     return np.broadcast_to(matrix, (len(x), *matrix.shape))
 
 

@@ -19,10 +19,15 @@ __all__ = ["from_filterpy"]
 POINT_FILTERS = ("UnscentedKalmanFilter", "CubatureKalmanFilter", "EnsembleKalmanFilter")
 """Filters with functions ``fx`` and ``hx``."""
 
-FILTERS = (*POINT_FILTERS, "ExtendedKalmanFilter", "KalmanFilter")
+EXTENDED = ("ExtendedKalmanFilter",)
+TAKERS = {
+    **dict.fromkeys(("fx_args", "control", "time_unit"), POINT_FILTERS),
+    **dict.fromkeys(("hx", "HJacobian", "residual", "args"), EXTENDED),
+    "hx_args": POINT_FILTERS + EXTENDED,
+}
+"""Argument of `from_filterpy` -> the filters that it is for."""
 
-# arguments for that filter; hx_args is for point filters, too
-ONLY_EXTENDED = ("hx", "HJacobian", "residual", "args")
+FILTERS = (*POINT_FILTERS, *EXTENDED, "KalmanFilter")
 
 STEP_METHODS = ("predict", "update", "compute_process_sigmas", "cross_variance")
 """Prefixes of the names of methods that predict or update."""
@@ -102,19 +107,11 @@ def from_filterpy(
     >>> print(np.allclose(hf.ExtendedKalmanFilter(model).run(z).means, means))
     True
     """
+    arguments = locals()  # name -> value, before anything else is defined
     kind = _kind_of_filter(kf, ignore)
-    extended = kind == "ExtendedKalmanFilter"
-    arguments = {
-        "hx": hx,
-        "HJacobian": HJacobian,
-        "residual": residual,
-        "control": control,
-        "time_unit": time_unit,
-    }
-    arguments |= {"fx_args": fx_args or None, "hx_args": hx_args or None, "args": args or None}
-    for name, value in arguments.items():
-        takers = ("ExtendedKalmanFilter",) if name in ONLY_EXTENDED else POINT_FILTERS
-        if value is not None and kind not in takers and not (extended and name == "hx_args"):
+    extended = kind in EXTENDED
+    for name, takers in TAKERS.items():
+        if arguments[name] not in (None, ()) and kind not in takers:
             raise TypeError(
                 f"{name}: expected None unless kf is {' or '.join(takers)}, got one for a {kind}"
             )
@@ -126,10 +123,11 @@ def from_filterpy(
     mean = as_array(f"{kind}.x", np.ravel(kf.x).copy(), (None,))
     d = len(mean)
     k = len(np.atleast_1d(kf.R))
-    P = as_covariance(f"{kind}.P", np.atleast_2d(kf.P), d)
     # filterpy would add a number to every entry
-    Q = as_covariance(f"{kind}.Q", np.atleast_2d(kf.Q), d)
-    R = as_covariance(f"{kind}.R", np.atleast_2d(kf.R), k)
+    P, Q, R = (
+        as_covariance(f"{kind}.{name}", np.atleast_2d(getattr(kf, name)), size)
+        for name, size in (("P", d), ("Q", d), ("R", k))
+    )
     steps = np.diag(np.sqrt(np.diagonal(P)))
     # states at which the user's functions are tried
     probes = np.vstack([mean, mean + steps, mean - steps])
@@ -151,7 +149,7 @@ def from_filterpy(
     else:
         F = as_array(f"{kind}.F", kf.F, (d, d)).copy()
         B = None if np.ndim(kf.B) == 0 else np.array(kf.B, dtype=np.float64)
-        transition = partial(linear_transition, F, B)
+        transition = partial(matrix_transition, F, B)
         jacobians["transition_jacobian"] = partial(functions.repeat_matrix, F)
     # The observation: H x, or hx(x), which extended filters get as an argument of update.
     observation: Callable[[Array], Array]
@@ -162,26 +160,24 @@ def from_filterpy(
     else:
         shape = np.shape(kf.x) if extended else (d,)
         name = "hx" if extended else f"{kind}.hx"
-        vectorised_hx = functions.VectorisedFunction(
+        observation = observe = functions.VectorisedFunction(
             name, hx or kf.hx, k, shape, vectorised, hx_args
         )
-        vectorised_hx.check(probes)
-        observation = vectorised_hx
+        observe.check(probes)
     if HJacobian is not None:
         slopes = functions.VectorisedFunction(
             "HJacobian", HJacobian, k * d, np.shape(kf.x), False, args
         )
         slopes.check(probes[:1])
         jacobians["observation_jacobian"] = partial(observation_slopes, slopes, k)
+    # The residual functions are tried where the filter is, as they may not be defined everywhere.
     z = observation(mean[None])[0]
     # filters without residual functions subtract
     residual_x = getattr(kf, "residual_x", np.subtract)
     circular = functions.circular_entries(f"{kind}.residual_x", residual_x, mean)
-    if residual is None:
-        residual_z = getattr(kf, "residual_z", np.subtract)
-        observed = functions.circular_entries(f"{kind}.residual_z", residual_z, z)
-    else:
-        observed = functions.circular_entries("residual", residual, z)
+    label = f"{kind}.residual_z" if residual is None else "residual"
+    residual_z: Any = residual or getattr(kf, "residual_z", np.subtract)
+    observed = functions.circular_entries(label, residual_z, z)
     return FunctionModel(transition, observation, Q, R, mean, P, circular, observed, **jacobians)  # type: ignore[arg-type]
 
 
@@ -199,22 +195,14 @@ def _kind_of_filter(kf: Any, ignore: Sequence[str]) -> str:
         if name not in ignored and (
             name in vars(kf) or (name != "predict_x" and _is_replaced(kf, name))
         ):
-            instead = (
-                "give its function of the state as hx"
-                if name == "update"
-                else "write it as f of from_functions"
-            )
             raise TypeError(
-                f"{type(kf).__name__}.{name}: expected {kind}'s own, got another, which would be lost; {instead}, or "
-                f"convert with ignore=[{name!r}] if it changes no part of the model"
+                f"{type(kf).__name__}.{name}: expected {kind}'s own, got another, which would be lost; write the model by "
+                f"from_functions, or convert with ignore=[{name!r}] if it changes no part of the model"
             )
-    if kind == "KalmanFilter" and kf.alpha != 1:
+    if kind == "KalmanFilter" and (kf.alpha != 1 or np.any(kf.M)):
         raise ValueError(
-            f"KalmanFilter.alpha: expected 1, got {kf.alpha}; a model has no fading memory"
-        )
-    if kind == "KalmanFilter" and np.any(kf.M):
-        raise ValueError(
-            "KalmanFilter.M: expected zeros, got others; transition and observation noise must be independent"
+            f"KalmanFilter.alpha, M: expected 1 and zeros, got {kf.alpha} and {short_repr(kf.M)}; a model has no fading "
+            "memory, and its transition and observation noise are independent"
         )
     return kind
 
@@ -250,7 +238,7 @@ def timed_transition(
     return fx(x, dt * unit, **{control_name: control})
 
 
-def linear_transition(F: Array, B: Array | None, x: Array, dt: float, control: Any) -> Array:
+def matrix_transition(F: Array, B: Array | None, x: Array, dt: float, control: Any) -> Array:
     """Return the transition ``F x + B u`` of states (n, d)."""
     if control is None:
         return functions.multiply(F, x)
@@ -265,6 +253,7 @@ class PredictX:
     """A transition by the ``predict_x`` of a subclass of ExtendedKalmanFilter, with the F that it sets as its Jacobian."""
 
     def __init__(self, kf: Any) -> None:
+        # The user's filter goes on, and must not change the model.
         self.kf = copy.deepcopy(kf)
         self.F = np.array(kf.F, dtype=np.float64)
         self.Q = np.array(kf.Q)

@@ -11,13 +11,10 @@ import numpy as np
 
 from herdfilter._checks import Array, as_generator, check_part, short_repr
 from herdfilter.angles import wrap_angles
-from herdfilter.filters.observation import Observation
-from herdfilter.filters.proposals import AutomaticProposal, Proposal
-from herdfilter.filters.results import DegenerateWeightsError
-from herdfilter.filters.state import Particles
+from herdfilter.filters import AutomaticProposal, ParticleFilter, Proposal
+from herdfilter.filters.results import hold_warnings
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.parts import as_observation
-from herdfilter.models.resolved import Transition
 
 try:
     from particles.state_space_models import Bootstrap, StateSpaceModel
@@ -152,28 +149,33 @@ class HerdedFilter(Bootstrap):
             )
         self.proposal.check(self.model)
         self.rng = as_generator(rng)
-        self._particles: Particles | None = None  # weighted, of the time before
+        self._filter: Any = None
         self._smc: Any = None
-        self._ancestors: Any = None
         # states as the library represents them, and their log-weights
         self._drawn: tuple[Array, Array] | None = None
 
     def M0(self, N: int) -> Array:  # noqa: N802
         """Draw the first particles."""
-        self._particles = self.proposal.initial(self.model, N, self.rng)
-        return self._draw(0)
+        self._filter = ParticleFilter(self.model, N, self.proposal, rng=self.rng)
+        return self.M(0, None)
 
     def time_to_resample(self, smc: Any) -> bool:
-        """Keep the weighted particles; always true."""
-        self._particles = Particles.weighted(self.model.ours(smc.X), smc.W)
+        """Return True: the ancestors of `M` are those of resampled particles to the library."""
         self._smc = smc
         return True
 
-    def M(self, t: int, xp: Array) -> Array:  # noqa: N802
+    def M(self, t: int, xp: Array | None) -> Array:  # noqa: N802
         """Draw the particles of time t from the weighted ones before, and hand their ancestors to the library."""
-        x = self._draw(t)
-        if self._ancestors is not None:
-            self._smc.A = self._ancestors
+        pf = self._filter
+        pf.predict()
+        with hold_warnings(), np.errstate(divide="ignore"):
+            increment = pf.update(np.ravel(self.data[t])).log_likelihood
+            # The library estimates the evidence by the MEAN of the weights, hence log n.
+            log_weights = np.log(pf.weights) + increment + math.log(pf.n_particles)
+        if t > 0 and pf.ancestors is not None:
+            self._smc.A = pf.ancestors
+        x = self.model.theirs(pf.particles)
+        self._drawn = x.copy(), log_weights
         return x
 
     def logG(self, t: int, xp: Array | None, x: Array) -> Array:  # noqa: N802
@@ -185,27 +187,6 @@ class HerdedFilter(Bootstrap):
                 "and particle Gibbs need another Feynman-Kac model"
             )
         return self._drawn[1].copy()
-
-    def _draw(self, t: int) -> Array:
-        if self._particles is None:
-            raise RuntimeError("M: expected to be called by particles.SMC, after time_to_resample")
-        transition = Transition(self.model, step=t + 1)
-        observation = Observation.read(self.model, np.ravel(self.data[t]), t + 1)
-        guide = observation if self.proposal.uses.observation else None
-        particles = self.proposal.propose(transition, self._particles, self.rng, guide)
-        particles = Particles.checked(particles, self.proposal, "propose", self._particles.x.shape)
-        if observation is not None and guide is None:
-            particles = observation.weigh(particles)
-        if particles.log_weights.max() == -np.inf:
-            raise DegenerateWeightsError(t + 1, len(particles))
-        # The library estimates the evidence by the MEAN of the weights, hence log n.
-        log_offset = 0.0 if observation is None else observation.log_offset or 0.0
-        self._ancestors = particles.ancestors
-        x = self.model.theirs(particles.x)
-        self._particles = None
-        log_weights = particles.log_weights + log_offset + math.log(len(particles))
-        self._drawn = x.copy(), log_weights
-        return x
 
 
 class ParticlesModel:
@@ -315,21 +296,16 @@ class ParticlesModel:
     # The other functions of the contract. The constructor gives the contract's names to those that the parts allow.
 
     def _mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
-        if step == 1:
-            return x if self._start is None else np.broadcast_to(self._start.means, x.shape)
-        return self._gaussians(self.theirs(x), step).means
+        return np.broadcast_to(self._gaussians(x, step).means, x.shape)
 
     def _covariance(self, dt: float, step: int) -> Array:
-        if step == 1:
-            return (
-                np.zeros((self.dim, self.dim))
-                if self._start is None
-                else self._start.covariances[0]
-            )
-        return np.asarray(self._gaussians(self._trials, step).covariances[0])
+        return np.asarray(self._gaussians(self.ours(self._trials), step).covariances[0])
 
-    def _gaussians(self, xp: Array, step: int) -> laws.Gaussians:
-        gaussians = laws.as_gaussians(self.ssm.PX(step - 1, xp), len(xp))
+    def _gaussians(self, x: Array, step: int) -> laws.ConditionalGaussians:
+        if step == 1:
+            still = np.zeros((1, self.dim, self.dim))
+            return self._start or laws.ConditionalGaussians(x, still)
+        gaussians = laws.as_gaussians(self._transition_law(x, step), len(x))
         if gaussians is None or not gaussians.shared():
             raise ValueError(
                 f"PX: expected a Gaussian with one covariance for all states, as at t = 1, got another law at t = {step - 1}"

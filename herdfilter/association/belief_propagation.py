@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_positive, check_count
+from herdfilter._checks import Array, as_positive, check_count, check_fields
 from herdfilter._jit import njit
 from herdfilter.association.base import Method
 
@@ -52,10 +52,7 @@ class BeliefPropagation(Method):
     warns = True  # a class attribute, no field
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "tolerance", as_positive("tolerance", self.tolerance))
-        object.__setattr__(
-            self, "max_iterations", check_count("max_iterations", self.max_iterations)
-        )
+        check_fields(self, tolerance=as_positive, max_iterations=check_count)
 
     def cluster(self, ratios: Array, rng: Any = None) -> tuple[Array, float]:
         """Return the marginals of one cluster and its log evidence."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from herdfilter._checks import Array, check_count
+from herdfilter._checks import Array, check_count, check_fields
 from herdfilter._jit import njit
 from herdfilter.association.base import ClusterMethod, Integers, Method, check_method
 
@@ -47,7 +47,7 @@ class Exact(Method):
     otherwise: ClusterMethod | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "max_ways", check_count("max_ways", self.max_ways))
+        check_fields(self, max_ways=check_count)
         if self.otherwise is not None:
             check_method("otherwise", self.otherwise)
 

@@ -10,7 +10,15 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from herdfilter._checks import Array, as_generator, as_positive, check_count, check_flags, one_of
+from herdfilter._checks import (
+    Array,
+    as_generator,
+    as_positive,
+    check_count,
+    check_fields,
+    check_flags,
+    one_of,
+)
 from herdfilter._jit import njit
 from herdfilter.association.base import Integers, Method
 from herdfilter.association.k_best import weighted_marginals
@@ -46,7 +54,7 @@ class GibbsMethod(Method):
     pairs: bool
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sweeps", check_count("sweeps", self.sweeps))
+        check_fields(self, sweeps=check_count)
         one_of("estimate", self.estimate, ESTIMATES)
         check_flags(pairs=self.pairs)
 
@@ -140,7 +148,7 @@ class HerdedGibbs(GibbsMethod):
         one_of("key", self.key, ("set", "assignment"))
         one_of("first_visit", self.first_visit, ("irrational", "argmax"))
         if not isinstance(self.neglect, str | int | float) or self.neglect not in ("auto", 0):
-            object.__setattr__(self, "neglect", as_positive("neglect", self.neglect))
+            check_fields(self, neglect=as_positive)
 
     def _start(self, rows: Array, draws: int, rng: Any) -> tuple[Array, Herding]:
         bound = 3 / sqrt(self.sweeps) if self.neglect == "auto" else self.neglect

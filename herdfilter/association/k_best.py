@@ -9,7 +9,7 @@ from itertools import count
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, check_count
+from herdfilter._checks import Array, check_count, check_fields
 from herdfilter.association.base import Integers, Method, as_ratios, no_assignment_error
 
 
@@ -36,7 +36,7 @@ class KBest(Method):
     k: int = 100
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k", check_count("k", self.k))
+        check_fields(self, k=check_count)
 
     def cluster(
         self, ratios: Array, rng: np.random.Generator | int | None = None

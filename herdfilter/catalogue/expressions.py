@@ -34,6 +34,8 @@ FOLDERS = (
 )
 """Folders of the package whose public names a file may use; nothing in them reads or writes files."""
 
+REPORTED = (FileNotFoundError, TypeError, ValueError)
+
 Part = Callable[..., Any]
 """A class or function that an expression calls."""
 
@@ -47,10 +49,9 @@ def prefix_errors(part: str, *converted: type[BaseException]) -> Iterator[None]:
     """
     try:
         yield
-    except (FileNotFoundError, TypeError, ValueError) as error:
-        kind = next(
-            kind for kind in (FileNotFoundError, TypeError, ValueError) if isinstance(error, kind)
-        )
+    except REPORTED as error:
+        # A subclass may need other arguments than a text.
+        kind = next(kind for kind in REPORTED if isinstance(error, kind))
         raise kind(f"{part}{error}") from error
     except converted as error:
         raise ValueError(f"{part}{type(error).__name__}: {error}") from error
@@ -62,8 +63,7 @@ def evaluate(expression: str, imports: Imports | None = None) -> Any:
     It may use names of herdfilter and of the modules of `imports`. ValueError if the text is not such an expression, a name
     in it is unknown or not allowed, or a constructor fails; TypeError if one does not accept its arguments.
     """
-    modules = {} if imports is None else imports.modules()
-    return _build(expression, tuple(modules.items()))
+    return _build(expression, tuple(imports.modules().items() if imports else ()))
 
 
 @lru_cache(maxsize=256)
@@ -85,6 +85,7 @@ def _build_node(node: ast.expr, modules: Mapping[str, ModuleType]) -> Any:
         # A negative number is an operation to Python's parser.
         case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as number)):
             return -number
+        # TOML has lists only, so that a tuple makes no difference.
         case ast.List(items) | ast.Tuple(items):
             return [_build_node(item, modules) for item in items]
         case ast.Call(ast.Name() | ast.Attribute() as name, args, keywords) if all(
@@ -163,16 +164,17 @@ def find_part(name: str, modules: Mapping[str, ModuleType]) -> Part:
 @cache
 def own_parts(folder: str) -> dict[str, Part]:
     """Return the public classes and functions of a folder of the package; those of ``herdfilter`` itself for ``""``."""
+    parts = _public_parts(importlib.import_module(f"herdfilter.{folder}".rstrip(".")))
     if folder:
-        return _public_parts(importlib.import_module(f"herdfilter.{folder}"))
-    package = importlib.import_module("herdfilter")
+        return parts
     # Only what its folders contain: the package also has functions that read and write files.
     names = {"GaussianMixture", *(name for folder in FOLDERS for name in own_parts(folder))}
-    return {name: getattr(package, name) for name in sorted(names.intersection(package.__all__))}
+    return {name: parts[name] for name in sorted(names & parts.keys())}
 
 
 def _public_parts(module: ModuleType) -> dict[str, Part]:
     """Return the classes and functions that a module lists in ``__all__`` or, without a list, defines itself."""
+    # Without a list of public names, what the module imports from elsewhere is out of reach.
     listed = getattr(module, "__all__", None)
     home = f"{module.__name__}."
     return {
@@ -220,13 +222,10 @@ def check_keywords(
     # A function that accepts any keyword must check them itself.
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return
-    named = [
-        p
-        for p in parameters
-        if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name not in added
-    ]
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    named = {p.name: p for p in parameters if p.kind in kinds and p.name not in added}
     for key in keywords:
-        one_of(f"{where}: key", key, [p.name for p in named])
-    missing = [p.name for p in named if p.default is p.empty and p.name not in keywords]
-    if missing:
-        raise ValueError(f"{where}: key {missing[0]!r} is missing")
+        one_of(f"{where}: key", key, named)
+    for name, parameter in named.items():
+        if parameter.default is parameter.empty and name not in keywords:
+            raise ValueError(f"{where}: key {name!r} is missing")

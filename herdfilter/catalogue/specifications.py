@@ -66,18 +66,10 @@ class FilterSpec:
         with prefix_errors(f"filter {name}: "):
             if not isinstance(cls_name, str):
                 raise ValueError(f"{key}: expected the name of a class, got {short_repr(cls_name)}")
-            spec = cls(
-                cls_name,
-                options,
-                imports if imports and imports.names else None,
-                key == "tracker",
-            )
-            check_keywords(
-                "options",
-                spec.built(),
-                options,
-                added=("model", "n_particles", "rng", *TRACKER_ARGUMENTS),
-            )
+            imports = imports if imports and imports.names else None
+            spec = cls(cls_name, options, imports, tracker=key == "tracker")
+            added = ("model", "n_particles", "rng", *TRACKER_ARGUMENTS)
+            check_keywords("options", spec.built(), options, added)
             spec._values()  # raises the errors of wrong expressions now
         return spec
 
@@ -102,12 +94,11 @@ class FilterSpec:
                 f"birth: expected where targets may appear, such as [hf.tracking.Birth(0.1, initial)], got none; "
                 f"{self.filter} has them from a scenario with [targets]"
             )
+        # Options of the caller come last, and win.
         arguments = {"n_particles": n_particles, "rng": rng, **self._values(), **options}
         # Every study passes these; they are dropped where the class has no such argument.
         optional = {"n_particles", "rng", *TRACKER_ARGUMENTS}.difference(parameter_names(built))
-        return built(
-            model, **{key: value for key, value in arguments.items() if key not in optional}
-        )
+        return built(model, **{key: arguments[key] for key in arguments.keys() - optional})
 
     def built(self) -> Callable[..., Any]:
         """Return the class of the filter."""
@@ -117,9 +108,9 @@ class FilterSpec:
         """Return the options with expressions evaluated; filter and association of a tracker may be names."""
         values = dict(self.options)
         for key, value in values.items():
-            if isinstance(value, str) and not (
-                self.tracker and key in ("filter", "association") and "(" not in value
-            ):
+            # A name such as "ukf" is looked up by the tracker itself.
+            is_name = self.tracker and key in ("filter", "association") and "(" not in str(value)
+            if isinstance(value, str) and not is_name:
                 with prefix_errors(f"{key}: "):
                     values[key] = evaluate(value, self.imports)
         return values
@@ -187,29 +178,25 @@ def resolve_filters(
     """
     entries = {**catalogue(), **(own or {})}
     if not isinstance(filters, Mapping):
-        # Anything that is no list is treated as a name, and reported below.
-        names = (
-            [filters]
-            if isinstance(filters, str) or not isinstance(filters, Iterable)
-            else list(filters)
-        )
-        for name in names:
-            if not isinstance(name, str):
-                raise ValueError(
-                    f"filters: expected names, or a mapping from names to filters, got {short_repr(name)}"
-                )
+        # Anything that is no list is treated as a name.
+        single = isinstance(filters, str) or not isinstance(filters, Iterable)
+        names: list[Any] = [filters] if single else list(filters)
+        if not all(isinstance(name, str) for name in names):
+            raise ValueError(
+                f"filters: expected names, or a mapping from names to filters, got {short_repr(filters)}"
+            )
         filters = {name: name for name in names}
     if not filters:
         raise ValueError("filters: expected at least one, got none")
     factories: dict[str, FilterFactory] = {}
     for name, entry in filters.items():
         check_label("filters: name", name)
-        table = entries[one_of("filter", entry, entries)] if isinstance(entry, str) else entry
-        factory = (
-            FilterSpec.from_table(name, table, imports) if isinstance(table, Mapping) else table
-        )
-        if not callable(factory):
+        if isinstance(entry, str):
+            entry = entries[one_of("filter", entry, entries)]
+        if isinstance(entry, Mapping):
+            entry = FilterSpec.from_table(name, entry, imports)
+        if not callable(entry):
             expected = "a catalogue name, a mapping of keywords or a function"
-            raise ValueError(f"filter {name}: expected {expected}, got {short_repr(table)}")
-        factories[name] = factory
+            raise ValueError(f"filter {name}: expected {expected}, got {short_repr(entry)}")
+        factories[name] = entry
     return factories

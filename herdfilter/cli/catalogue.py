@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
+from click import argument, command, option
 
-from herdfilter.cli.terminal import PathName, complete_filters, complete_scenario, echo, with_text
+from herdfilter._checks import one_of
+from herdfilter.catalogue import catalogue
+from herdfilter.cli.terminal import PATH, complete_filters, complete_scenario, echo, with_text
+from herdfilter.filters.progress import live_line
 
-if TYPE_CHECKING:
-    from herdfilter.study.scenario import Scenario
 
-
-@click.command(short_help="List the scenarios, or show one.")
-@click.argument("name", required=False, shell_complete=complete_scenario)
+@command(short_help="List the scenarios, or show one.")
+@argument("name", required=False, shell_complete=complete_scenario)
 def scenarios(name: str | None) -> None:
     """List the scenarios of the package, or show a scenario's file, which names its source.
 
@@ -28,45 +28,34 @@ def scenarios(name: str | None) -> None:
     if name is not None:
         # Mistakes in the user's file are reported before it is shown.
         check_reference(load_scenario(name))
+        # With a byte order mark, as some editors write it, TOML is still read.
         path = files[name] if name in files else Path(name).expanduser()
         echo(path.read_text(encoding="utf-8-sig").rstrip())
         return
     rows = []
     for key in files:
         scenario = load_scenario(key)
-        # Recorded data decide the number of steps, and the models of a family each have their own.
-        steps = (
-            "data"
-            if scenario.data is not None
-            else "vary"
-            if scenario.models
-            else str(scenario.steps)
-        )
+        # The models of a family differ; a model that needs data is not built here, and has as many dimensions as labels.
+        dim = steps = "vary"
+        if scenario.data is not None:
+            dim = str(len(scenario.labels) or "?")
+            steps = "data"
+        elif not scenario.models:
+            dim = str(scenario.build_model().dim)
+            steps = str(scenario.steps)
         reference = "none" if scenario.reference is None else str(scenario.reference["type"])
-        rows.append([key, _dimension(scenario), steps, reference, scenario.title])
+        rows.append([key, dim, steps, reference, scenario.title])
     echo("\n".join(with_text(["name", "dim", "steps", "reference", "what it is"], rows)))
     echo("\nherdfilter scenarios NAME shows its file, with the source of its numbers.")
 
 
-def _dimension(scenario: Scenario) -> str:
-    """Return the dimension of the state; a model that needs data cannot be built, and has as many as labels."""
-    if scenario.models is not None:
-        return "vary"
-    if scenario.data is not None:
-        return str(len(scenario.labels) or "?")
-    return str(scenario.build_model().dim)
-
-
-@click.command(short_help="List the filters, or tell how one is built.")
-@click.argument("name", required=False, shell_complete=complete_filters)
+@command(short_help="List the filters, or tell how one is built.")
+@argument("name", required=False, shell_complete=complete_filters)
 def filters(name: str | None) -> None:
     """List the filters of the catalogue, or tell how the filter NAME is built."""
-    from herdfilter._checks import one_of
-    from herdfilter.catalogue.specifications import catalogue
-
-    entries: dict[str, Any] = catalogue()
+    entries = catalogue()
+    rows: list[list[str]] = []
     if name is None:
-        rows: list[list[str]] = []
         for key, table in entries.items():
             # The first filter of a group brings the group's heading.
             rows += [["", ""], [table["group"], ""]] if "group" in table else []
@@ -74,12 +63,10 @@ def filters(name: str | None) -> None:
         echo("\n".join(with_text(["name", "what it is"], rows)))
         echo("\nherdfilter filters NAME tells how it is composed.")
         return
+    # Tables leave out the class of most filters.
     parts = {"filter": "ParticleFilter", **entries[one_of("filter", name, entries)]}
-    echo(
-        "\n".join(
-            with_text(None, [("name", name), *((key, str(value)) for key, value in parts.items())])
-        )
-    )
+    rows = [["name", name], *([key, str(value)] for key, value in parts.items())]
+    echo("\n".join(with_text(None, rows)))
 
 
 @click.group(short_help="Fetch the real data sets.")
@@ -97,23 +84,22 @@ def list_files() -> None:
 
 
 @data.command("fetch")
-@click.argument("data_set", metavar="NAME")
-@click.option(
+@argument("data_set", metavar="NAME")
+@option(
     "--to",
-    type=PathName(),
+    type=PATH,
     metavar="DIR",
     help="Folder to put them into. [default: HERDFILTER_DATA, or the cache]",
 )
-@click.option(
+@option(
     "--data",
     "source",
-    type=PathName(),
+    type=PATH,
     metavar="DIR",
     help="Folder to copy them from, without a network.",
 )
 def fetch_data(data_set: str, to: Path | None, source: Path | None) -> None:
     """Download the files of the data set NAME and check them; intact files that are there already are kept."""
-    from herdfilter.filters.progress import live_line
     from herdfilter.study.data import fetch, files_of
 
     for name in files_of(data_set):

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click import argument, command, option
 
-from herdfilter.cli.terminal import InputError, PathName, echo, output_folder, with_text
+from herdfilter.cli.terminal import PATH, InputError, echo, output_folder, with_text
+from herdfilter.filters.progress import live_line
 
 if TYPE_CHECKING:
     from herdfilter.study.results import StudyResult
@@ -19,103 +20,85 @@ if TYPE_CHECKING:
 TABLE_FILE = "table.txt"
 
 
-def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that control how much is printed."""
-    command = click.option(
-        "-v", "--verbose", is_flag=True, help="Add the settings of the study, and all failures."
-    )(command)
-    command = click.option("-q", "--quiet", is_flag=True, help="Only the verdict, and errors.")(
-        command
-    )
-    return click.option(
-        "--wide",
-        is_flag=True,
-        help="All columns side by side; otherwise the most important ones in 80 characters.",
-    )(command)
+    for names, text in (
+        (("-v", "--verbose"), "Add the settings of the study, and all failures."),
+        (("-q", "--quiet"), "Only the verdict, and errors."),
+        (
+            ("--wide",),
+            "All columns side by side; otherwise the most important ones in 80 characters.",
+        ),
+    ):
+        function = option(*names, is_flag=True, help=text)(function)
+    return function
 
 
-@dataclass(frozen=True, eq=False)
-class Findings:
-    """The result of a comparison with its `output_options`, ready to be printed and written."""
+def print_findings(result: StudyResult, wide: bool, quiet: bool, verbose: bool) -> None:
+    """Print table, failures, definitions and verdict; only the verdict if `quiet`, and settings if `verbose`."""
+    from herdfilter.report import wording
 
-    result: StudyResult
-    wide: bool = False
-    quiet: bool = False
-    verbose: bool = False
-
-    def print_all(self) -> None:
-        """Print table, failures, definitions and verdict."""
-        from herdfilter.filters.progress import live_line
-        from herdfilter.report.wording import findings_text
-
-        if self.quiet:
-            echo(self.result.verdict)
-            return
-        with live_line("summary"):
-            # Intervals by bootstrap take a moment.
-            text = findings_text(self.result, self.wide)
-        echo("\n" + text, nl=False)
-        if self.verbose:
-            echo("\n" + "\n".join(self.settings()))
-
-    def settings(self) -> list[str]:
-        """Return the settings of the study and its filters, the machines used, and the failures one by one."""
-        from herdfilter.report.wording import built, configuration
-
-        described = self.result.description.get("filters", {})
-        entries = configuration(self.result)
-        entries += [(name, built(described.get(name))) for name in self.result.study.filters]
-        failed = self.result.runs[self.result.runs["error"] != ""]
-        entries += [
-            (f"{row['filter']}, run {row['run']}, n = {row['n_particles']}", row["error"])
-            for _, row in failed.iterrows()
-        ]
-        return with_text(None, entries)
-
-    def write(self, out: Path, existing: Sequence[str] = ()) -> None:
-        """Write tables, figures and report into a folder, and print their names after those of `existing` files."""
-        from herdfilter.filters.progress import live_line
-        from herdfilter.plotting import drawings, save_figures
-        from herdfilter.report import write_report
-        from herdfilter.report.wording import findings_text
-        from herdfilter.study.workers import begin
-
-        result = self.result
-        try:
-            with live_line("figures and report", visible=not self.quiet):
-                # The report reuses the figures that are drawn for the files.
-                plans = drawings(result)
-                # In a child, while the report is made here.
-                figures = begin(partial(save_figures, result, out, plans))
-                (out / TABLE_FILE).write_text(findings_text(result), encoding="utf-8")
-                result.runs.to_csv(out / "runs.csv", index=False)
-                result.summary.to_csv(out / "summary.csv", index=False)
-                tables = ["runs.csv", "summary.csv"]
-                if result.models is not None:
-                    result.models.to_csv(out / "models.csv", index=False)
-                    tables.append("models.csv")
-                report = write_report(result, out, plans)
-                paths = figures()
-        except OSError as error:
-            hint = (
-                f"; the runs are kept in {out / existing[0]}, `herdfilter show` reads them"
-                if existing
-                else ""
-            )
-            raise InputError(
-                f"out: cannot write into {out} ({error.strerror or error}){hint}"
-            ) from None
-        if not self.quiet:
-            names = [*existing, TABLE_FILE, *tables]
-            names += dict.fromkeys(f"{path.stem}.png/.svg" for path in paths)
-            echo(f"Wrote {', '.join(names)} into {out}\nThe report: {report}")
+    if quiet:
+        echo(result.verdict)
+        return
+    with live_line("summary"):
+        # Intervals by bootstrap take a moment.
+        text = wording.findings_text(result, wide)
+    echo("\n" + text, nl=False)
+    if verbose:
+        # Settings of the study and its filters, the machines used, and the failures one by one.
+        described = result.description.get("filters", {})
+        entries = wording.configuration(result)
+        for name in result.study.filters:
+            entries.append((name, wording.built(described.get(name))))
+        for row in result.runs.query("error != ''").to_dict("records"):
+            label = f"{row['filter']}, run {row['run']}, n = {row['n_particles']}"
+            entries.append((label, row["error"]))
+        echo("\n" + "\n".join(with_text(None, entries)))
 
 
-@click.command(short_help="Show the findings of a comparison again.")
-@click.argument("file", type=PathName())
-@click.option(
-    "--out", type=PathName(), metavar="DIR", help="Folder for report, tables and figures."
-)
+def write_findings(
+    result: StudyResult, out: Path, quiet: bool, existing: Sequence[str] = ()
+) -> None:
+    """Write tables, figures and report into a folder, and print their names after those of `existing` files."""
+    from herdfilter.plotting import drawings, save_figures
+    from herdfilter.report import write_report
+    from herdfilter.report.wording import findings_text
+    from herdfilter.study.workers import begin
+
+    try:
+        with live_line("figures and report", visible=not quiet):
+            # The report reuses the figures that are drawn for the files.
+            plans = drawings(result)
+            # In a child, while the report is made here.
+            figures = begin(partial(save_figures, result, out, plans))
+            (out / TABLE_FILE).write_text(findings_text(result), encoding="utf-8")
+            # The same numbers as in the store, for spreadsheets.
+            tables = {"runs.csv": result.runs, "summary.csv": result.summary}
+            if result.models is not None:
+                tables["models.csv"] = result.models
+            for name, table in tables.items():
+                table.to_csv(out / name, index=False)
+            report = write_report(result, out, plans)
+            paths = figures()
+    except OSError as error:
+        hint = (
+            f"; the runs are kept in {out / existing[0]}, `herdfilter show` reads them"
+            if existing
+            else ""
+        )
+        raise InputError(
+            f"out: cannot write into {out} ({error.strerror or error}){hint}"
+        ) from None
+    if not quiet:
+        names = [*existing, TABLE_FILE, *tables]
+        names += dict.fromkeys(f"{path.stem}.png/.svg" for path in paths)
+        echo(f"Wrote {', '.join(names)} into {out}\nThe report: {report}")
+
+
+@command(short_help="Show the findings of a comparison again.")
+@argument("file", type=PATH)
+@option("--out", type=PATH, metavar="DIR", help="Folder for report, tables and figures.")
 @output_options
 def show(file: Path, out: Path | None, wide: bool, quiet: bool, verbose: bool) -> None:
     """Show the findings of `compare --out` again, without running anything: the table, and with --out all files.
@@ -123,7 +106,6 @@ def show(file: Path, out: Path | None, wide: bool, quiet: bool, verbose: bool) -
     FILE is a study.sqlite, or the folder that holds one. If the comparison was interrupted, only runs that all filters have
     finished count.
     """
-    from herdfilter.filters.progress import live_line
     from herdfilter.study.store import open_for_reading
 
     with (
@@ -132,16 +114,15 @@ def show(file: Path, out: Path | None, wide: bool, quiet: bool, verbose: bool) -
         output_folder(out),
     ):
         result = store.result()
-    findings = Findings(result, wide, quiet, verbose)
-    findings.print_all()
+    print_findings(result, wide, quiet, verbose)
     if out is not None:
-        findings.write(out)
+        write_findings(result, out, quiet)
 
 
-@click.command(short_help="Write the runs of a comparison as CSV or Parquet.")
-@click.argument("file", type=PathName())
-@click.option("--csv", type=PathName(), metavar="PATH", help="CSV file to write.")
-@click.option("--parquet", type=PathName(), metavar="PATH", help="Parquet file to write.")
+@command(short_help="Write the runs of a comparison as CSV or Parquet.")
+@argument("file", type=PATH)
+@option("--csv", type=PATH, help="CSV file to write.")
+@option("--parquet", type=PATH, help="Parquet file to write.")
 def export(file: Path, csv: Path | None, parquet: Path | None) -> None:
     """Write the runs of a study.sqlite as CSV or Parquet: one row per filter, particle count and run.
 
@@ -161,14 +142,10 @@ def export(file: Path, csv: Path | None, parquet: Path | None) -> None:
             ) from None
     with open_for_reading(file) as store:
         table = store.table()
-    writers = (
-        (csv, partial(table.to_csv, index=False)),
-        (parquet, partial(table.to_parquet, index=False)),
-    )
-    for path, write in writers:
+    for path, write in ((csv, table.to_csv), (parquet, table.to_parquet)):
         if path is not None:
             try:
-                write(path)
+                write(path, index=False)
             except OSError as error:
                 raise InputError(f"cannot write {path} ({error.strerror or error})") from None
             click.echo(f"Wrote {len(table)} rows into {path}")

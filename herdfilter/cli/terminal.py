@@ -14,6 +14,7 @@ from click.shell_completion import CompletionItem
 
 from herdfilter._checks import printable, shortened
 from herdfilter._repr import COLUMN_GAP, LINE_WIDTH
+from herdfilter.catalogue import catalogue
 
 # Largest number of characters of an error; a name in it may be of any length.
 LONGEST_MESSAGE = 800
@@ -73,8 +74,6 @@ def complete_scenario(ctx: Any, param: Any, incomplete: str) -> list[CompletionI
 
 def complete_filters(ctx: Any, param: Any, incomplete: str) -> list[str]:
     """Complete the last of several filter names, separated by commas."""
-    from herdfilter.catalogue.specifications import catalogue
-
     before, comma, last = incomplete.rpartition(",")
     names = [
         name for name in catalogue() if name.startswith(last) and name not in before.split(",")
@@ -84,9 +83,6 @@ def complete_filters(ctx: Any, param: Any, incomplete: str) -> list[str]:
 
 class PathName(click.Path):
     """A path; the empty string (an unset shell variable) is not a path."""
-
-    def __init__(self) -> None:
-        super().__init__(path_type=Path)
 
     def convert(
         self,
@@ -98,6 +94,9 @@ class PathName(click.Path):
         if value == "" or "\0" in str(value):
             self.fail(f"expected a path, got {value!r}", param, ctx)
         return super().convert(value, param, ctx)
+
+
+PATH = PathName(path_type=Path)
 
 
 def check_writable(folder: Path) -> None:
@@ -140,26 +139,19 @@ def finishing(folder: Path | None, store: str) -> Iterator[None]:
     """Make the output folder; if a signal or a lost cluster ends the block, tell where the finished runs are."""
     from herdfilter.study.tasks import Stopped, stop_on_signals
 
-    path = None if folder is None else folder / store
+    hint = ""
+    if folder is not None:
+        hint = f"; finished runs are in {folder / store}. To continue, add --resume to the command."
     try:
         with stop_on_signals("SIGINT", "SIGTERM", "SIGHUP"), output_folder(folder, store):
             yield
     except KeyboardInterrupt as stop:
-        if path is not None:
-            with suppress(OSError):  # after SIGHUP the terminal may be gone
-                click.echo(
-                    f"Interrupted; finished runs are in {path}. To continue, add --resume to the command.",
-                    err=True,
-                )
+        with suppress(OSError):  # after SIGHUP the terminal may be gone
+            click.echo(f"Interrupted{hint}", err=True)
         if isinstance(stop, Stopped):
             raise click.exceptions.Exit(128 + stop.number) from None
         raise
     except ConnectionError as error:
-        hint = (
-            ""
-            if path is None
-            else f"; finished runs are in {path}; to continue, add --resume to the command"
-        )
         raise InputError(f"{error}{hint}") from None
 
 

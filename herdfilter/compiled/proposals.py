@@ -183,7 +183,7 @@ def run(series_fields, propose, tools, rng, particles, span, table):
             increment = weigh(series, t, successors)
         x = particles.x
         ess = 1.0 / dot(weights, weights)
-        spoilt = increment != increment or not moments(
+        spoilt = increment != increment or not weighted_moments(
             series, x, weights, table.means[t], table.covariances[t]
         )
         if spoilt:
@@ -234,7 +234,7 @@ def _bootstrap(series, tools, rng, t, uneven, particles):
             if factor[a, b] != 0.0:
                 for i in range(n):
                     next_x[i, a] += factor[a, b] * noise[i, b]
-    wrap(next_x, series.circular)
+    wrap_in_place(next_x, series.circular)
     return weigh(series, t, particles)
 
 
@@ -276,7 +276,7 @@ def _auto(series, tools, rng, t, uneven, particles):
                 centred[i, a] = mean + np.sqrt(1.0 - width**2) * (centred[i, a] - mean)
             for b in range(len(root)):
                 root[a, b] *= width
-        wrap(centred, series.circular)
+        wrap_in_place(centred, series.circular)
         ancestors = Ancestors(centred, centred, before, root, proposal.wide)
     return follow(series, proposal, t, ancestors, True, gaussian.blind, particles)
 
@@ -350,7 +350,7 @@ def _on_line(series, tools, rng, t, uneven, particles):
             no_ancestors[i] = -1
             next_x[i, 0] = points[i]
             log_weights[i] -= np.log(n)
-        wrap(next_x, series.circular)
+        wrap_in_place(next_x, series.circular)
         if not guided:
             normalise(log_weights, np.zeros(n), weights)
         log_evidence = weigh(series, t, particles)
@@ -434,7 +434,7 @@ def _narrow(series, t, means, weights):
     n, d = means.shape
     factor = series.factors[t]
     difference = np.zeros((d, d))
-    moments(series, means, weights, np.zeros(d), difference)
+    weighted_moments(series, means, weights, np.zeros(d), difference)
     # FF' - (FF' + C) / n, with C the covariance of the means, is positive definite unless the noise is too narrow
     for a in range(d):
         for b in range(a + 1):
@@ -588,7 +588,7 @@ def _successors(series, t, ancestors, ancestor_indices, noise, workspace, next_x
                     entry += root[a, b] * noise[i * stride + s, b]
                 start[i * each + s, a] = entry
     if width:
-        wrap(start, series.circular)
+        wrap_in_place(start, series.circular)
         advance(series, t, start, next_x)
     for i in range(len(ancestor_indices)):
         for s in range(each):
@@ -597,7 +597,7 @@ def _successors(series, t, ancestors, ancestor_indices, noise, workspace, next_x
                 for b in range(dim):
                     entry += factor[a, b] * noise[i * stride + s, width + b]
                 next_x[i * each + s, a] = entry
-    wrap(next_x, series.circular)
+    wrap_in_place(next_x, series.circular)
 
 
 @njit(**NO_ARRAYS)
@@ -641,7 +641,7 @@ def weigh(series, t, particles):
         for a in range(k):
             for i in range(n):
                 values[i, a] = z[0, a] - values[i, a]
-        wrap(values, series.observation_circular)
+        wrap_in_place(values, series.observation_circular)
         for i in range(n):
             log_likelihoods[i] = log_peak
         # entry by entry for all particles: the inner loops vectorise
@@ -701,7 +701,7 @@ def wrapped(angle):
 
 
 @njit(**QUICK)
-def wrap(x, circular):
+def wrap_in_place(x, circular):
     """Bring the angles of x (n, d) to [-pi, pi)."""
     for a in range(x.shape[1]):
         if circular[a]:
@@ -710,7 +710,7 @@ def wrap(x, circular):
 
 
 @njit(**QUICK)
-def moments(series, x, weights, mean, covariance):
+def weighted_moments(series, x, weights, mean, covariance):
     """Fill in mean, its angles wrapped, and covariance; return False if that is not finite.
 
     Angles are unwrapped about their circular mean first, as by `herdfilter.angles.moments`.

@@ -82,7 +82,7 @@ def normalised_l2(points: Points, mixture: GaussianMixture, sigma_k: float | Arr
 def _kernel(sigma_k: float | ArrayLike, mixture: GaussianMixture) -> Array:
     """Return the kernel covariance (d, d); a rule has no place here, since the error depends on the kernel."""
     try:
-        width = check_bandwidth(sigma_k)
+        width = check_bandwidth("bandwidth", sigma_k)
         if not isinstance(width, str | BandwidthRule):
             return kernel_covariance(width, mixture, 1)
     except ValueError as error:

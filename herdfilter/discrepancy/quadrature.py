@@ -15,7 +15,7 @@ import scipy
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import (
-    ROUNDING,
+    MATRIX_ROUNDING,
     Array,
     as_array,
     as_definite,
@@ -120,7 +120,7 @@ def simplex_weights(gram: ArrayLike, z: ArrayLike) -> Array:
     if not n:
         raise ValueError("z: expected at least one point, got none")
     asymmetry = np.abs(gram - gram.T).max()
-    if not asymmetry <= ROUNDING * np.abs(gram).max():
+    if not asymmetry <= MATRIX_ROUNDING * np.abs(gram).max():
         raise ValueError(f"gram: expected a symmetric matrix, got an asymmetry of {asymmetry:g}")
     # A kernel that falls from 0, such as -r, is raised: a constant changes nothing if weights sum to 1.
     shift = 1.0 - gram.min() if gram[0, 0] <= 0.0 else 0.0

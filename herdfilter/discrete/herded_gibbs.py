@@ -20,6 +20,7 @@ from herdfilter._checks import (
     as_numbers,
     as_weights,
     check_count,
+    check_fields,
     check_flags,
     short_repr,
 )
@@ -129,7 +130,7 @@ class HerdedGibbs:
         object.__setattr__(self, "cardinalities", tuple(sizes))
         if self.neighbours is not None:
             object.__setattr__(self, "neighbours", as_neighbours(self.neighbours, len(sizes)))
-        object.__setattr__(self, "max_vectors", check_count("max_vectors", self.max_vectors))
+        check_fields(self, max_vectors=check_count)
 
     @classmethod
     def from_joint(cls, table: ArrayLike, **options: Any) -> HerdedGibbs:

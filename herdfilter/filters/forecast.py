@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import (
-    MOST_STEPS,
+    MAX_STEPS,
     Array,
     as_array,
     as_generator,
@@ -213,9 +213,9 @@ class Forecaster:
                 f"steps: expected a number of steps, or times without it, got {steps} and {short_repr(times)}"
             )
         if times is None:
-            count = check_count("steps", steps, most=MOST_STEPS)
+            count = check_count("steps", steps, most=MAX_STEPS)
         else:
-            count = check_count("len(times)", len(as_list("times", times)), most=MOST_STEPS)
+            count = check_count("len(times)", len(as_list("times", times)), most=MAX_STEPS)
         model = (
             None
             if sensor is None and sensors.unobserved(self.model)

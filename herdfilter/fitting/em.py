@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
-from herdfilter._checks import Array, as_positive, check_count, check_flags
+from herdfilter._checks import Array, as_positive, check_count, check_fields, check_flags
 from herdfilter._covariances import plain_and_regular, regularised
 from herdfilter.fitting.base import Fit, unwrap_particles
 from herdfilter.mixture import GaussianMixture
@@ -86,10 +86,10 @@ class EMFit(Fit):
             check_count("n_components", self.n_components)
         check_count("max_components", self.max_components)
         if self.least is not None:
-            object.__setattr__(self, "least", as_positive("least", self.least))
+            check_fields(self, least=as_positive)
         if as_positive("floor", self.floor) > 1:
             raise ValueError(f"floor: expected a fraction of at most 1, got {self.floor!r}")
-        object.__setattr__(self, "tolerance", as_positive("tolerance", self.tolerance))
+        check_fields(self, tolerance=as_positive)
         check_count("max_iterations", self.max_iterations)
 
     def fit(

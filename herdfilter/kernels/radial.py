@@ -11,7 +11,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import scipy
 
-from herdfilter._checks import Array, as_positive
+from herdfilter._checks import Array, as_positive, check_fields
 
 SMALLEST_ORDER = 1e-3  # below, quadrature over the widths takes too many nodes
 LARGEST_ORDER = 30.0  # beyond, the kernel is Gaussian for all purposes
@@ -220,7 +220,7 @@ class LocalizedCumulative(Kernel):
     largest: float = 10.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "largest", as_positive("largest", self.largest))
+        check_fields(self, largest=as_positive)
 
     def value(self, squared: Array) -> Array:
         z: Array = np.maximum(squared / (4 * self.largest**2), 1e-300)

@@ -106,7 +106,7 @@ def simulate(
                 "steps: expected a number, or times, dt, controls or sensors for each of them, got none"
             )
         steps = lengths[0]
-    steps = _checks.check_count("steps", steps, most=_checks.MOST_STEPS)
+    steps = _checks.check_count("steps", steps, most=_checks.MAX_STEPS)
     rng = _checks.as_generator(rng)
     if controls is None:
         controls = simulated_controls(model, steps)

@@ -13,6 +13,7 @@ from herdfilter._checks import (
     as_array,
     as_positive,
     check_count,
+    check_fields,
     check_flags,
     read_only,
     short_repr,
@@ -91,9 +92,7 @@ class ConditionalHerdedGibbs:
                 f"bandwidth: expected a positive number or one for each coordinate, got {self.bandwidth!r}; "
                 "there is no mixture to derive it from"
             )
-        object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth))
-        object.__setattr__(self, "sweeps", check_count("sweeps", self.sweeps))
-        object.__setattr__(self, "tolerance", as_positive("tolerance", self.tolerance))
+        check_fields(self, bandwidth=check_bandwidth, sweeps=check_count, tolerance=as_positive)
 
     def herd(
         self, conditionals: Sequence[Conditional], n: int, start: ArrayLike, bounds: ArrayLike

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, check_count, check_flags, one_of
+from herdfilter._checks import Array, as_array, check_count, check_fields, check_flags, one_of
 from herdfilter.bandwidths import Bandwidth, check_bandwidth, kernel_covariance
 from herdfilter.discrete.herding import herded_labels
 from herdfilter.mixture import GaussianMixture, as_mixture
@@ -65,7 +65,7 @@ class ContinuousHerdedGibbs(MixtureSampler):
 
     def __post_init__(self) -> None:
         one_of("target", self.target, ("smoothed", "paper"))
-        object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth))
+        check_fields(self, bandwidth=check_bandwidth)
         effective_count, component_herding, _ = self._options
         check_flags(effective_count=effective_count, component_herding=component_herding)
 

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import scipy
 
-from herdfilter._checks import UNDERFLOW, Array, check_count, one_of
+from herdfilter._checks import UNDERFLOW, Array, check_count, check_fields, one_of
 from herdfilter.bandwidths import Bandwidth, check_bandwidth, kernel_covariance
 from herdfilter.discrepancy import optimal_weights
 from herdfilter.kernels import Gaussian, Kernel, KernelMean, as_kernel
@@ -28,7 +28,7 @@ class _Improved(MixtureSampler):
 
     def __post_init__(self) -> None:
         as_sampler("sampler", self.sampler)
-        object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth))
+        check_fields(self, bandwidth=check_bandwidth)
         as_kernel("kernel", self.kernel)
 
 
@@ -68,7 +68,7 @@ class Polished(_Improved):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "iterations", check_count("iterations", self.iterations))
+        check_fields(self, iterations=check_count)
 
     def draw(
         self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import scipy
 
-from herdfilter._checks import Array, one_of
+from herdfilter._checks import Array, check_fields, one_of
 from herdfilter.bandwidths import Bandwidth, check_bandwidth, kernel_covariance
 from herdfilter.discrepancy import simplex_weights
 from herdfilter.kernels import Gaussian, Kernel, KernelMean, as_kernel
@@ -70,7 +70,7 @@ class KernelHerding(MixtureSampler):
     kernel: Kernel = Gaussian()  # noqa: RUF009  frozen
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth))
+        check_fields(self, bandwidth=check_bandwidth)
         one_of("weights", self.weights, WEIGHTINGS)
         as_kernel("kernel", self.kernel)
         # Under -r the best position for a point beside weighted ones may be at infinity.

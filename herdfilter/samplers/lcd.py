@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import scipy
 
-from herdfilter._checks import Array, as_positive, check_count
+from herdfilter._checks import Array, as_positive, check_count, check_fields
 from herdfilter.kernels import KernelMean, LocalizedCumulative
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers.base import MixtureSampler, equal_weights
@@ -47,8 +47,7 @@ class LCDSampling(MixtureSampler):
     _mapped: MappedSampling = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "largest", as_positive("largest", self.largest))
-        object.__setattr__(self, "iterations", check_count("iterations", self.iterations))
+        check_fields(self, largest=as_positive, iterations=check_count)
         standard = MappedSampling(_Standard(self.largest, self.iterations))
         object.__setattr__(self, "_mapped", standard)
 

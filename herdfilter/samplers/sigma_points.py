@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from herdfilter._checks import Array, as_number, one_of
+from herdfilter._checks import Array, as_number, check_fields, one_of
 from herdfilter._covariances import covariance_factor
 from herdfilter.mixture import GaussianMixture, as_mixture
 from herdfilter.samplers.base import MixtureSampler
@@ -46,7 +46,7 @@ class SigmaPoints(MixtureSampler):
 
     def __post_init__(self) -> None:
         one_of("kind", self.kind, ("unscented", "cubature"))
-        object.__setattr__(self, "kappa", as_number("kappa", self.kappa))
+        check_fields(self, kappa=as_number)
 
     def size(self, mixture: GaussianMixture) -> int:
         """Return the number of sigma points for `mixture`: 2 d + 1 or 2 d."""

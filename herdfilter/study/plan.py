@@ -22,7 +22,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from herdfilter._checks import MOST_STEPS, check_count, short_repr, shortened
+from herdfilter._checks import MAX_STEPS, check_count, short_repr, shortened
 from herdfilter._version import __version__
 from herdfilter.catalogue import specifications
 from herdfilter.catalogue.expressions import prefix_errors
@@ -188,7 +188,7 @@ def plan_study(
     """
     scenario = load_scenario(scenario)
     check_reference(scenario)
-    total = check_count("runs", scenario.runs if runs is None else runs, most=MOST_STEPS)
+    total = check_count("runs", scenario.runs if runs is None else runs, most=MAX_STEPS)
     family = None
     if scenario.models is not None:
         # `runs` are of each model.

@@ -15,6 +15,7 @@ from herdfilter._checks import (
     as_definite,
     as_fraction,
     as_positive,
+    check_fields,
     check_methods,
     read_only,
     short_repr,
@@ -70,7 +71,7 @@ class Birth:
     __repr__ = fields_in_line
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "probability", as_fraction("probability", self.probability))
+        check_fields(self, probability=as_fraction)
         _check_initial(self.initial)
 
     def within(self, dt: float) -> Birth:
@@ -138,12 +139,12 @@ class BirthFromMeasurements:
         if len(self.initial) != 1:
             raise ValueError(f"initial: expected one component, got {len(self.initial)}")
         as_definite("initial.covariance", self.initial.distinct_covariances[0], None)
-        object.__setattr__(self, "expected", as_positive("expected", self.expected))
+        check_fields(self, expected=as_positive)
         if self.state is not None and not callable(self.state):
             raise TypeError(
                 f"state: expected a function of detections, got {short_repr(self.state)}"
             )
-        object.__setattr__(self, "most", as_fraction("most", self.most))
+        check_fields(self, most=as_fraction)
 
     def births_at(
         self, scans: Sequence[UnexplainedDetections], step: int, dt: float

@@ -209,7 +209,7 @@ def degrees(a, b):
     ("change", "words"),
     [
         ({"residual_z": degrees}, ["residual_z", "entry 0", "radians"]),
-        ({"hx": lambda x: x[:1]}, ["hx", "expected 2 numbers", "got 1"]),
+        ({"hx": lambda x: x[:1]}, ["hx", "expected 2 numbers", "got shape (9, 1)"]),
         ({"Q": np.eye(3)}, ["UnscentedKalmanFilter.Q", "(4, 4)"]),
     ],
 )  # fmt: skip
@@ -269,7 +269,7 @@ def test_functions_that_draw_random_numbers_are_named(vectorised):
 def test_functions_that_take_no_columns_are_named():
     kf = unscented()
     kf.hx = lambda x: np.array([x[0] if x[0] > 0 else 0.0, x[1]])
-    with pytest.raises(ValueError, match="hx: expected for columns"):
+    with pytest.raises(ValueError, match="hx: expected the same values for states as columns"):
         from_filterpy(kf, vectorised="columns")
 
 

@@ -81,13 +81,6 @@ test_an_option_that_the_class_does_not_take_is_told_the_nearest = refuses(
 )
 
 
-def names_in(hint):
-    """The texts in a union of Literals."""
-    return {
-        name for part in get_args(hint) for name in (names_in(part) if get_args(part) else [part])
-    }
-
-
 def overloads():
     """Names, class and options of each overload but the last, which is for any name."""
     scope = {**vars(hf.tracking), **vars(by_name)}
@@ -101,7 +94,7 @@ def overloads():
         if "options" in options:
             (table,) = get_args(options["options"])
             options = table.__annotations__
-        yield names_in(hints["name"]), hints["return"], set(options)
+        yield get_args(hints["name"]), hints["return"], set(options)
 
 
 def test_the_types_of_make_filter_are_those_of_the_catalogue():

@@ -49,15 +49,14 @@ class StoneSoupModel:
         self.measurement_model = measurement_model
         self.dim = int(transition_model.ndim_state)
         self.circular: tuple[int, ...] = ()
-        # last time step, and its covariance
-        self._noise: tuple[float, Array] = (np.nan, np.empty((0, 0)))
-        self._transition = self._noise
+        self._last_matrices: tuple[float, Any, Any] = (np.nan, None, None)
         self._function: states.ModelFunction | None = None
         if states.is_linear(transition_model):
             self.transition_jacobian = self._jacobian
         else:
             self._function = states.ModelFunction(transition_model, **time_interval(1.0))
         if measurement_model is not None:
+            # The functions become attributes, as a model offers only those that it has.
             vars(self).update(as_sensor(measurement_model, self.dim).functions)
         if prior is not None:
             self.initial = states.initial_distribution(prior, self.dim)
@@ -74,27 +73,27 @@ class StoneSoupModel:
                 "control: expected None, as Stone Soup's control models are not converted"
             )
         if self._function is None:
-            return multiply(self._matrix(dt), x)
+            return multiply(self._matrices(dt)[0], x)
         return self._function(x, time_interval=states.Duration(dt))
 
     def transition_covariance(self, dt: float, step: int) -> Array:
         """Covariance of the transition's noise over `dt` seconds, (d, d)."""
-        if self._noise[0] != dt:
-            covariance = noise_covariance(
-                "transition_model", self.transition_model, **time_interval(dt)
-            )
-            self._noise = dt, covariance
-        return self._noise[1]
+        covariance: Array = self._matrices(dt)[1]
+        return covariance
 
-    def _matrix(self, dt: float) -> Array:
-        """Return the matrix of a linear transition; the last one is cached, as Stone Soup takes long to compute it."""
-        if self._transition[0] != dt:
-            matrix = self.transition_model.matrix(**time_interval(dt))
-            self._transition = dt, np.asarray(matrix, dtype=np.float64)
-        return self._transition[1]
+    def _matrices(self, dt: float) -> tuple[Any, Any]:
+        """Return the matrix of a linear transition, and the covariance of the noise."""
+        # The last ones are cached, as Stone Soup takes long to compute them.
+        if self._last_matrices[0] != dt:
+            model = self.transition_model
+            interval = time_interval(dt)
+            matrix = None if self._function else np.asarray(model.matrix(**interval), np.float64)
+            covariance = noise_covariance("transition_model", model, **interval)
+            self._last_matrices = (dt, matrix, covariance)
+        return self._last_matrices[1:]
 
     def _jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
-        return repeat_matrix(self._matrix(dt), x)
+        return repeat_matrix(self._matrices(dt)[0], x)
 
 
 def time_interval(dt: float) -> dict[str, states.Duration]:
@@ -112,11 +111,10 @@ def check_transition_model(model: Any) -> None:
 
 
 @overload
-def from_stonesoup(transition_model: MeasurementModel) -> Sensor: ...
-
-
-@overload
-def from_stonesoup(*, measurement_model: MeasurementModel) -> Sensor: ...
+def from_stonesoup(
+    transition_model: MeasurementModel | None = None,
+    measurement_model: MeasurementModel | None = None,
+) -> Sensor: ...
 
 
 @overload
@@ -160,6 +158,7 @@ def from_stonesoup(
     array([[0.8, 0.6],
            [0.6, 0.6]])
     """
+    # A measurement model alone may be the first argument, too.
     models = [model for model in (transition_model, measurement_model) if model is not None]
     if len(models) == 1 and isinstance(models[0], MeasurementModel) and prior is None:
         return as_sensor(copy.deepcopy(models[0]))
@@ -176,7 +175,8 @@ def noise_covariance(name: str, model: Any, **arguments: Any) -> Array:
         covariance = np.asarray(model.covar(**arguments), dtype=np.float64)
     except NotImplementedError as error:
         raise TypeError(f"{label}: {error}") from error
-    if np.isnan(covariance).any():  # None
+    # A covariance of None has become NaN.
+    if np.isnan(covariance).any():
         raise TypeError(f"{label}; its covariance is {short_repr(model.covar(**arguments))}")
     return covariance
 
@@ -192,9 +192,8 @@ def as_sensor(model: Any, dim: int | None = None) -> Sensor:
             f"measurement_model: {type(model).__name__}: expected states of {dim} dimensions, got {model.ndim_state}"
         )
     # Ours is the Gaussian density of the model's function and covariance: if the model's is another one, it is called.
-    gaussian = (
-        type(model).pdf is GaussianModel.pdf and type(model).logpdf in states.GAUSSIAN_LOG_DENSITIES
-    )
+    kind = type(model)
+    gaussian = kind.pdf is GaussianModel.pdf and kind.logpdf in states.GAUSSIAN_LOG_DENSITIES
     weigh = None if gaussian else partial(own_log_likelihood, model)
     try:
         noise = noise_covariance("measurement_model", model)
@@ -213,6 +212,7 @@ def as_sensor(model: Any, dim: int | None = None) -> Sensor:
 
 def own_log_likelihood(model: MeasurementModel, z: Array, x: Array) -> Array:
     """Return a model's own log-likelihood of states (n, d), (n,)."""
+    # Stone Soup asks for the log-density of a measurement given a state.
     detection = State(StateVector(z))
     with np.errstate(divide="ignore"):  # the log of a density of 0
         values = np.ravel(model.logpdf(detection, states.as_state(x)))

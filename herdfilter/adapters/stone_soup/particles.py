@@ -17,6 +17,7 @@ from stonesoup.types.particle import Particle
 from stonesoup.types.prediction import Prediction
 from stonesoup.types.state import ParticleState
 
+from herdfilter import filters
 from herdfilter._checks import as_fraction, as_generator, check_count, check_part, short_repr
 from herdfilter.adapters.stone_soup import states
 from herdfilter.adapters.stone_soup.models import (
@@ -24,15 +25,7 @@ from herdfilter.adapters.stone_soup.models import (
     check_transition_model,
     measurement_model_of,
 )
-from herdfilter.filters import (
-    AutomaticProposal,
-    Observation,
-    Particles,
-    Resampling,
-    SystematicResampling,
-    Transition,
-)
-from herdfilter.filters.proposals import Proposal
+from herdfilter.filters import Particles
 from herdfilter.filters.resampling.base import CopyingResampling
 from herdfilter.models.sensors import to_check
 
@@ -86,12 +79,12 @@ class HerdfilterProposal(TheirProposal):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.proposal is None:
-            self.proposal = AutomaticProposal()
+            self.proposal = filters.AutomaticProposal()
         check_transition_model(self.transition_model)
         check_part(
             "proposal",
             self.proposal,
-            Proposal,
+            filters.Proposal,
             "a proposal of herdfilter such as AutomaticProposal()",
         )
         self._rng = as_generator(self.rng)
@@ -130,27 +123,31 @@ class HerdfilterProposal(TheirProposal):
                 "control_input: expected None, as Stone Soup's control models are not converted"
             )
         prior = states.particle_state("prior", prior)
-        measurement = None if isinstance(measurement, MissedDetection) else measurement
+        if isinstance(measurement, MissedDetection):
+            measurement = None
         if measurement is not None and measurement.timestamp is not None:
             time_interval = measurement.timestamp - prior.timestamp
         if time_interval is None:
             raise TypeError(
                 "time_interval: expected a timedelta, or a measurement with a time, got None"
             )
+        # Without the observation in view the updater alone uses it.
         detection = measurement if self.proposal.uses.observation else None
         start, log_total = states.particles_of_state(prior)
-        sensor = (
-            None if detection is None else measurement_model_of(detection, self.measurement_model)
-        )
+        sensor = detection and measurement_model_of(detection, self.measurement_model)
         # built anew, as the user may have changed the models
         model = StoneSoupModel(self.transition_model, sensor)
+        # The particles tell which entries are angles, as there is no prior here.
         model.circular = states.circular_of_state(prior)
         if model.dim != prior.ndim:
             raise ValueError(
                 f"prior: expected {model.dim} dimensions, as {type(self.transition_model).__name__} has, got {prior.ndim}"
             )
         dt = time_interval.total_seconds()
-        transition = Transition(model, dt, None, 1 + _steps_before(prior))
+        # A prediction, or an update of one, tells how many predictions led to it.
+        prediction = getattr(getattr(prior, "hypothesis", None), "prediction", prior)
+        step = 1 + getattr(prediction, STEP_ATTRIBUTE, 0)
+        transition = filters.Transition(model, dt, None, step)
         # a second detection at the same time
         still = dt == 0 and not transition.covariance.any()
         if still:
@@ -168,11 +165,12 @@ class HerdfilterProposal(TheirProposal):
             transition_model=self.transition_model,
             prior=prior,
         )
-        setattr(prediction, STEP_ATTRIBUTE, transition.step)
+        # Stone Soup has times, but no steps: the count travels with the states.
+        setattr(prediction, STEP_ATTRIBUTE, step)
         return prediction
 
     def _propose(
-        self, transition: Transition, start: Particles, detection: Detection | None
+        self, transition: filters.Transition, start: Particles, detection: Detection | None
     ) -> Particles:
         """Return new particles, their weights divided by the likelihood, which Stone Soup's updater multiplies by."""
         model = transition.model
@@ -180,7 +178,7 @@ class HerdfilterProposal(TheirProposal):
         observation = None
         if detection is not None:
             z = states.as_rows(detection.state_vector)[0]
-            observation = Observation.read(model, z, transition.step)
+            observation = filters.Observation.read(model, z, transition.step)
         if observation is not None:
             particles = self.proposal.propose(transition, start, self._rng, observation)
             particles = Particles.checked(particles, self.proposal, "propose", start.x.shape)
@@ -195,12 +193,6 @@ class HerdfilterProposal(TheirProposal):
         # no observation, or one that no particle explains: a prediction
         particles = self.proposal.propose(transition, start, self._rng)
         return Particles.checked(particles, self.proposal, "propose", start.x.shape)
-
-
-def _steps_before(state: ParticleState) -> int:
-    """Return the number of predictions that led to a state: a prediction, or an update of one."""
-    prediction = getattr(getattr(state, "hypothesis", None), "prediction", state)
-    return int(getattr(prediction, STEP_ATTRIBUTE, 0))
 
 
 class HerdfilterResampler(TheirResampler):
@@ -236,9 +228,12 @@ class HerdfilterResampler(TheirResampler):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.resampling is None:
-            self.resampling = SystematicResampling()
+            self.resampling = filters.SystematicResampling()
         check_part(
-            "resampling", self.resampling, Resampling, "a scheme such as SystematicResampling()"
+            "resampling",
+            self.resampling,
+            filters.Resampling,
+            "a scheme such as SystematicResampling()",
         )
         self.resample_below = as_fraction("resample_below", self.resample_below)
         self._rng = as_generator(self.rng)
@@ -269,6 +264,7 @@ class HerdfilterResampler(TheirResampler):
         if weighted.ess >= (1 - 1e-9) * self.resample_below * n:
             return state
         if copies:
+            # Indexing keeps the parent, and the model of each particle, with its copies.
             resampled = state[self.resampling.ancestors(weighted.weights, self._rng)]
             resampled.log_weight = np.full(n, -np.log(n))
             return resampled

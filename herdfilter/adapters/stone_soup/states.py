@@ -90,14 +90,10 @@ class ModelFunction:
 
     def __call__(self, x: Array, **arguments: Any) -> Array:
         """Return the values at states (n, d)."""
+        function = self.model._function if self._plain else self.model.function
         calls = [x] if self._together else x[:, None]
-        return np.concatenate([self._call_once(rows, arguments) for rows in calls])
-
-    def _call_once(self, x: Array, arguments: dict[str, Any]) -> Array:
-        if not self._plain:
-            return as_rows(self.model.function(as_state(x), noise=False, **arguments))
-        values = as_rows(self.model._function(as_state(x), noise=False, **arguments))
-        return wrap_angles(values, self.circular)
+        values = [as_rows(function(as_state(rows), noise=False, **arguments)) for rows in calls]
+        return wrap_angles(np.concatenate(values), self.circular if self._plain else ())
 
 
 # of all models so far, as a trial is slow
@@ -147,6 +143,7 @@ class WeightedPoints(Points):
 
     def sample(self, n: int, rng: np.random.Generator | int | None = None) -> Array:
         """Draw `n` of the points with replacement, (n, d)."""
+        # one random offset for all levels (Kitagawa 1996)
         levels = (np.arange(n) + as_generator(rng).random()) / n
         return self.x[inverse_cdf(self.weights, levels)]
 
@@ -208,26 +205,27 @@ def initial_distribution(prior: Any, dim: int) -> GaussianMixture | WeightedPoin
     # a mixture of Stone Soup is no state, but a sequence of Gaussian states
     if not isinstance(prior, states.State | TheirMixture):
         raise TypeError(f"prior: expected a state of Stone Soup, got {type(prior).__name__}")
-    first = prior[0] if isinstance(prior, TheirMixture) else prior
+    # One Gaussian is a mixture of one component.
+    parts = list(prior) if isinstance(prior, TheirMixture) else [prior]
+    first = parts[0]
     if len(first.state_vector) != dim:
         raise ValueError(
             f"prior: expected a state of {dim} dimensions, as transition_model has, got {len(first.state_vector)}"
         )
     circular = circular_of_state(first)
-    if isinstance(prior, TheirMixture):
-        means = np.concatenate([as_rows(part.mean) for part in prior])
-        covariances = [np.asarray(part.covar, dtype=np.float64) for part in prior]
-        weights = [float(part.weight) for part in prior]
-        return GaussianMixture(weights, wrap_angles(means, circular), covariances)
     if isinstance(prior, states.EnsembleState):
         return WeightedPoints(as_rows(prior.state_vector))
     if isinstance(prior, states.ParticleState):
         particles, _ = particles_of_state(particle_state("prior", prior))
+        # Means and covariances of the points must not see the cut of the angles.
         x = unwrap_angles(particles.x, particles.weights, circular)
         return WeightedPoints(x, particles.weights)
-    if not hasattr(prior, "covar"):
+    if not hasattr(first, "covar"):
         raise TypeError(
             f"prior: expected a state with a covariance or particles, got {type(prior).__name__}, which has neither; "
             "give a GaussianState"
         )
-    return GaussianMixture([1.0], as_rows(prior.mean), np.asarray(prior.covar, dtype=np.float64))
+    weights = [float(getattr(part, "weight", 1.0)) for part in parts]
+    means = np.concatenate([as_rows(part.mean) for part in parts])
+    covariances = [np.asarray(part.covar, dtype=np.float64) for part in parts]
+    return GaussianMixture(weights, wrap_angles(means, circular), covariances)

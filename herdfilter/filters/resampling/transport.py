@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from herdfilter._checks import Array, check_count, one_of
+from herdfilter._checks import Array, check_count, check_fields, one_of
 from herdfilter._covariances import regularised
 from herdfilter.angles import unwrap_angles, wrap_angles
 from herdfilter.filters.resampling.base import inverse_cdf
@@ -62,7 +62,7 @@ class OptimalTransportResampling:
 
     def __post_init__(self) -> None:
         one_of("distance", self.distance, ("whitened", "euclidean"))
-        object.__setattr__(self, "largest", check_count("largest", self.largest))
+        check_fields(self, largest=check_count)
 
     def resample(
         self,

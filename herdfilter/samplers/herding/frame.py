@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from herdfilter._checks import Array
 from herdfilter._covariances import regularised_and_rank
-from herdfilter.bandwidths import kernel_width
+from herdfilter.bandwidths import scale_rule
 from herdfilter.discrete.herding import herded_labels
 from herdfilter.mixture import GaussianMixture
 
@@ -177,7 +177,7 @@ def grouped(
         labels = unlike_groups(mixture, n)
     if not labels.any():
         shape, dim = regularised_and_rank(mixture.covariance)
-        frame = KernelFrame.of(mixture, kernel_width(n, dim) ** 2 * shape, turn=True)
+        frame = KernelFrame.of(mixture, scale_rule(n, dim) ** 2 * shape, turn=True)
         z, weights = herd(frame, n)
         return frame.back(z), weights
     group_weights = np.bincount(labels, mixture.weights).astype(np.float64)
@@ -197,7 +197,7 @@ def grouped(
         count = int(counts[group])
         rows = group_of_point == group
         if pooled:
-            frame = shared_frame.part(frame_labels == group, kernel_width(count, dim))
+            frame = shared_frame.part(frame_labels == group, scale_rule(count, dim))
             z, within = herd(frame, count)
             x[rows] = frame.back(z)
         else:
