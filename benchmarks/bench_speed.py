@@ -63,9 +63,8 @@ NAIVE = {
     "CHG, as published": naive.herded_gibbs,
     "KH": naive.kernel_herding,
 }
-AGREEMENT = (
-    0.03  # by which the herding errors may differ: ties between maxima may be broken differently
-)
+# by which the herding errors may differ: ties between maxima may be broken differently
+AGREEMENT = 0.03
 MANY = {"CHG": ContinuousHerdedGibbs(), "KH": KernelHerding()}
 FILTERS = ["bootstrap", "sqmc", "ekf", "ukf", "ckf", "augmented-gauss-kh", "augmented-kh", "auto"]
 FILTERS += ["herded-kh", "herded-chg", "mixture-kh", "kalman-mixture-kh"]

@@ -27,9 +27,8 @@ ROUGH_FILTERS += [
     "herded-kh",
     "bootstrap",
 ]
-CLAIMS = (
-    1_000_100  # the first of the seeds that nothing was tuned on, nor chosen after a look at them
-)
+# the first of the seeds that nothing was tuned on, nor chosen after a look at them
+CLAIMS = 1_000_100
 STEPS = 300
 NAMES = ["mu", "rho", "sigma"]
 BOUNDS = np.array([[-5.0, 3.0], [0.0, 0.999], [0.02, 1.0]])

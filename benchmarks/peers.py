@@ -42,9 +42,8 @@ except (ImportError, OSError) as error:
 else:
     PARTICLES = ""
 
-HALVED_BY_MATRIX = (
-    64  # points up to which kernel thinning keeps the matrix of its n^4 kernel values: 134 MB
-)
+# points up to which kernel thinning keeps the matrix of its n^4 kernel values: 134 MB
+HALVED_BY_MATRIX = 64
 OVERSAMPLED = {
     64: 4,
     256: 2,

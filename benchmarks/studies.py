@@ -30,12 +30,10 @@ from herdfilter.study.store import open_for_reading
 from herdfilter.study.tables import Divergence
 
 BASELINE, RIVAL, COMPILED = "bootstrap", "sqmc", "compiled-bootstrap"
-TIMING_RUNS = (
-    6  # the fewest of whose median there is a 95 % interval, from the least to the largest
-)
-STEEPEST = (
-    3.0  # growth of a step's time with n; what measures as more is another program's disturbance
-)
+# the fewest of whose median there is a 95 % interval, from the least to the largest
+TIMING_RUNS = 6
+# growth of a step's time with n; what measures as more is another program's disturbance
+STEEPEST = 3.0
 REFERENCES = {
     "plaza": {"type": "large", "n": 30_000, "repeats": 4},
     "uav": {"type": "large", "n": 50_000, "repeats": 4},

@@ -20,9 +20,8 @@ SEEDS_POOLED = 16  # seeds of a random sampler whose points are pooled
 # Energy distance, as a multiple of its mean, that fewer than one in 100,000 sets of independent draws exceed: no quadratic
 # form of Gaussian variables has a longer tail than chi-squared with one degree of freedom (Szekely and Bakirov 2003).
 LARGEST_ENERGY_RATIO = 20.0
-RARE_PROBABILITY = (
-    1e-7  # a random sampler fails if a share of its points so small, or so large, is less probable
-)
+# a random sampler fails if a share of its points so small, or so large, is less probable
+RARE_PROBABILITY = 1e-7
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,9 @@ class GibbsMethod(Method):
         one_of("estimate", self.estimate, ESTIMATES)
         check_flags(pairs=self.pairs)
 
-    def cluster(self, ratios: Array, rng: Any = None) -> tuple[Array, float]:
+    def cluster(
+        self, ratios: Array, rng: np.random.Generator | int | None = None
+    ) -> tuple[Array, float]:
         """Return the marginals of one cluster, and the log evidence if the estimate is "joint"."""
         rows = np.ascontiguousarray(ratios / ratios.max(axis=1, keepdims=True))
         rows /= rows.sum(axis=1, keepdims=True)

@@ -82,7 +82,7 @@ def _component_distance(mixture: GaussianMixture) -> float:
         pair = 2 * cov if mixture.shared else cov[m:] + cov[m]
         norms = expected_norms(means[m:] - means[m], pair)
         norms[1:] *= 2  # pairs of different components count in either order
-        total += weights[m] * float(weights[m:] @ norms)
+        total += float(weights[m] * (weights[m:] @ norms))
     return total
 
 

@@ -28,9 +28,8 @@ from herdfilter.kernels import Gaussian, Kernel, as_kernel, expected_kernel
 from herdfilter.mixture import GaussianMixture, as_mixture
 
 RIDGE = 1e-10  # added to the diagonal of the Gram matrix, whose diagonal is 1, for signed weights
-DEPENDENT_DISTANCE = (
-    1e-11  # squared, relative, from the span of the free points: a nearer point is not added
-)
+# squared, relative, from the span of the free points: a nearer point is not added
+DEPENDENT_DISTANCE = 1e-11
 NEGLIGIBLE_GAIN = 1e-14  # of an entering point
 
 # Options of functions that only compiled code calls
@@ -129,7 +128,8 @@ def simplex_weights(gram: ArrayLike, z: ArrayLike) -> Array:
         raise ValueError(
             f"z: expected numbers about as large as those of gram, got {np.abs(z).max():g}"
         )
-    return weights / total
+    normalised: Array = weights / total
+    return normalised
 
 
 def kernel_matrix(x: ArrayLike, covariance: ArrayLike, kernel: Kernel | None = None) -> Array:

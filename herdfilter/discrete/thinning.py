@@ -24,12 +24,10 @@ from herdfilter.angles import unwrap_angles
 # A sample of more than twice as many points is divided into about this number of cells, with one candidate in each.
 CELLS = 2**14
 CELLS_PER_MEMBER = 8  # with more members than this allows, members are chosen block by block
-EXACT_MEANS = (
-    256  # candidates whose mean distance to a larger sample is computed from all of its points
-)
-BLOCK_SIZE = (
-    256  # points whose distances to as many others are taken together: they stay in the cache
-)
+# candidates whose mean distance to a larger sample is computed from all of its points
+EXACT_MEANS = 256
+# points whose distances to as many others are taken together: they stay in the cache
+BLOCK_SIZE = 256
 MOST_DISTANCES = 2**24  # distances between members and all points that are stored together
 EXCHANGE_SWEEPS = 50  # of exchange over all members, at most
 WORTHWHILE_FALL = 0.01  # relative fall of the energy distance for which there is another sweep

@@ -181,6 +181,11 @@ class Transition:
         return self.noise.matrix.copy()
 
     @property
+    def noises(self) -> Array:
+        """Covariances of additive transition noise, (n, d, d) of n states, or (1, d, d) shared by all."""
+        return self.noise.matrix[None]
+
+    @property
     def factor(self) -> Array:
         """Factor F of the covariance of additive transition noise, ``F @ F.T``, (d, d); not to be written to."""
         return self.noise.factor

@@ -26,9 +26,8 @@ NEGLIGIBLE_SAMPLE = 1e-12  # share of a slice: a sample with less is left out of
 GRID_STEP = 0.25  # of the search grid, in kernel widths
 MAX_CELLS = 2**20  # of any grid
 KERNEL_REACH = 8.5  # kernel widths; beyond, a kernel is under 2.1e-16
-EXTRA_HALVINGS = (
-    4  # of a grid that has settled on an integral other than 1, before that is an error
-)
+# of a grid that has settled on an integral other than 1, before that is an error
+EXTRA_HALVINGS = 4
 # With (t + 1) / t <= 2 the objective bends by at most 3 / sigma^2 in either direction, so that a peak is at most this much
 # higher than the nearest grid point; if the density ends beside that point, by EDGE_DOUBT.
 PEAK_DOUBT = 3 * GRID_STEP**2 / 8
@@ -150,10 +149,8 @@ class ConditionalHerdedGibbs:
             )
         sigma = np.broadcast_to(sigma, (d,))
         lines = [
-            ConditionalLine(
-                i, density, *map(float, box[i]), sigma[i], self.normalised, self.tolerance
-            )
-            for i, density in enumerate(conditionals)
+            ConditionalLine(i, density, low, high, sigma[i], self.normalised, self.tolerance)
+            for i, (density, (low, high)) in enumerate(zip(conditionals, box.tolist(), strict=True))
         ]
         for line in lines:
             line.shares(x)
@@ -228,8 +225,9 @@ class ConditionalLine:
         cells = max(np.ceil(length / (GRID_STEP * self.sigma)), 16.0)
         if cells > MAX_CELLS:
             raise ValueError(
-                f"bounds: expected [{self.low:g}, {self.high:g}] of coordinate {self.index} to hold at most {MAX_CELLS:,} grid "
-                f"cells of a quarter of its bandwidth {self.sigma:g}, got {cells:,.0f}; narrow the bounds or widen the bandwidth"
+                f"bounds: expected [{self.low:g}, {self.high:g}] of coordinate {self.index} to hold at most {MAX_CELLS:,} "
+                f"grid cells of a quarter of its bandwidth {self.sigma:g}, got {cells:,.0f}; narrow the bounds or widen the "
+                "bandwidth"
             )
         self.cells = 2 * int(np.ceil(cells / 2))
         self.step = length / self.cells

@@ -14,9 +14,8 @@ from herdfilter.samplers.base import MixtureSampler, equal_weights
 from herdfilter.samplers.improved import descend, herding_loss
 from herdfilter.samplers.mapped import MappedSampling
 
-POINTS_OF_ALL_STARTS = (
-    200  # few points have many local minima, and cost little: they get many starts
-)
+# few points have many local minima, and cost little: they get many starts
+POINTS_OF_ALL_STARTS = 200
 
 
 @dataclass(frozen=True)

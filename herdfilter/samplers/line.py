@@ -37,9 +37,8 @@ FEW_PAIRS = 20_000  # of components and points, below which sums are cheaper tha
 
 ROOT = np.sqrt(2 * np.pi)
 FEW_WIDTHS = 3  # up to so many widths have a group each
-ACCURATE_SHARE = (
-    1e-10  # of the largest density there might be: below, polynomials no longer hold 13 digits
-)
+# of the largest density there might be: below, polynomials no longer hold 13 digits
+ACCURATE_SHARE = 1e-10
 NEGLIGIBLE_LOG_TERM = 36.0  # terms smaller than exp(-36) times the nearest are below rounding
 
 # Rows of components, and of widths

@@ -22,7 +22,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from herdfilter._checks import MAX_STEPS, check_count, short_repr, shortened
+from herdfilter._checks import MAX_STEPS, check_count, one_of, short_repr, shortened
 from herdfilter._version import __version__
 from herdfilter.catalogue import specifications
 from herdfilter.catalogue.expressions import prefix_errors
@@ -231,6 +231,12 @@ def _try_parts(study: Study) -> None:
     for name in every if study.family is None else ():
         with prefix_errors(f"filter {name}: "):
             replace(study, filters=every).build_filter(Task(name, study.particles[0], 0), model)
+    for entry in scenario.published:
+        known = ["reference", *specifications.catalogue(), *scenario.filter]
+        one_of("published filter", entry.filter, known)
+        if entry.model:
+            other = replace(scenario, model={**scenario.model, **entry.model})
+            replace(study, scenario=other).build_model()
     if study.family is not None:
         return  # another model of the family may work
     try:

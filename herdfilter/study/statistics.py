@@ -177,11 +177,13 @@ def log_slopes(errors: pd.DataFrame) -> Array:
 
     The columns are particle counts. Rows with an error that is not positive are left out, and all with a single column.
     """
+    if errors.shape[1] < 2:
+        return np.empty(0)
     x = np.log(np.asarray(errors.columns, dtype=np.float64))
     x -= x.mean()  # so that the errors need not be centred, too
     values: Array = errors.to_numpy(dtype=np.float64)
     values = values[(np.isfinite(values) & (values > 0)).all(axis=1)]
-    return np.asarray(np.log(values) @ x / (x @ x)) if len(x) > 1 else np.empty(0)
+    return np.asarray(np.log(values) @ x / (x @ x))
 
 
 def fitted_slopes(table: pd.DataFrame, measure: str) -> pd.DataFrame:
@@ -210,18 +212,21 @@ SeriesSummary = Callable[[str, Array, Array], dict[str, Array]]
 
 def median_over_time(name: str, values: Array, degrees: Array) -> dict[str, Array]:
     """Return median and quartiles over runs."""
-    median, low, high = np.nanquantile(values, (0.5, 0.25, 0.75), axis=0)
+    import pandas as pd
+
+    # pandas leaves NaN out, and does not warn of steps without a value as NumPy does.
+    median, low, high = pd.DataFrame(values).quantile((0.5, 0.25, 0.75)).to_numpy()
     return {f"{name}_median": median, f"{name}_low": low, f"{name}_high": high}
 
 
 def mean_over_time(name: str, values: Array, degrees: Array) -> dict[str, Array]:
     """Return mean, median and quartiles over runs."""
-    return {name: np.nanmean(values, axis=0)} | median_over_time(name, values, degrees)
+    return {name: _means(values)} | median_over_time(name, values, degrees)
 
 
 def rms_over_time(name: str, values: Array, degrees: Array) -> dict[str, Array]:
     """Return the root mean square, of squares, and median and quartiles of their roots."""
-    rms = {name: np.sqrt(np.nanmean(values, axis=0))}
+    rms = {name: np.sqrt(_means(values))}
     return rms | median_over_time(name, np.sqrt(values), degrees)
 
 
@@ -234,3 +239,10 @@ def normalised_over_time(name: str, values: Array, degrees: Array) -> dict[str, 
     ratios = values / np.where(degrees > 0, degrees, np.nan)
     ends = {f"{name}_band_low": low, f"{name}_band_high": high}
     return mean | median_over_time(name, ratios, degrees) | ends
+
+
+def _means(values: Array) -> Array:
+    """Return the means over the rows of values (runs, T), NaN left out."""
+    import pandas as pd
+
+    return pd.DataFrame(values).mean().to_numpy()

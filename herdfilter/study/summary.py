@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -335,8 +334,6 @@ def over_time(series: Mapping[tuple[str, int], Mapping[str, Array]]) -> pd.DataF
             if entry.over_time is not None:
                 values = np.asarray(by_name.get(entry.name, unknown))
                 degrees = np.asarray(by_name.get(f"{entry.name}_degrees", unknown))
-                with warnings.catch_warnings():  # numpy warns of steps without a value
-                    warnings.simplefilter("ignore", RuntimeWarning)
-                    columns |= entry.over_time(entry.column or entry.name, values, degrees)
+                columns |= entry.over_time(entry.column or entry.name, values, degrees)
         frames.append(pd.DataFrame(columns))
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()

@@ -42,17 +42,14 @@ class Promised:
     """Makes a fresh proposal; the shared suites hold it to what it promises."""
 
     make: Callable[[], Proposal]
-    deterministic: bool = (
-        False  # results do not depend on the seed, and the generator is left alone
-    )
+    # results do not depend on the seed, and the generator is left alone
+    deterministic: bool = False
     observes: bool = False  # it looks at the observation before it moves the particles
-    singular: bool = (
-        True  # it takes transition noise of deficient rank; else it refuses that by name
-    )
+    # it takes transition noise of deficient rank; else it refuses that by name
+    singular: bool = True
     keeps_modes: bool = True  # modes far apart stay apart; a fit of one Gaussian blurs them
-    additive: bool = (
-        True  # it needs transition noise that is additive; else it takes other noise, too
-    )
+    # it needs transition noise that is additive; else it takes other noise, too
+    additive: bool = True
     moments: bool = False  # it needs a mean and a covariance of the observation
     turns: bool = True  # where zero lies on a circle does not matter; else rounding decides near-ties of a greedy search
     spread: float = 0.2  # largest relative error of a variance over two steps of skewed noise in 3 dimensions, 600 points

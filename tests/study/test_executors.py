@@ -78,8 +78,8 @@ def test_a_killed_worker_and_a_lost_scheduler_lose_nothing(tmp_path):
         watch.join()
     assert (done.exit_code, both[0].exitcode, len(counts)) == (2, -signal.SIGKILL, 2)
     assert done.stderr.endswith(
-        f"Error: scheduler: the connection to the cluster is lost; finished runs are in {store}; "
-        "to continue, add --resume to the command\n"
+        f"Error: scheduler: the connection to the cluster is lost; finished runs are in {store}. "
+        "To continue, add --resume to the command.\n"
     )
     with open_for_reading(store) as kept:
         before = kept.table()

@@ -12,9 +12,8 @@ from herdfilter.filters.kalman.gaussian import Gaussians
 from herdfilter.filters.observation import Observation
 from herdfilter.models import contract, resolved
 
-VANISHING_SHARE = (
-    1e-16  # hypotheses of less weight do not change the moments of a mixture, and are dropped
-)
+# hypotheses of less weight do not change the moments of a mixture, and are dropped
+VANISHING_SHARE = 1e-16
 
 
 class GaussianFilter(KalmanFilter):

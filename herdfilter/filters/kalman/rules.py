@@ -123,9 +123,10 @@ def _cached_points(standard: StandardPoints, m: int) -> tuple[Array, Array, Arra
 
 @njit(**IN_PLACE)
 def regress(y, z, weights, spread_weights, workspace, linear):
-    """Fill in the arrays of a `Linearisation` of values (K, p, k) at points (p, m), by least squares; slopes are passed as zeros.
+    """Fill in the arrays of a `Linearisation` of values (K, p, k) at points (p, m), by least squares.
 
-    The values of each Gaussian are first transposed into the workspace (2, k, p), so that inner loops run along rows.
+    Slopes are passed as zeros. The values of each Gaussian are first transposed into the workspace (2, k, p), so that inner
+    loops run along rows.
     """
     count, p, k = y.shape
     m = z.shape[1]

@@ -93,9 +93,8 @@ def ranked_members(
     return order[inverse_cdf(weights[order], u)]
 
 
-DIGITS = (
-    52  # binary digits of a coordinate: the centre of each cell is a float, and neither 0 nor 1
-)
+# binary digits of a coordinate: the centre of each cell is a float, and neither 0 nor 1
+DIGITS = 52
 CELL = 2.0**-DIGITS
 
 # Scrambled Sobol points (Sobol 1967; linear matrix scramble and digital shift, Matousek 1998)

@@ -27,12 +27,10 @@ WIDENING = 1e-9
 """This share of the variances before an update is added after it: where the observation is sharp, or the fit nearly
 singular, rounding could leave a covariance without a density. The importance weights account for it."""
 
-UNGUIDED_SHARE = (
-    0.1  # share of the points that are drawn from the prior, where its update may be wrong
-)
-EQUAL_COVARIANCES = (
-    1e-6  # covariances that differ by less than this share of the variances are taken as equal
-)
+# share of the points that are drawn from the prior, where its update may be wrong
+UNGUIDED_SHARE = 0.1
+# covariances that differ by less than this share of the variances are taken as equal
+EQUAL_COVARIANCES = 1e-6
 
 
 @dataclass(frozen=True)
@@ -91,7 +89,7 @@ class GuidedProposal(BootstrapProposal):
             return super().propose(transition, particles, rng, observation)
         centres = transition.mean(particles.x)
         transition.check_density("GuidedProposal")
-        noises = transition.covariance[None]
+        noises = transition.noises
         root = np.linalg.cholesky(noises)
         means, factors, _ = update_gaussians(observation, centres, root, moment_rule(self.rule))
         roots = np.linalg.cholesky(factors @ factors.mT + WIDENING * noises)

@@ -317,10 +317,10 @@ def for_step(
 
 
 class Hypothesis(NamedTuple):
-    """A hypothesis on an observation in one mode: of a scan, index 0 is a miss and j detection j - 1."""
+    """A hypothesis on an observation in one mode: of a scan, number 0 is a miss and j is detection j - 1."""
 
     observation: Observation | None
-    index: int
+    number: int
 
     def guide(self) -> Observation | None:
         """Return the observation that guides particles under this hypothesis; None for a miss."""
@@ -329,9 +329,9 @@ class Hypothesis(NamedTuple):
             return observation and Observation(
                 observation.measurement, observation.z, observation.step, None
             )
-        if not self.index:
+        if not self.number:
             return None
-        z = observation.z[self.index - 1]
+        z = observation.z[self.number - 1]
         return Observation(observation.model.model, z, observation.step, None)
 
     def log_factors(self, x: Array) -> Array:
@@ -343,9 +343,9 @@ class Hypothesis(NamedTuple):
         probabilities = model.detection_probabilities(x, observation.step)
         scan = observation.z
         missed, detected = model.log_factors(probabilities, scan, observation.step)
-        if not self.index:
+        if not self.number:
             return np.broadcast_to(missed, len(x))
-        factors: Array = np.broadcast_to(detected, (len(scan), len(x)))[self.index - 1]
+        factors: Array = np.broadcast_to(detected, (len(scan), len(x)))[self.number - 1]
         return factors
 
 

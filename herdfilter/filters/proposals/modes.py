@@ -150,7 +150,7 @@ class ModeProposal:
         rng: np.random.Generator,
         observation: Observation | None,
     ) -> list[Particles]:
-        """Return the successors in parts: of each mode, and of each detection of a scan that guides particles of the mode."""
+        """Return the successors in parts: of each mode, and of each detection of a scan that guides its particles."""
         onward = transition.modes
         if self.uses.weights:
             sources = self._allot(onward, transition, particles, rng, observation)

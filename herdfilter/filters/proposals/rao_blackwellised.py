@@ -435,14 +435,15 @@ class _PartTransition(Transition):
     def has_density(self) -> bool:
         return bool(np.diagonal(self.model.roots, axis1=1, axis2=2).all())
 
-    def noises(self, x: Array) -> Array:
+    @property
+    def noises(self) -> Array:
         roots: Array = self.model.roots
         return roots @ roots.transpose(0, 2, 1)
 
     def predictive(self, x: Array, weights: Array) -> GaussianMixture:
         means = self.model.gaussians.means[:, self.model.free]
         return GaussianMixture.unchecked(
-            weights, unwrap(means, weights, self.circular), self.noises(x)
+            weights, unwrap(means, weights, self.circular), self.noises
         )
 
 

@@ -47,12 +47,12 @@ class Sweeps(NamedTuple):
     """How the points are reached.
 
     The sweeps of point t start from column ``origins[t]`` of the points, or, counted from -1 downwards, from the mean of a
-    component. There are `count` sweeps a point. `effective_count` replaces the number of points by that of the slice;
+    component. There are `sweep_count` sweeps a point. `effective_count` replaces the number of points by that of the slice;
     `careful` computes all squared distances afresh.
     """
 
     origins: NDArray[np.int64]
-    count: int
+    sweep_count: int
     effective_count: bool
     careful: bool
 
@@ -67,7 +67,7 @@ class GibbsWorkspace(NamedTuple):
     residual: Array
     score: Array
     closeness: Array
-    index: NDArray[np.int64]
+    indices: NDArray[np.int64]
     weight: Array
     bumps: Array
     near: Array
@@ -100,7 +100,7 @@ def gibbs_workspace(target: ConditionalTarget, n: int) -> GibbsWorkspace:
         residual=np.zeros((components, d)),
         score=np.zeros(components),
         closeness=np.zeros(n),
-        index=np.zeros(count + 1, np.int64),
+        indices=np.zeros(count + 1, np.int64),
         weight=np.zeros(count + 1),
         bumps=np.zeros((4, count)),
         near=np.zeros((7, count + 8)),
@@ -145,7 +145,7 @@ def herd_coordinates(target, sweeps, first, points, room):
         for i in range(d):
             x[i] = points[i, origin] if origin >= 0 else means[-1 - origin, i]
         compute_residuals(means, precision, x, residual)
-        for k in range(sweeps.count * d):
+        for k in range(sweeps.sweep_count * d):
             i = k % d
             if i == 0:
                 longest = 0.0

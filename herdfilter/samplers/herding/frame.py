@@ -17,12 +17,10 @@ from herdfilter.discrete.herding import herded_labels
 from herdfilter.mixture import GaussianMixture
 
 EQUAL_EIGENVALUES = 1e-9  # relative difference up to which eigenvalues, and weights, count as equal
-EQUAL_LENGTHS = (
-    1e-6  # relative difference up to which lengths count as equal, and the first is taken
-)
-FLAT_VARIANCE = (
-    1e-8  # variance, in units of the kernel's, under which a component counts as degenerate
-)
+# relative difference up to which lengths count as equal, and the first is taken
+EQUAL_LENGTHS = 1e-6
+# variance, in units of the kernel's, under which a component counts as degenerate
+FLAT_VARIANCE = 1e-8
 GROUP_DISTANCE = 6.0  # standard deviations: three on either side of an empty gap
 UNLIKE_RATIO = 5.0  # of widths: a kernel that suits one component is lost on the other
 GROUP_POINTS = 2  # points per group, on average, that repay a kernel of its own
@@ -263,7 +261,7 @@ def far_groups(mixture: GaussianMixture, n: int) -> Labels:
 
 
 def unlike_groups(mixture: GaussianMixture, n: int) -> Labels:
-    """Divide components in two where their sizes have the widest gap, if some are over five times as wide as others; (M,)."""
+    """Divide components in two at the widest gap between sizes, if some are over five times as wide as others; (M,)."""
     labels = np.zeros(len(mixture), dtype=np.int64)
     if mixture.shared or n < 2 * GROUP_POINTS:
         return labels

@@ -21,9 +21,8 @@ PLACING_STEPS = 2  # of a climb: the next pass rises the rest
 LEAST_MOVES = 120  # in all: for few points greedy choice costs most, and moves cost least
 COINCIDENCE = 1e-6  # kernel widths between points that coincide
 NUDGE = 0.1  # kernel widths by which they are parted
-WIDE_VARIANCE = (
-    0.01  # in units of the kernel's: components are wide enough for a nudge from here on
-)
+# in units of the kernel's: components are wide enough for a nudge from here on
+WIDE_VARIANCE = 0.01
 
 
 class Schedule(NamedTuple):

@@ -17,13 +17,11 @@ import numpy as np
 from herdfilter._checks import Array
 from herdfilter.samplers.compiled import NO_ARRAYS, QUICK, exp, njit
 
-PAD = (
-    8  # loops run over whole vectors of the processor: arrays are filled up with bumps of no height
-)
+# loops run over whole vectors of the processor: arrays are filled up with bumps of no height
+PAD = 8
 CONVERGED_RISE = 1e-12  # relative rise promised by a step at which the climb ends
-NEGLIGIBLE_TERM = (
-    1e-3  # of the largest: a component with less has no say in the first model of a climb
-)
+# of the largest: a component with less has no say in the first model of a climb
+NEGLIGIBLE_TERM = 1e-3
 MOST_HALVINGS = 29  # of a step; then any rise will do
 SUFFICIENT_RISE = 1e-4  # share of the rise promised that a step must reach (Armijo)
 
