@@ -245,21 +245,18 @@ class RangeAndBearing(IndependentNoise, GaussianStart):
     """Base of models that a radar in the plane observes by range and bearing (radians), with independent Gaussian noise."""
 
     position_dims: Any
+    radar: Any = 0.0  # its position
 
     sd_fields: ClassVar[tuple[str, ...]] = ("range_sd", "bearing_sd")
     observation_circular = (1,)
 
-    def offset(self, x: Array) -> Array:
-        """Return the position relative to the radar, (n, d) -> (n, 2)."""
-        return x[:, self.position_dims]
-
     def observation_mean(self, x: Array, step: int) -> Array:
         """Range and bearing, (n, d) -> (n, 2)."""
-        return range_and_bearing(self.offset(x))
+        return range_and_bearing(x[:, self.position_dims] - self.radar)
 
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """Jacobian of `observation_mean`, (n, 2, d)."""
-        return of_positions(range_and_bearing_jacobian(self.offset(x)), self)
+        return of_positions(range_and_bearing_jacobian(x[:, self.position_dims] - self.radar), self)
 
 
 def acceleration_block(dt: float) -> list[list[float]]:
