@@ -334,7 +334,10 @@ def range_and_bearing(offset: Array) -> Array:
     """Range and bearing in radians of positions relative to the radar, (..., 2) -> (..., 2)."""
     x = offset[..., 0]
     y = offset[..., 1]
-    return np.stack([np.hypot(x, y), np.arctan2(y, x)], axis=-1)
+    polar = np.empty(offset.shape)
+    polar[..., 0] = np.hypot(x, y)
+    polar[..., 1] = np.arctan2(y, x)
+    return polar
 
 
 @np.errstate(divide="ignore", invalid="ignore")
