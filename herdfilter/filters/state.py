@@ -262,7 +262,6 @@ class Particles:
         log_sum = float(peak) + math.log(total)
         particles = self.replaced(log_weights=relative - math.log(total))
         particles.weights = weights / total
-        particles.ess = 1 / float(particles.weights @ particles.weights)
         self._normalised = particles, log_sum
         return particles, log_sum
 
