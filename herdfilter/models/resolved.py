@@ -81,15 +81,15 @@ class Motion(Resolved):
         self._from_noise = hasattr(model, "transition")
         self.additive = self.has_moments and not self._from_noise
         self.simulated_only = not (self.has_moments or self._from_noise)
+        if not self._from_noise:
+            self.noise_dim = self.dim
         self.has_density = hasattr(model, "transition_log_density")
         self.jacobian = getattr(model, "transition_jacobian", None)
 
     @cached_property
     def noise_dim(self) -> int:
         """Dimension of the standard normal noise that `propagate` takes."""
-        return (
-            check_count("model.noise_dim", self.model.noise_dim) if self._from_noise else self.dim
-        )
+        return check_count("model.noise_dim", self.model.noise_dim)
 
     def copied(self) -> Motion:
         """Return the motion of a copy of the model, unaffected by attributes of the model that are replaced later."""
@@ -243,7 +243,9 @@ class Transition:
 
     def predictive(self, x: Array, weights: Array) -> GaussianMixture:
         r"""Density :math:`\sum_i w_i N(f(x_i), Q)` of the next state, its angles unwrapped about their mean."""
-        means = unwrap(self.mean(x), weights, self.circular)
+        means = self.mean(x)
+        if self.circular:
+            means = unwrap(means, weights, self.circular)
         return GaussianMixture.unchecked(weights, means, self.covariance)
 
     def wrapped(self, x: Array) -> Array:
