@@ -330,7 +330,6 @@ def valid() -> None:
     models.sample_modes(model=JUMP, steps=4, rng=0)
     catalogue.resolve_filters(filters=["bootstrap"])
     testing.random_mixture(seed=0, dim=2, n_components=3)
-    testing.hostile_mixture(seed=0)
     study.posterior_cramer_rao_bound(model=WALK, steps=2, dt=1.0, runs=5, rng=0)
     study.summarise(table=TABLE, baseline="bootstrap")
     study.claims(table=TABLE, baseline="bootstrap", level=0.95, simultaneous=True)
