@@ -45,7 +45,7 @@ class BearingsTracking(PlanarSensors):
     [[45.0, 135.0]]
     """
 
-    sensors: Array = array_field([[-1.0, -2.0], [1.0, 1.0]])
+    sensors: Array = array_field([[-1.0, -2.0], [1.0, 1.0]], (None, 2))
     bearing_sd: float = 0.05
     spectral_density: float = 0.1
     initial_mean: Array = array_field(np.zeros(4))

@@ -15,7 +15,7 @@ from numba import types
 from numpy.typing import ArrayLike
 
 from herdfilter import _checks
-from herdfilter._checks import Array
+from herdfilter._checks import Array, UserFunction
 from herdfilter._jit import njit
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap_angles
@@ -275,8 +275,8 @@ class CompiledModel(FunctionModel):
         self,
         f: Callable[..., Any],
         h: Callable[..., Any] | None,
-        Q: ArrayLike | Callable[..., ArrayLike],
-        R: ArrayLike | Callable[..., ArrayLike] | None,
+        Q: ArrayLike | UserFunction,
+        R: ArrayLike | UserFunction | None,
         initial_mean: ArrayLike,
         initial_covariance: ArrayLike,
         log_likelihood: Callable[..., float] | None = None,

@@ -39,7 +39,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from herdfilter._checks import Array, read_only, short_repr
+from herdfilter._checks import Array, RowFunction, read_only, short_repr
 from herdfilter._covariances import covariance_factor
 from herdfilter.angles import wrap_angles
 from herdfilter.models.returned import read_numbers
@@ -119,8 +119,7 @@ def in_mode(model: Model, mode: int) -> Model:
         return model
     # the mode is chosen inside a wrapper, such as WithClutter
     if isinstance(model, Wrapper):
-        wrapper: Any = model
-        return dataclasses.replace(wrapper, model=in_mode(wrapper.model, mode))
+        return dataclasses.replace(model, model=in_mode(model.model, mode))  # type: ignore[type-var]
     return model.models[mode]
 
 
@@ -305,7 +304,7 @@ class VectorFunction(NamedTuple):
     ``circular(k)`` returns the indices of angles among the k values; `angles` are those among the m entries of the variable.
     """
 
-    values: Callable[[Array], Array]
+    values: RowFunction
     circular: Callable[[int], tuple[int, ...]]
     jacobian: Callable[[Array], Any] | None = None
     angles: tuple[int, ...] = ()

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import (
     Array,
+    UserFunction,
     as_array,
     as_covariance,
     as_dims,
@@ -89,17 +90,17 @@ class FunctionModel:
 
     def __init__(
         self,
-        f: Callable[..., ArrayLike],
-        h: Callable[..., ArrayLike] | None,
-        Q: ArrayLike | Callable[..., ArrayLike],
-        R: ArrayLike | Callable[..., ArrayLike] | None,
+        f: UserFunction,
+        h: UserFunction | None,
+        Q: ArrayLike | UserFunction,
+        R: ArrayLike | UserFunction | None,
         initial_mean: ArrayLike,
         initial_covariance: ArrayLike,
         circular: Sequence[int] = (),
         observation_circular: Sequence[int] = (),
         vectorised: bool = True,
-        transition_jacobian: Callable[..., ArrayLike] | None = None,
-        observation_jacobian: Callable[..., ArrayLike] | None = None,
+        transition_jacobian: UserFunction | None = None,
+        observation_jacobian: UserFunction | None = None,
     ) -> None:
         check_flags(vectorised=vectorised)
         mean = as_array("initial_mean", initial_mean, (None,))
@@ -186,7 +187,7 @@ class _Function(PicklesFunctions):
     """A function of states that may also take other arguments of the contract, by name; called with all by position."""
 
     name: str
-    function: Callable[..., ArrayLike]
+    function: UserFunction
     arguments: tuple[str, ...]  # beside the states, in the order of the contract
     size: int | None  # entries of a row, if known
     vectorised: bool

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import LARGEST, Array, as_array, as_generator, as_list, as_weights
+from herdfilter._checks import LARGEST, Array, SeedLike, as_array, as_generator, as_list, as_weights
 from herdfilter._repr import summary_repr
 from herdfilter.angles import unwrap_angles
 from herdfilter.mixture import GaussianMixture
@@ -153,9 +153,7 @@ def with_modes(model: contract.Model, user: str) -> contract.Model:
     return JumpMarkov([model], [[1.0]])
 
 
-def _sample_initial(
-    model: JumpMarkov, n: int, rng: np.random.Generator | int | None = None
-) -> Array:
+def _sample_initial(model: JumpMarkov, n: int, rng: SeedLike = None) -> Array:
     """Draw n initial states (n, d) over all modes, of which one has no Gaussian mixture."""
     rng = as_generator(rng)
     counts = rng.multinomial(n, model.initial_modes).tolist()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
 from herdfilter._checks import Array
@@ -59,7 +57,7 @@ class RadarTracking(IndependentNoise, WhiteAcceleration):
     True
     """
 
-    radar: Array = array_field(np.zeros(3))
+    radar: Array = array_field(np.zeros(3), (3,))
     range_sd: float = 3.14
     azimuth_sd: float = float(np.radians(0.6))
     elevation_sd: float = float(np.radians(np.sqrt(10.0)))
@@ -71,7 +69,6 @@ class RadarTracking(IndependentNoise, WhiteAcceleration):
     sd_fields = ("range_sd", "azimuth_sd", "elevation_sd")
     observation_circular = (1, 2)
     position_dims = (0, 1, 2)
-    shapes: ClassVar = {"radar": (3,)}
 
     def observation_mean(self, x: Array, step: int) -> Array:
         """Range (m), azimuth and elevation (rad) of the target from the radar, (n, 6) -> (n, 3)."""

@@ -42,7 +42,7 @@ class RangeTracking(PlanarSensors):
     [[2.828, 2.0], [2.828, 2.0]]
     """
 
-    sensors: Array = array_field([[-1.0, 0.0], [1.0, 0.0]])
+    sensors: Array = array_field([[-1.0, 0.0], [1.0, 0.0]], (None, 2))
     range_sd: float = 0.3
     spectral_density: float = 1e-3
     initial_mean: Array = array_field([-1.5, 0.0, 0.08, 0.0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -79,7 +79,7 @@ class BallisticReentry(RangeAndBearing):
     ballistic_density: float = 1e-5
     range_sd: float = 1e-3
     bearing_sd: float = 0.17e-3
-    radar: Array = array_field([EARTH_RADIUS, 0.0])
+    radar: Array = array_field([EARTH_RADIUS, 0.0], (2,))
     drag: float = 0.59783
     scale_height: float = 13.406
     gravity: float = 3.986e5
@@ -90,7 +90,6 @@ class BallisticReentry(RangeAndBearing):
     dim = 5
     noise_dim = 3
     position_dims = (0, 1)
-    shapes: ClassVar = {"radar": (2,)}
 
     def transition(self, x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, 5) after a time `dt`, with standard normal noise (n, 3) scaled and added to the last three."""

@@ -7,14 +7,14 @@ the last bit get the same model.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array
+from herdfilter._checks import Array, RowFunction
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.parts import runge_kutta
 
@@ -80,9 +80,9 @@ def listed(values: ArrayLike) -> str:
     return "(" + ", ".join(f"{value:.3g}" for value in array) + ")"
 
 
-def coordinates(dims: ArrayLike) -> str:
+def coordinates(dims: Iterable[int]) -> str:
     """Write the names of coordinates: x1, x2, ..."""
-    return ", ".join(f"x{dim + 1}" for dim in np.atleast_1d(dims))
+    return ", ".join(f"x{dim + 1}" for dim in dims)
 
 
 # Drifts that forget their start
@@ -98,7 +98,7 @@ class Drift(NamedTuple):
     kind: str
     scale: Array
     settled: int
-    f: Callable[[Array], Array]
+    f: RowFunction
     words: str
 
     @property
@@ -166,8 +166,8 @@ def draw_population(rng: Generator, dim: int) -> Drift:
         logs = np.clip(x, *POPULATION_LIMITS)
         return logs + rate * (1 - np.exp(logs) @ C.T)
 
-    limits = "{:g} and {:g}".format(*POPULATION_LIMITS)
-    words = f"population, x + r (1 - C exp x) with x between {limits}, r = {listed(rate)}"
+    lowest, highest = POPULATION_LIMITS
+    words = f"population, x + r (1 - C exp x) with x between {lowest:g} and {highest:g}, r = {listed(rate)}"
     words += f"; rows of C: {listed(C)}" if dim > 1 else ""
     return Drift("population", np.full(dim, 0.5), 25, f, words)
 
@@ -213,7 +213,7 @@ def coupled_sines(gain: Array, coupling: float) -> Drift:
 
 def _flow(
     words: str,
-    rate: Callable[[Array], Array],
+    rate: RowFunction,
     scale: ArrayLike,
     box: tuple[ArrayLike, ArrayLike],
     steps: tuple[int, float],

@@ -74,9 +74,7 @@ def in_turn(joint: observations.Sensing, parts: list[observations.Sensing]) -> o
         name: by_step(name) if callable(value) else value
         for name, value in parts[0].functions.items()
     }
-    sensing = observations.Sensing(
-        joint.view, observations.Schedule(), joint.noise_words, **functions
-    )
+    sensing = observations.Sensing(joint.view, joint.schedule, joint.noise_words, **functions)
     sensing.words = f"{joint.view.words}; one of them at every step, in turn"
     return sensing
 
@@ -120,9 +118,8 @@ def draw_localisation(rng: Generator) -> observations.Parts:
 def _draw_sensors(
     rng: Generator, initial: GaussianMixture, m: int, offset: bool, unit: float
 ) -> tuple[observations.Sensing, tuple[str, ...]]:
-    kind = choose(rng, SENSOR_KINDS)
-    if m != 2:
-        kind = "range"
+    drawn_kind = choose(rng, SENSOR_KINDS)
+    kind = drawn_kind if m == 2 else "range"
     x = initial.sample(1000, Generator(PCG64(0)))
     matrix = np.eye(m, x.shape[1])
     sensors = rounded(unit * 1.5 * rng.standard_normal((m + offset + int(rng.integers(1, 4)), m)))

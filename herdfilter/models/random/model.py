@@ -17,7 +17,7 @@ from herdfilter.models.parts import assign
 from herdfilter.models.random import drifts, noises
 from herdfilter.models.random.localisation import draw_localisation
 from herdfilter.models.random.observations import Parts, draw_observation
-from herdfilter.models.resolved import Measurement, Transition
+from herdfilter.models.resolved import Transition
 
 # kind of model -> unknown drift per step, in spreads
 UNKNOWN_DRIFTS = {"general": 0.05, "localisation": 0.001}
@@ -133,9 +133,7 @@ start: {several if len(prior) > 1 else "Gaussian, mean"} {drifts.listed(prior.me
 
         At most it has 3000 points in one dimension, 250 in each of two.
         """
-        return (
-            None if self.kind == "localisation" else _exact_grid(_draw_model(self.seed, self.kind))
-        )
+        return _exact_grid(_draw_model(self.seed, self.kind)) if self.kind == "general" else None
 
 
 random_model = RandomModel
@@ -175,10 +173,9 @@ def _departing(model: RandomModel, parts: Parts) -> tuple[str, dict[str, Any]]:
     departure = drawn_departure if model.departure == "any" else model.departure
     factor = NOISE_FACTORS.get(departure, 1.0)
     sensing = parts.sensing
+    general = model.kind == "general"
     independent_states = (
-        _at_large(parts.motion).states
-        if model.kind == "general"
-        else parts.initial.sample(1000, rng)
+        _at_large(parts.motion).states if general else parts.initial.sample(1000, rng)
     )
     drift = UNKNOWN_DRIFTS[model.kind] * parts.spread * direction / np.sqrt(np.mean(direction**2))
 
@@ -190,10 +187,10 @@ def _departing(model: RandomModel, parts: Parts) -> tuple[str, dict[str, Any]]:
         return next_x + drift if departure == "unknown drift" else next_x
 
     def sample_observation(x: Array, rng: Generator, step: int) -> Array:
-        z: Array = Measurement(sensing).sample(x, rng, step)
+        z: Array = sensing.sample_observation(x, rng, step)
         if departure == "outliers":
             elsewhere = independent_states[rng.integers(len(independent_states), size=len(x))]
-            outliers = Measurement(sensing).sample(elsewhere, rng, step)
+            outliers = sensing.sample_observation(elsewhere, rng, step)
             return np.where(rng.random((len(x), 1)) < OUTLIER_SHARE, outliers, z)
         if factor != 1 and sensing.view.kind != "counts":
             mean = sensing.observation_mean(x, step)
@@ -228,23 +225,22 @@ def _exact_grid(parts: Parts) -> dict[str, Any] | None:
     prior. One simulation starts from the prior; the other is the long run from all over the system, for regions that states
     of the prior rarely reach. The largest slopes of drift and observation are found at these states and along their range.
     """
-    dim = parts.dim
     motion = parts.motion
     sensing = parts.sensing
-    initial = parts.initial
+    prior = parts.initial
     # the slope of a bearing is unbounded at its sensor, so that no grid is fine enough
-    if dim not in MOST_POINTS or motion.kind != "additive" or sensing.view.kind == "bearing":
+    if parts.dim not in MOST_POINTS or motion.kind != "additive" or sensing.view.kind == "bearing":
         return None
     system = _at_large(motion)
-    run = noises.simulate_long_run(motion, initial)
+    run = noises.simulate_long_run(motion, prior)
     lowest = np.minimum(run.lowest, system.states.min(axis=0))
     highest = np.maximum(run.highest, system.states.max(axis=0))
-    prior_sd = np.sqrt(np.diagonal(initial.distinct_covariances[0]))
+    prior_sd = np.sqrt(np.diagonal(prior.distinct_covariances[0]))
     noise = motion.functions["transition_covariance"](1.0, 1)
     noise_sd = np.sqrt(np.diagonal(noise))
     beyond = 3 * np.maximum(run.spread, noise_sd)
-    lower = np.minimum(lowest - beyond, (initial.means - 6 * prior_sd).min(axis=0))
-    upper = np.maximum(highest + beyond, (initial.means + 6 * prior_sd).max(axis=0))
+    lower = np.minimum(lowest - beyond, prior.means.min(axis=0) - 6 * prior_sd)
+    upper = np.maximum(highest + beyond, prior.means.max(axis=0) + 6 * prior_sd)
     probes = np.concatenate([run.states, system.states, np.linspace(lowest, highest, 200)])
     correlation = noise / np.outer(noise_sd, noise_sd)
     # the narrowest direction of correlated noise decides
@@ -262,6 +258,6 @@ def _exact_grid(parts: Parts) -> dict[str, Any] | None:
             slopes = np.linalg.norm(rise, axis=1) / (2 * aside[i])
             spacing[i] = min(spacing[i], 1 / (cells * max(slopes.max(), 1e-300)))
     points = np.ceil((upper - lower) / spacing).astype(int) + 1
-    if (points > MOST_POINTS[dim]).any():
+    if (points > MOST_POINTS[parts.dim]).any():
         return None
     return {"lower": lower.tolist(), "upper": upper.tolist(), "points": points.tolist()}

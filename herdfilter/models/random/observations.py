@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array
+from herdfilter._checks import Array, RowFunction
 from herdfilter.angles import moments, wrap_angles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.parts import as_observation, student_peak
@@ -52,7 +50,7 @@ class View(NamedTuple):
 
     kind: str
     size: int
-    h: Callable[[Array], Array]
+    h: RowFunction
     words: str
 
     @property
@@ -74,15 +72,15 @@ def combine_words(matrix: Array, offset: Array) -> str:
 
 def linear_view(kind: str, matrix: Array, offset: Array) -> View:
     """Return ``H x + b`` or a function of it: its square, which hides signs, its tanh, or exp, the mean of counts."""
-    words = combine_words(matrix, offset)
-    limits = "{:g} and {:g}".format(*COUNT_RANGE)
+    combination = combine_words(matrix, offset)
+    lowest, highest = COUNT_RANGE
     functions: dict[str, tuple[Any, str]] = {
-        "linear sensor": (np.asarray, words),
-        "square": (np.square, f"squares of {words}"),
-        "saturating sensor": (np.tanh, f"tanh of {words}"),
+        "linear sensor": (np.asarray, combination),
+        "square": (np.square, f"squares of {combination}"),
+        "saturating sensor": (np.tanh, f"tanh of {combination}"),
         "counts": (
-            lambda y: np.exp(np.clip(y, *np.log(COUNT_RANGE))),
-            f"exp of {words}, between {limits}",
+            lambda y: np.exp(np.clip(y, np.log(lowest), np.log(highest))),
+            f"exp of {combination}, between {lowest:g} and {highest:g}",
         ),
     }
     function, words = functions[kind]
@@ -131,6 +129,7 @@ class Sensing:
     `scaled` is the view in units of the noise: a grid must resolve it.
     """
 
+    sample_observation: Any
     observation_mean: Any  # missing for counts
 
     def __init__(
@@ -176,10 +175,9 @@ def gaussian_noise(
     Differences of bearings, and simulated bearings, are wrapped to within pi.
     """
     size = view.size
-    if freedom is None:
-        words = f"Gaussian, standard deviation {listed(sd)}"
-        variances = sd**2
-    else:
+    words = f"Gaussian, standard deviation {listed(sd)}"
+    variances = sd**2
+    if freedom is not None:
         words = f"Student's t with {freedom:.3g} degrees of freedom, scale {listed(sd)}"
         # the variance of Student's t, for Kalman filters
         variances = sd**2 * freedom / (freedom - 2)
@@ -193,8 +191,9 @@ def gaussian_noise(
         return peak - 0.5 * (freedom + 1) * np.log1p(scaled**2 / freedom).sum(axis=1)
 
     def draw(mean: Array, rng: Generator) -> Array:
-        draw_scaled = rng.standard_normal if freedom is None else partial(rng.standard_t, freedom)
-        return wrap_angles(mean + sd * draw_scaled(mean.shape), view.circular)
+        shape = mean.shape
+        noise = rng.standard_t(freedom, shape) if freedom else rng.standard_normal(shape)
+        return wrap_angles(mean + sd * noise, view.circular)
 
     return Sensing(
         view,
@@ -250,12 +249,8 @@ def draw_view(rng: Generator, system: LongRun) -> View:
     )
     if kind == "partial":
         dims = np.sort(rng.permutation(dim)[: int(rng.integers(1, min(3, dim - 1) + 1))])
-        return View(
-            "partial",
-            len(dims),
-            lambda x: np.take(x, dims, axis=1),
-            f"the coordinates {coordinates(dims)}",
-        )
+        words = f"the coordinates {coordinates(dims)}"
+        return View(kind, len(dims), lambda x: np.take(x, dims, axis=1), words)
     if kind in ("range", "bearing"):
         m = 2 if kind == "bearing" else min(dim, int(rng.integers(1, 4)))
         matrix, offset = standardise(np.eye(dim)[np.sort(rng.permutation(dim)[:m])])
@@ -293,9 +288,8 @@ def draw_observation(rng: Generator, system: LongRun) -> tuple[Sensing, tuple[st
     if view.kind == "counts":
         return counts(view, schedule), missing
     observed = view.h(system.states)
-    spread = np.sqrt(
-        np.diagonal(moments(observed, np.full(len(observed), 1 / len(observed)), view.circular)[1])
-    )
+    n = len(observed)
+    spread = np.sqrt(np.diagonal(moments(observed, np.full(n, 1 / n), view.circular)[1]))
     ratio = log_uniform(rng, *NOISE_RANGE, view.size)
     sharp = special[0] < SHARP_SHARE
     if sharp:
@@ -308,13 +302,14 @@ def draw_observation(rng: Generator, system: LongRun) -> tuple[Sensing, tuple[st
         # The product of the small ratios is about the share of particles that survive an observation: they are raised to a
         # common power that makes it large enough.
         small = np.minimum(ratio, 1.0)
-        power = np.log(NOISE_RANGE[0]) / min(np.log(small).sum(), np.log(NOISE_RANGE[0]))
+        least = np.log(NOISE_RANGE[0])
+        power = least / min(np.log(small).sum(), least)
         ratio = np.where(ratio < 1, small**power, ratio)
     # bearings with more noise than half a radian would hardly say anything
     sd = np.minimum(rounded(ratio * spread), 0.5 if view.circular else np.inf)
-    labels = (("sharp",) if sharp else ()) + missing
+    labels = ("sharp", *missing) if sharp else missing
     freedom = None
     if not view.circular and not sharp and special[1] < HEAVY_TAILED_SHARE:
         freedom = draw_number(rng, 2.5, 6.0)
-        labels = ("heavy-tailed", *labels)
+        labels = ("heavy-tailed", *missing)
     return gaussian_noise(view, sd, schedule, freedom), labels
