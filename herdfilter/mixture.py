@@ -255,10 +255,11 @@ class GaussianMixture:
 
     def place(self, labels: np.ndarray, noise: Array) -> Array:
         """Return ``means[m] + F_m z`` for labels m (n,) and standard normal z (n, d), with the `factors` F; shape (n, d)."""
-        if self.shared:
-            scaled = noise @ self.factors[0].T
-        else:
-            scaled = np.einsum("nij,nj->ni", self.factors[labels], noise)
+        scaled = (
+            noise @ self.factors[0].T
+            if self.shared
+            else np.einsum("nij,nj->ni", self.factors[labels], noise)
+        )
         return np.asarray(self.means[labels] + scaled)
 
     def _dims(self, dims: int | Sequence[int] | np.ndarray) -> np.ndarray:

@@ -164,10 +164,10 @@ class CompiledFunction(PicklesFunctions):
                         f"{self.name}: expected a function that writes to out alone, got {error}"
                     ) from None
                 continue
-            unwritten = np.flatnonzero(np.ptp(outs, axis=0) == 2).tolist()
-            if "out" in self.arguments and unwritten:
+            unwritten = np.flatnonzero(np.ptp(outs, axis=0) == 2)
+            if "out" in self.arguments and len(unwritten):
                 raise ValueError(
-                    f"{self.name}: expected a function that writes all entries of out, got none at {unwritten}"
+                    f"{self.name}: expected a function that writes all entries of out, got none at {unwritten.tolist()}"
                 )
         self.compiled.checked = True
 

@@ -205,10 +205,8 @@ def _accepts(function: Any, count: int, by_name: bool = False) -> bool:
     if not isinstance(function, Hashable):  # a callable object
         function = function.__call__
     # the function behind a method, which all models of a class share, takes the model first
-    inner = getattr(function, "__func__", None)
-    if inner is None:
-        return _binds(function, count, by_name)
-    return _binds(inner, count + 1, by_name)
+    is_method = hasattr(function, "__func__")
+    return _binds(getattr(function, "__func__", function), count + is_method, by_name)
 
 
 @lru_cache(maxsize=512)

@@ -197,13 +197,13 @@ class _Function(PicklesFunctions):
             raise TypeError(
                 f"{self.name}: expected a function of states, got {short_repr(self.function)}"
             )
-        first, *names = _parameters(self.function) or [""]
-        if not first or not set(names) <= set(self.arguments):
+        parameters = _parameters(self.function)
+        if not parameters or not set(parameters[1:]) <= set(self.arguments):
             raise TypeError(
                 f"{self.name}: expected a function of the states, first, and of any of {', '.join(self.arguments)}, got one "
-                f"of ({', '.join([first, *names])}); give others a default"
+                f"of ({', '.join(parameters)}); give others a default"
             )
-        assign(self, names=names)
+        assign(self, names=parameters[1:])
 
     def __call__(self, x: Array, *values: Any) -> ArrayLike:
         named = _named(self, values)
@@ -251,19 +251,18 @@ class FunctionCovariance(PicklesFunctions):
     names: tuple[str, ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
-        if not callable(self.value):
-            if np.ndim(self.value) != 2:
-                shape = np.shape(self.value)
-                raise ValueError(
-                    f"{self.name}: expected a matrix, such as [[0.1]], or a function, got shape {shape}"
+        if callable(self.value):
+            assign(self, names=tuple(_parameters(self.value)))
+            if not set(self.names) <= set(self.arguments):
+                raise TypeError(
+                    f"{self.name}: expected a matrix, or a function of any of {', '.join(self.arguments)}, got one of "
+                    f"({', '.join(self.names)})"
                 )
+        elif np.ndim(self.value) == 2:
             assign(self, value=as_covariance(self.name, self.value, self.dim))
-            return
-        assign(self, names=tuple(_parameters(self.value)))
-        if not set(self.names) <= set(self.arguments):
-            raise TypeError(
-                f"{self.name}: expected a matrix, or a function of any of {', '.join(self.arguments)}, got one of "
-                f"({', '.join(self.names)})"
+        else:
+            raise ValueError(
+                f"{self.name}: expected a matrix, such as [[0.1]], or a function, got shape {np.shape(self.value)}"
             )
 
     def __call__(self, *values: Any) -> ArrayLike:

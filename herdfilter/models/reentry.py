@@ -105,8 +105,14 @@ class BallisticReentry(RangeAndBearing):
             # explicit Euler: the acceleration is that at the old position, although x changes in place
             position = x[:, :2].copy()
             velocity = x[:, 2:4]
+            distance = np.hypot(*position.T)
+            speed = np.hypot(*velocity.T)
+            # density of the air, relative to that at the ground
+            density = np.exp((EARTH_RADIUS - distance) / self.scale_height)
+            drag = -self.drag * np.exp(x[:, 4]) * density * speed
+            pull = self.gravity / distance**3
             x[:, :2] += dt / steps * velocity
-            x[:, 2:4] += dt / steps * self._acceleration(position, velocity, x[:, 4])
+            x[:, 2:4] += dt / steps * (drag[:, None] * velocity - pull[:, None] * position)
         return x
 
     def transition_covariance(self, dt: float, step: int) -> Array:
@@ -117,16 +123,6 @@ class BallisticReentry(RangeAndBearing):
         """Return the position relative to the radar, (n, 5) -> (n, 2)."""
         return super().offset(x) - self.radar
 
-    def _acceleration(self, position: Array, velocity: Array, coefficient: Array) -> Array:
-        """Drag and gravity, (n, 2)."""
-        distance = np.hypot(*position.T)
-        speed = np.hypot(*velocity.T)
-        # density of the air, relative to that at the ground
-        density = np.exp((EARTH_RADIUS - distance) / self.scale_height)
-        drag = -self.drag * np.exp(coefficient) * density * speed
-        return drag[:, None] * velocity - (self.gravity / distance**3)[:, None] * position
-
     def _noise_variances(self, dt: float) -> Array:
-        return dt * np.array(
-            [self.acceleration_density, self.acceleration_density, self.ballistic_density]
-        )
+        q = self.acceleration_density
+        return dt * np.array([q, q, self.ballistic_density])

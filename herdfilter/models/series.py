@@ -187,7 +187,7 @@ def series(
                 )
         times, sensors, observations = zip(*observations, strict=True)
     if times is None:
-        dts = np.array(_time_steps(1.0 if dt is None else dt, steps))
+        dts = _time_steps(1.0 if dt is None else dt, steps)
         since: Array = clock.since + np.cumsum(dts)
     else:
         if dt is not None:
@@ -250,19 +250,19 @@ def as_control(control: Any) -> Any:
     return read_only(control)
 
 
-def _time_steps(dt: Any, steps: int) -> list[float]:
+def _time_steps(dt: Any, steps: int) -> Array:
     """Return the time before each step; 0 before the first one means that the present state is observed."""
     dts = as_any("dt", dt)
     if dts.ndim == 0:
-        return [as_duration("dt", dt)] * steps
+        return np.full(steps, as_duration("dt", dt))
     if len(dts) != steps:
         raise ValueError(f"dt: expected one per step, {steps}, got {len(dts)}")
     # only the first may be 0: later steps of no duration need readings, which say what observes them
-    at_once = steps > 0 and (dts[0] == 0 or dts[0] == timedelta(0))
-    return [
-        0.0 if at_once and not k else as_duration(f"dt of step {k + 1}", value)
-        for k, value in enumerate(dts)
+    first = 1 if steps and dts[0] in (0, timedelta(0)) else 0
+    later = [
+        as_duration(f"dt of step {k}", value) for k, value in enumerate(dts[first:], first + 1)
     ]
+    return np.array([0.0] * first + later)
 
 
 def is_reading(name: str, entry: Any) -> bool:

@@ -95,17 +95,16 @@ def simulate(
     """
     if steps is None:
         # `initial` and `modes` have other lengths, and a scalar dt has none
-        by_step: tuple[Any, ...] = (times, dt, sensors, controls)
-        lengths = [
-            len(values)
-            for values in by_step
+        by_step: list[Any] = [
+            values
+            for values in (times, dt, sensors, controls)
             if isinstance(values, Sized) and getattr(values, "ndim", True)
         ]
-        if not lengths:
+        if not by_step:
             raise ValueError(
                 "steps: expected a number, or times, dt, controls or sensors for each of them, got none"
             )
-        steps = lengths[0]
+        steps = len(by_step[0])
     steps = _checks.check_count("steps", steps, most=_checks.MAX_STEPS)
     rng = _checks.as_generator(rng)
     if controls is None:
