@@ -149,9 +149,6 @@ def valid() -> None:
     kernels.expected_kernel_pair(mixture=MIX, covariance=I2)
     kernels.log_normaliser(covariance=I2)
     kernels.as_kernel("kernel", kernel=kernels.Gaussian())
-    angles.merged(
-        means=X[:2], covariances=np.array([I2, I2]), weights=np.array([0.5, 0.5]), circular=(0,)
-    )
     angles.moments(x=X, weights=W, circular=(0,))
     angles.unwrap_angles(x=X, weights=W, circular=(0,))
     angles.wrap_angles(X, circular=(0,))

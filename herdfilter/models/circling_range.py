@@ -9,7 +9,14 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.parts import IndependentNoise, LinearMotion, Parameters, array_field, frozen
+from herdfilter.models.parts import (
+    IndependentNoise,
+    LinearMotion,
+    Parameters,
+    array_field,
+    frozen,
+    undefined_at_sensor,
+)
 
 
 @frozen
@@ -91,7 +98,7 @@ class CirclingRange(IndependentNoise, LinearMotion, Parameters):
         offset = x - self.sensor
         return np.hypot(offset[:, :1], offset[:, 1:])
 
-    @np.errstate(invalid="ignore")
+    @undefined_at_sensor
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """Jacobian of `observation_mean`, (n, 1, 2); NaN at the sensor itself."""
         # the gradient of a distance is the unit vector away from the sensor

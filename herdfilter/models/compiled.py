@@ -75,7 +75,6 @@ class CompiledFunction(PicklesFunctions):
     __repr__ = fields_in_line
 
     def __post_init__(self) -> None:
-        _checks.check_label("name", self.name)
         assign(self, size=_checks.check_count("size", self.size))
         parameters = np.array(_checks.as_array("parameters", self.parameters, (None,)))
         plain = getattr(self.function, "py_func", self.function)

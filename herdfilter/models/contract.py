@@ -85,17 +85,14 @@ class Wrapper:
     model: Model
     hidden: Iterable[str] = ()
     """Names that are not looked up in the other model."""
+    kind_suffix = ""
+    """What errors say after the name of the other model's class."""
 
     def __getattr__(self, name: str) -> Any:
         # `model` is missing while the object is copied or unpickled
         if name.startswith("_") or name == "model" or name in self.hidden:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self.model, name)
-
-    @property
-    def kind_in_errors(self) -> str:
-        """Name of the other model's class."""
-        return kind(self.model)
 
 
 def has(model: Model, names: Iterable[str]) -> bool:
@@ -124,8 +121,10 @@ def in_mode(model: Model, mode: int) -> Model:
 
 
 def kind(model: Model) -> str:
-    """Return the name of a model's class, for errors."""
-    return str(getattr(model, "kind_in_errors", type(model).__name__))
+    """Return the name of a model's class, for errors; of a wrapper, that of the model inside."""
+    if isinstance(model, Wrapper):
+        return kind(model.model) + model.kind_suffix
+    return type(model).__name__
 
 
 def circular_dims(model: Model) -> tuple[int, ...]:

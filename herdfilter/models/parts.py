@@ -28,6 +28,8 @@ from herdfilter._checks import (
 from herdfilter._repr import fields_in_line
 from herdfilter.mixture import GaussianMixture
 
+# Decorator of Jacobians, which are infinite or NaN at the sensor itself
+undefined_at_sensor = np.errstate(divide="ignore", invalid="ignore")
 MOST_SUBSTEPS = 100_000  # most integration steps between two steps of a filter: more take minutes
 
 
@@ -339,7 +341,7 @@ def range_and_bearing(offset: Array) -> Array:
     return np.stack([np.hypot(x, y), np.arctan2(y, x)], axis=-1)
 
 
-@np.errstate(divide="ignore", invalid="ignore")
+@undefined_at_sensor
 def range_and_bearing_jacobian(offset: Array) -> Array:
     """Jacobian of `range_and_bearing`, (..., 2) -> (..., 2, 2); infinite or NaN at the radar itself."""
     x = offset[..., 0]

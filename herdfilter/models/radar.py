@@ -11,6 +11,7 @@ from herdfilter.models.parts import (
     array_field,
     frozen,
     of_positions,
+    undefined_at_sensor,
 )
 
 
@@ -77,7 +78,7 @@ class RadarTracking(IndependentNoise, WhiteAcceleration):
         distance = np.hypot(ground, up)
         return np.column_stack([distance, np.arctan2(north, east), np.arctan2(up, ground)])
 
-    @np.errstate(divide="ignore", invalid="ignore")
+    @undefined_at_sensor
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """Jacobian of `observation_mean`, (n, 3, 6); infinite or NaN right above the radar."""
         east, north, up = (x[:, :3] - self.radar).T

@@ -164,12 +164,7 @@ class Sensed(contract.Wrapper):
     def __post_init__(self) -> None:
         # as attributes, so that a function the sensor lacks does not exist
         vars(self).update(self.sensor.functions)
-
-    @property
-    def kind_in_errors(self) -> str:
-        """Name of the model's class, and that it has a sensor."""
-        suffix = "" if self.sensor is _ANY_SENSOR else " with this sensor"
-        return contract.kind(self.model) + suffix
+        self.kind_suffix = "" if self.sensor is _ANY_SENSOR else " with this sensor"
 
 
 def sensed(model: Model, sensor: Sensor | None) -> Model:
