@@ -22,7 +22,8 @@ def wrap_angles(x: Array, circular: Sequence[int]) -> Array:
     [[ 190. -170.]]
     """
     x = as_numbers("x", x, (None,))
-    return wrap(x, as_dims("circular", circular, (0, *x.shape)[-1]))
+    d = x.shape[-1] if x.ndim else 0
+    return wrap(x, as_dims("circular", circular, d))
 
 
 def wrap(x: Array, circular: tuple[int, ...]) -> Array:
@@ -49,7 +50,7 @@ def unwrap_angles(x: Array, weights: Array, circular: Sequence[int]) -> Array:
     [160. 170. 190.]
     """
     x = as_numbers("x", x, (None, None))
-    circular = as_dims("circular", circular, (0, *x.shape)[-1])
+    circular = as_dims("circular", circular, x.shape[-1] if x.ndim else 0)
     if not circular:
         return x
     return unwrap(

@@ -264,7 +264,7 @@ class GaussianMixture:
 
     def _dims(self, dims: int | Sequence[int] | np.ndarray) -> np.ndarray:
         index = as_dims("dims", [dims] if isinstance(dims, int | np.integer) else dims, self.dim)
-        if len(set(index)) != max(1, len(index)):
+        if not index or len(set(index)) < len(index):
             raise ValueError(
                 f"dims: expected distinct indices, at least one, got {short_repr(dims)}"
             )

@@ -141,19 +141,20 @@ class CompiledFunction(PicklesFunctions):
         arrays = {"z": np.zeros(k), "control": np.ones(x.shape[1]), "parameters": self.parameters}
         inputs: dict[str, Any] = {"dt": 1.0, "step": 1}
         inputs |= {name: _checks.read_only(array) for name, array in arrays.items()}
-        for i, inputs["x"] in enumerate(_checks.read_only(x)):
-            # entries that stay 2 apart were not written
+        for i, state in enumerate(_checks.read_only(x)):
+            # called twice; entries of out that stay 2 apart were not written
             outs = np.repeat([[0.734375], [-1.265625]], self.size, axis=1)
             try:
                 with np.errstate(all="ignore"):
-                    for inputs["out"] in outs:
-                        function(*map(inputs.get, self.arguments))
+                    for out in outs:
+                        values = inputs | {"x": state, "out": out}
+                        function(*map(values.get, self.arguments))
             except IndexError as error:
                 # the length of a control input is not known
                 if "control" in self.arguments and not i:
                     break
                 raise ValueError(
-                    f"{self.name}: expected indices in range at the state {inputs['x']}, got {error}; code that is compiled "
+                    f"{self.name}: expected indices in range at the state {state}, got {error}; code that is compiled "
                     "with NUMBA_BOUNDSCHECK=1 in the environment raises this, too"
                 ) from None
             except Exception as error:

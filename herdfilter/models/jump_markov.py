@@ -133,7 +133,7 @@ class JumpMarkov:
                 arrays = [measurement.log_likelihood(z, x, 1)]
                 if moments:
                     arrays += [measurement.mean(x, 1), measurement.noises(x, len(z), 1)]
-                values.append(np.concatenate([array.ravel() for array in arrays]))
+                values.append(np.concatenate([*map(np.ravel, arrays)]))
             return np.allclose(values, values[0], rtol=PROBABILITY_ROUNDING)
         except Exception:  # errors of a user's function come up where it is used
             return False

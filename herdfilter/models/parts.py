@@ -160,7 +160,8 @@ class EqualVariances(EntriesObserved, Parameters):
 
     def observation_covariance(self, step: int) -> Array:
         """Covariance of the observation noise, (k, k)."""
-        return self.observation_variance * np.eye(len(range(self.dim)[self.observed_entries]))
+        observed = range(self.dim)[self.observed_entries]
+        return self.observation_variance * np.eye(len(observed))
 
     @property
     def _observation_sd(self) -> Array:

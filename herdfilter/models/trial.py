@@ -80,12 +80,14 @@ def try_model(model: Model, owner: Any) -> Model:
         return model
     scans = contract.has_scans(model)
     for name, arguments in TRIED.items():
-        for size in TRIALS if arguments and "rng" not in arguments and hasattr(model, name) else ():
+        if not arguments or "rng" in arguments or not hasattr(model, name):
+            continue
+        for size in TRIALS:
             vector = np.ones(size)  # a control, or an observation, of unknown length
             values: dict[str, Any] = {"z": vector[:0, None] if scans else vector}
             values |= {"control": vector if size else None} | inputs
             label = getattr(model, "names_in_errors", {}).get(name, name)
-            # it may depend on the states
+            # it may depend on the states: a second attempt, without a length
             states = [x] * (not size and name == "observation_covariance")
             value = ask_twice(label, getattr(model, name), *map(values.get, arguments), *states)
             if value is not None:

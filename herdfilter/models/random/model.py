@@ -131,9 +131,53 @@ start: {several if len(prior) > 1 else "Gaussian, mean"} {drifts.listed(prior.me
     def grid(self) -> dict[str, Any] | None:
         """Arguments `lower`, `upper` and `points` of a `GridFilter` that is exact; None if that needs too many points.
 
-        At most it has 3000 points in one dimension, 250 in each of two.
+        At most it has 3000 points in one dimension, 250 in each of two. It reaches three spreads beyond the states of two
+        simulations, and at least to six standard deviations of the prior. One simulation starts from the prior; the other is
+        the long run from all over the system, for regions that states of the prior rarely reach. The largest slopes of drift
+        and observation are found at these states and along their range.
         """
-        return _exact_grid(_draw_model(self.seed, self.kind)) if self.kind == "general" else None
+        parts = _draw_model(self.seed, self.kind)
+        motion = parts.motion
+        sensing = parts.sensing
+        prior = parts.initial
+        # the slope of a bearing is unbounded at its sensor, so that no grid is fine enough
+        if (
+            self.kind == "localisation"
+            or parts.dim not in MOST_POINTS
+            or motion.kind != "additive"
+            or sensing.view.kind == "bearing"
+        ):
+            return None
+        system = _at_large(motion)
+        run = noises.simulate_long_run(motion, prior)
+        lowest = np.minimum(run.lowest, system.states.min(axis=0))
+        highest = np.maximum(run.highest, system.states.max(axis=0))
+        prior_sd = np.sqrt(np.diagonal(prior.distinct_covariances[0]))
+        noise = motion.functions["transition_covariance"](1.0, 1)
+        noise_sd = np.sqrt(np.diagonal(noise))
+        beyond = 3 * np.maximum(run.spread, noise_sd)
+        lower = np.minimum(lowest - beyond, prior.means.min(axis=0) - 6 * prior_sd)
+        upper = np.maximum(highest + beyond, prior.means.max(axis=0) + 6 * prior_sd)
+        probes = np.concatenate([run.states, system.states, np.linspace(lowest, highest, 200)])
+        correlation = noise / np.outer(noise_sd, noise_sd)
+        # the narrowest direction of correlated noise decides
+        spacing = noise_sd * np.sqrt(np.linalg.eigvalsh(correlation)[0]) / NOISE_CELLS
+        spacing = np.minimum(spacing, prior_sd / PRIOR_CELLS)
+        whiten = np.linalg.inv(np.linalg.cholesky(noise))
+        # the grid resolves drift and view, each in units of its noise, wherever they are steep
+        whitened = (
+            (STRETCH_CELLS, lambda x: motion.drift.f(x) @ whiten.T),
+            (LIKELIHOOD_CELLS, sensing.scaled),
+        )
+        for i, aside in enumerate(np.diag(1e-4 * (upper - lower))):
+            for cells, function in whitened:
+                rise = function(probes + aside) - function(probes - aside)
+                slopes = np.linalg.norm(rise, axis=1) / (2 * aside[i])
+                spacing[i] = min(spacing[i], 1 / (cells * max(slopes.max(), 1e-300)))
+        points = np.ceil((upper - lower) / spacing).astype(int) + 1
+        if (points > MOST_POINTS[parts.dim]).any():
+            return None
+        return {"lower": lower.tolist(), "upper": upper.tolist(), "points": points.tolist()}
 
 
 random_model = RandomModel
@@ -216,48 +260,3 @@ def _draw_prior(rng: Generator, system: noises.LongRun) -> GaussianMixture:
         offsets = 0.7 * rng.standard_normal((1, dim))
     means = system.states.mean(axis=0) + offsets * system.spread
     return drifts.draw_weights(rng, means, width * system.spread)
-
-
-def _exact_grid(parts: Parts) -> dict[str, Any] | None:
-    """Return `lower`, `upper` and `points` of a grid fine enough for an exact posterior; None if it has too many points.
-
-    The grid reaches three spreads beyond the states of two simulations, and at least to six standard deviations of the
-    prior. One simulation starts from the prior; the other is the long run from all over the system, for regions that states
-    of the prior rarely reach. The largest slopes of drift and observation are found at these states and along their range.
-    """
-    motion = parts.motion
-    sensing = parts.sensing
-    prior = parts.initial
-    # the slope of a bearing is unbounded at its sensor, so that no grid is fine enough
-    if parts.dim not in MOST_POINTS or motion.kind != "additive" or sensing.view.kind == "bearing":
-        return None
-    system = _at_large(motion)
-    run = noises.simulate_long_run(motion, prior)
-    lowest = np.minimum(run.lowest, system.states.min(axis=0))
-    highest = np.maximum(run.highest, system.states.max(axis=0))
-    prior_sd = np.sqrt(np.diagonal(prior.distinct_covariances[0]))
-    noise = motion.functions["transition_covariance"](1.0, 1)
-    noise_sd = np.sqrt(np.diagonal(noise))
-    beyond = 3 * np.maximum(run.spread, noise_sd)
-    lower = np.minimum(lowest - beyond, prior.means.min(axis=0) - 6 * prior_sd)
-    upper = np.maximum(highest + beyond, prior.means.max(axis=0) + 6 * prior_sd)
-    probes = np.concatenate([run.states, system.states, np.linspace(lowest, highest, 200)])
-    correlation = noise / np.outer(noise_sd, noise_sd)
-    # the narrowest direction of correlated noise decides
-    spacing = noise_sd * np.sqrt(np.linalg.eigvalsh(correlation)[0]) / NOISE_CELLS
-    spacing = np.minimum(spacing, prior_sd / PRIOR_CELLS)
-    whiten = np.linalg.inv(np.linalg.cholesky(noise))
-    # the grid resolves drift and view, each in units of its noise, wherever they are steep
-    whitened = (
-        (STRETCH_CELLS, lambda x: motion.drift.f(x) @ whiten.T),
-        (LIKELIHOOD_CELLS, sensing.scaled),
-    )
-    for i, aside in enumerate(np.diag(1e-4 * (upper - lower))):
-        for cells, function in whitened:
-            rise = function(probes + aside) - function(probes - aside)
-            slopes = np.linalg.norm(rise, axis=1) / (2 * aside[i])
-            spacing[i] = min(spacing[i], 1 / (cells * max(slopes.max(), 1e-300)))
-    points = np.ceil((upper - lower) / spacing).astype(int) + 1
-    if (points > MOST_POINTS[parts.dim]).any():
-        return None
-    return {"lower": lower.tolist(), "upper": upper.tolist(), "points": points.tolist()}
