@@ -96,9 +96,9 @@ def as_numbers(name: str, value: Any, shape: Shape, *, missing: bool = False) ->
     got = short_repr(value)
     with suppress(TypeError, ValueError, RecursionError):
         array = np.asarray(with_nan(value) if missing else value)
-        kinds = set(map(type, array.flat)) if array.dtype == object else set()
+        objects = array.flat if array.dtype == object else ()
         # NumPy would convert objects that hold numbers as text, or durations, without a word.
-        if array.dtype.kind in "biufO" and not any(issubclass(kind, NO_NUMBERS) for kind in kinds):
+        if array.dtype.kind in "biufO" and not any(isinstance(x, NO_NUMBERS) for x in objects):
             return array.astype(np.float64, copy=False)
         if array.dtype.kind == "c":
             got = "complex numbers"

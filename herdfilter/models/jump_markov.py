@@ -78,9 +78,9 @@ class JumpMarkov:
         self.dim = _the_same("dim", [model.dim for model in self.models])
         self.circular = _the_same("circular", map(contract.circular_dims, self.models))
         measurements = [Measurement(model) for model in self.models]
-        observed = [m for m in measurements if contract.is_observed(m.model)]
-        if observed:
-            angles = [tuple(measurement.entries_circular) for measurement in observed]
+        angles = [tuple(m.entries_circular) for m in measurements if contract.is_observed(m.model)]
+        # if only sensors observe the state, the modes say nothing of angles
+        if angles:
             self.observation_circular = _the_same("observation_circular", angles)
         self.partial_observations = all(m.takes_partial for m in measurements)
         self.transition_matrix = as_array(

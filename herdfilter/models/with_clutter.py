@@ -208,18 +208,17 @@ class WithClutter(contract.Wrapper):
         with np.errstate(divide="ignore"):
             log_missed = np.log1p(-detected)
             log_detected = np.log(detected)
-            log_density = np.log(density)
         if isinstance(density, np.ndarray):
-            return log_missed, log_detected - log_density[:, None]
+            return log_missed, log_detected - np.log(density)[:, None]
         if density > 0:
-            return log_missed, log_detected - log_density
+            return log_missed, log_detected - np.log(density)
         if len(scan) > 1:
             raise ValueError(
                 f"z: expected at most one detection, as clutter_density is 0, got {len(scan)} at step {step}; give the "
                 "clutter a density above 0"
             )
         # without clutter a detection is certainly of the state, and it was not missed
-        return (log_missed if len(scan) == 0 else -math.inf), log_detected
+        return (-math.inf if len(scan) else log_missed), log_detected
 
     def detection_log_likelihoods(self, scan: Array, x: Array, step: int) -> Array:
         """Return the log-density of every detection (k, m) as one of the state; (n, d) -> (k, n)."""
