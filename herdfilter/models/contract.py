@@ -34,7 +34,7 @@ import dataclasses
 import inspect
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -97,7 +97,7 @@ class Wrapper:
 
 def has(model: Model, names: Iterable[str]) -> bool:
     """Return True if a model has all these names."""
-    return all(map(partial(hasattr, model), names))
+    return all(hasattr(model, name) for name in names)
 
 
 def jumps(model: Model) -> bool:
@@ -107,7 +107,7 @@ def jumps(model: Model) -> bool:
 
 def is_observed(model: Model) -> bool:
     """Return True if a model has a likelihood, or one of the two functions from which it is derived."""
-    return any(map(partial(hasattr, model), ("log_likelihood", *OBSERVED)))
+    return any(hasattr(model, name) for name in ("log_likelihood", *OBSERVED))
 
 
 def in_mode(model: Model, mode: int) -> Model:

@@ -91,8 +91,7 @@ class JumpMarkov:
                 raise ValueError(
                     f"transition_matrix: expected rows of probabilities that sum to 1, got {row.tolist()} in row {i}"
                 )
-        shares = np.ones(count) if initial_modes is None else initial_modes
-        self.initial_modes = as_weights("initial_modes", shares, count)
+        self.initial_modes = as_weights("initial_modes", initial_modes, count)
 
     @cached_property
     def initial(self) -> Any:

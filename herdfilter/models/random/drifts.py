@@ -37,6 +37,11 @@ def draw_number(rng: Generator, low: float, high: float) -> float:
     return float(rounded(rng.uniform(low, high)))
 
 
+def draw_count(rng: Generator, lowest: int, highest: int) -> int:
+    """Draw a whole number; both limits are possible."""
+    return int(rng.integers(lowest, highest + 1))
+
+
 def log_uniform(rng: Generator, low: float, high: float, size: int | None = None) -> Array:
     """Draw numbers whose logarithm is uniform."""
     return np.exp(rng.uniform(np.log(low), np.log(high), size))
@@ -121,7 +126,7 @@ def _mix(x: Array, coupling: float) -> Array:
 
 def draw_wells(rng: Generator, dim: int) -> Drift:
     """Draw the exact flow of ``dx/dt = x - x^3 / width^2`` in m coordinates; the others decay; then neighbours mix."""
-    m = int(rng.integers(1, dim + 1))
+    m = draw_count(rng, 1, dim)
     width = rounded(rng.uniform(0.5, 2.0, m))
     time = draw_number(rng, 0.3, 1.5)
     decay = rounded(rng.uniform(0.3, 0.95, dim - m))
@@ -280,7 +285,7 @@ def lorenz_ring(count: int, h: float, dim: int, forcing: float) -> Drift:
 def draw_cycle(rng: Generator, dim: int) -> Drift:
     """Draw van der Pol's oscillators coupled by springs; the state has position and velocity of each in turn."""
     spring = draw_number(rng, 0.05, 0.5) if dim > 2 else 0.0
-    count = int(rng.integers(1, 4))
+    count = draw_count(rng, 1, 3)
     stiffness = draw_number(rng, 0.5, 2.5)
 
     def rate(x: Array) -> Array:
@@ -343,10 +348,10 @@ def _draw_map(rng: Generator, dim: int) -> Drift:
 
 def _draw_flow(rng: Generator, dim: int) -> Drift:
     if dim > 3:
-        return lorenz_ring(int(rng.integers(1, 5)), 0.04, dim, draw_number(rng, 8.0, 11.0))
+        return lorenz_ring(draw_count(rng, 1, 4), 0.04, dim, draw_number(rng, 8.0, 11.0))
     if rng.random() < 0.6:
-        return lorenz(int(rng.integers(2, 6)), 0.04, draw_number(rng, 25.0, 35.0))
-    return roessler(int(rng.integers(2, 6)), 0.1, draw_number(rng, 5.0, 9.0))
+        return lorenz(draw_count(rng, 2, 5), 0.04, draw_number(rng, 25.0, 35.0))
+    return roessler(draw_count(rng, 2, 5), 0.1, draw_number(rng, 5.0, 9.0))
 
 
 class DriftKind(NamedTuple):

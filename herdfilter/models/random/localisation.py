@@ -15,6 +15,7 @@ from herdfilter.models.random.drifts import (
     Drift,
     choose,
     coordinates,
+    draw_count,
     draw_number,
     draw_vectors,
     draw_weights,
@@ -82,7 +83,7 @@ def in_turn(joint: observations.Sensing, parts: list[observations.Sensing]) -> o
 def draw_localisation(rng: Generator) -> observations.Parts:
     """Draw a model: its transition, observation, prior, number of steps, and labels."""
     kind = choose(rng, MOTIONS)
-    steps = int(rng.integers(40, 81))
+    steps = draw_count(rng, 40, 80)
     unit = float(rounded(log_uniform(rng, 0.1, 100.0)))
     m = 2 if kind == "circling" else choose(rng, POSITION_DIMENSIONS)
     offset = rng.random() < OFFSET_SHARE
@@ -122,7 +123,7 @@ def _draw_sensors(
     kind = drawn_kind if m == 2 else "range"
     x = initial.sample(1000, Generator(PCG64(0)))
     matrix = np.eye(m, x.shape[1])
-    sensors = rounded(unit * 1.5 * rng.standard_normal((m + offset + int(rng.integers(1, 4)), m)))
+    sensors = rounded(unit * 1.5 * rng.standard_normal((m + offset + draw_count(rng, 1, 3), m)))
     # all, then one by one
     subsets = (sensors, *sensors[:, None])
     views = [observations.sensor_view(kind, matrix, np.zeros(m), subset) for subset in subsets]

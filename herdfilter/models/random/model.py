@@ -205,7 +205,9 @@ def _draw_model(seed: int, kind: str) -> Parts:
         labels += ("multimodal prior",)
     spread = drifts.rounded(system.spread)
     # the order of draws is part of the definition of a model
-    return Parts(drift.dim, initial, int(rng.integers(40, 81)), spread, labels, motion, sensing)
+    return Parts(
+        drift.dim, initial, drifts.draw_count(rng, 40, 80), spread, labels, motion, sensing
+    )
 
 
 def _departing(model: RandomModel, parts: Parts) -> tuple[str, dict[str, Any]]:
@@ -252,7 +254,7 @@ def _draw_prior(rng: Generator, system: noises.LongRun) -> GaussianMixture:
     """Draw the distribution of the state at step 0: one Gaussian among the states of the system, or several far apart."""
     dim = system.states.shape[1]
     if rng.random() < MULTIMODAL_SHARE:
-        count = int(rng.integers(2, 5))
+        count = drifts.draw_count(rng, 2, 4)
         width = drifts.log_uniform(rng, 0.1, 0.3)
         offsets = drifts.draw_vectors(rng, count, dim, 1.5, 3.0)
     else:

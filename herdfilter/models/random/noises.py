@@ -13,6 +13,7 @@ from herdfilter.models.random.drifts import (
     DRIFTS,
     Drift,
     choose,
+    draw_count,
     draw_number,
     listed,
     log_uniform,
@@ -115,7 +116,7 @@ def draw_noise(rng: Generator, drift: Drift) -> NoisyDrift:
     kind = choose(rng, NOISES)
     size = float(log_uniform(rng, *DRIFTS[drift.kind].noise_range)) * drift.scale
     if kind == "rank-deficient" and dim > 1:
-        rank = int(rng.integers(1, dim))
+        rank = draw_count(rng, 1, dim - 1)
         # the factor keeps the average variance of a coordinate
         shape = rotation(rng, dim)[:, :rank] * np.sqrt(dim / rank)
     elif rng.random() < 0.5:

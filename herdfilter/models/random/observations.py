@@ -16,6 +16,7 @@ from herdfilter.models.parts import as_observation, student_peak
 from herdfilter.models.random.drifts import (
     choose,
     coordinates,
+    draw_count,
     draw_number,
     draw_vectors,
     listed,
@@ -248,16 +249,16 @@ def draw_view(rng: Generator, system: LongRun) -> View:
         rng, {k: share for k, share in VIEWS.items() if dim > 1 or k not in ("bearing", "partial")}
     )
     if kind == "partial":
-        dims = np.sort(rng.permutation(dim)[: int(rng.integers(1, min(3, dim - 1) + 1))])
+        dims = np.sort(rng.permutation(dim)[: draw_count(rng, 1, min(3, dim - 1))])
         words = f"the coordinates {coordinates(dims)}"
         return View(kind, len(dims), lambda x: np.take(x, dims, axis=1), words)
     if kind in ("range", "bearing"):
-        m = 2 if kind == "bearing" else min(dim, int(rng.integers(1, 4)))
+        m = 2 if kind == "bearing" else min(dim, draw_count(rng, 1, 3))
         matrix, offset = standardise(np.eye(dim)[np.sort(rng.permutation(dim)[:m])])
-        count = int(rng.integers(1, 4 if kind == "range" else 3))
+        count = draw_count(rng, 1, 3 if kind == "range" else 2)
         sensors = draw_vectors(rng, count, m, 1.5 if kind == "bearing" else 0.3, 4.0)
         return sensor_view(kind, matrix, offset, rounded(sensors))
-    rows = int(rng.integers(1, min(dim, 3) + 1))
+    rows = draw_count(rng, 1, min(dim, 3))
     directions = rng.standard_normal((rows, dim))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     offsets: Array | float = 0.0
@@ -274,9 +275,9 @@ def draw_schedule(rng: Generator) -> Schedule:
     """Draw the steps with an observation: all of them, or a few at the start of every period."""
     if rng.random() >= MISSING_SHARE:
         return Schedule()
-    period = int(rng.integers(6, 26))
-    length = int(rng.integers(1, max(2, period // 5) + 1))
-    return Schedule(period, length, int(rng.integers(1, period - length + 2)))
+    period = draw_count(rng, 6, 25)
+    length = draw_count(rng, 1, max(2, period // 5))
+    return Schedule(period, length, draw_count(rng, 1, period - length + 1))
 
 
 def draw_observation(rng: Generator, system: LongRun) -> tuple[Sensing, tuple[str, ...]]:
