@@ -29,8 +29,14 @@ SIGNATURE = types.void(_ROWS, _ROWS, types.float64, _VECTOR, types.int64, _VECTO
 """Signature of every compiled function of states: x (n, d), z (1, k), dt, control, step, parameters, values (n, k)."""
 
 
-_ARGUMENTS = {"x": "x[i]", "z": "z[0]", "out": "out[i]"} | {
-    name: name for name in ("dt", "control", "step", "parameters")
+_ARGUMENTS = {
+    "x": "x[i]",
+    "z": "z[0]",
+    "out": "out[i]",
+    "dt": "dt",
+    "control": "control",
+    "step": "step",
+    "parameters": "parameters",
 }
 """Argument that a function of one state may name -> the expression that is passed for state i."""
 

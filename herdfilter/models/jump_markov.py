@@ -163,10 +163,10 @@ def _sample_initial(model: JumpMarkov, n: int, rng: SeedLike = None) -> Array:
 
 def _the_same(name: str, values: Iterable[Any]) -> Any:
     """Return the value that all models share; raise ValueError if one of them differs."""
-    first, *others = values
-    for k, value in enumerate(others, 1):
-        if value != first:
+    by_model = list(values)
+    for k, value in enumerate(by_model):
+        if value != by_model[0]:
             raise ValueError(
-                f"models: expected the same {name} for all, {first} as in models[0], got {value} in models[{k}]"
+                f"models: expected the same {name} for all, {by_model[0]} as in models[0], got {value} in models[{k}]"
             )
-    return first
+    return by_model[0]

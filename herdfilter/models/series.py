@@ -154,8 +154,8 @@ def series(
     or its clock. Raises ValueError if lengths, time steps or times do not fit.
     """
     one_of("late", late, ("raise", "replay"))
-    set_by_user = not (start is None or isinstance(start, Clock))
-    clock = Clock.at(start) if set_by_user else start or ZERO
+    set_by_user = start is not None and not isinstance(start, Clock)
+    clock = Clock.at(start) if set_by_user else (start or ZERO)
     if dt is None and times is None:
         times = own_times(observations)
         # Dates alone do not say when the filter's state was: without it the first time step is unknown.

@@ -104,7 +104,7 @@ class WithClutter(contract.Wrapper):
             )
         assign(self, region=region)
         # raises an error if the region has another length than an observation
-        self._bounds(self.detection_size(step=1))
+        self._bounds(self.detection_size(step=1))  # type: ignore[arg-type]
 
     def __copy__(self) -> WithClutter:
         return replace(self, model=copy.copy(self.model))
@@ -283,14 +283,14 @@ class WithClutter(contract.Wrapper):
 
         return draw
 
-    def _bounds(self, m: int | None) -> Array:
+    def _bounds(self, m: int) -> Array:
         if self.region is None:
             if callable(self.clutter_density) or self.clutter_density > 0:
                 raise ValueError(
                     f"region: expected bounds ({m}, 2) in which clutter is simulated, got None; give "
                     "WithClutter(..., region=[[lowest, highest], ...])"
                 )
-            return np.zeros((m or 0, 2))
+            return np.zeros((m, 2))
         region = np.asarray(self.region)
         if len(region) != m:
             raise ValueError(f"region: expected bounds of shape ({m}, 2), got {region.shape}")

@@ -185,7 +185,7 @@ def test_simulated_noise_is_students_t_or_jumps():
 
 
 X = np.array([[0.3, -1.0], [1.2, 0.4]])
-ALWAYS = observations.Schedule()
+ALWAYS = observations.ObservedSteps()
 SENSORS = np.eye(2), np.zeros(2), np.array([[3.0, 3.0], [0.0, -2.0]])
 COUNTS = observations.linear_view("counts", np.eye(2), np.zeros(2))
 

@@ -140,7 +140,7 @@ def _draw_sensors(
         ratio = max(ratio, LEAST_SHARPNESS_PRODUCT ** (1 / min(m, count)))
     sd = rounded(ratio * (np.ones(count) if kind == "bearing" else readings.std(axis=0)))
     joint, *parts = [
-        observations.gaussian_noise(view, view_sd, observations.Schedule(), freedom)
+        observations.gaussian_noise(view, view_sd, observations.ObservedSteps(), freedom)
         for view, view_sd in zip(views, (sd, *sd[:, None]), strict=True)
     ]
     sensing = in_turn(joint, parts) if turns else joint

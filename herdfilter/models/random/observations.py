@@ -102,7 +102,7 @@ def sensor_view(kind: str, matrix: Array, offset: Array, sensors: Array) -> View
     return View(kind, len(sensors), h, words)
 
 
-class Schedule(NamedTuple):
+class ObservedSteps(NamedTuple):
     """The steps with an observation: `length` steps in every `period`, from step `first` on; by default every step."""
 
     period: int = 1
@@ -136,7 +136,7 @@ class Sensing:
     def __init__(
         self,
         view: View,
-        schedule: Schedule,
+        schedule: ObservedSteps,
         noise_words: str,
         draw: Any = None,
         scaled: Any = None,
@@ -169,7 +169,7 @@ class Parts(NamedTuple):
 
 
 def gaussian_noise(
-    view: View, sd: Array, schedule: Schedule, freedom: float | None = None
+    view: View, sd: Array, schedule: ObservedSteps, freedom: float | None = None
 ) -> Sensing:
     """Return a view with independent noise of scales `sd`, (k,): Gaussian, or Student's t with `freedom` above 2 degrees.
 
@@ -209,7 +209,7 @@ def gaussian_noise(
     )
 
 
-def counts(view: View, schedule: Schedule) -> Sensing:
+def counts(view: View, schedule: ObservedSteps) -> Sensing:
     """Return independent Poisson counts, whose means are the view.
 
     Their variance equals their mean and differs from state to state: there is no single ``observation_covariance``. For lack
@@ -271,13 +271,13 @@ def draw_view(rng: Generator, system: LongRun) -> View:
     return linear_view(kind, *standardise(directions, offsets))
 
 
-def draw_schedule(rng: Generator) -> Schedule:
+def draw_schedule(rng: Generator) -> ObservedSteps:
     """Draw the steps with an observation: all of them, or a few at the start of every period."""
     if rng.random() >= MISSING_SHARE:
-        return Schedule()
+        return ObservedSteps()
     period = draw_count(rng, 6, 25)
     length = draw_count(rng, 1, max(2, period // 5))
-    return Schedule(period, length, draw_count(rng, 1, period - length + 1))
+    return ObservedSteps(period, length, draw_count(rng, 1, period - length + 1))
 
 
 def draw_observation(rng: Generator, system: LongRun) -> tuple[Sensing, tuple[str, ...]]:
@@ -303,8 +303,8 @@ def draw_observation(rng: Generator, system: LongRun) -> tuple[Sensing, tuple[st
         # The product of the small ratios is about the share of particles that survive an observation: they are raised to a
         # common power that makes it large enough.
         small = np.minimum(ratio, 1.0)
-        least = np.log(NOISE_RANGE[0])
-        power = least / min(np.log(small).sum(), least)
+        log_smallest = np.log(NOISE_RANGE[0])
+        power = log_smallest / min(np.log(small).sum(), log_smallest)
         ratio = np.where(ratio < 1, small**power, ratio)
     # bearings with more noise than half a radian would hardly say anything
     sd = np.minimum(rounded(ratio * spread), 0.5 if view.circular else np.inf)
