@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from herdfilter._checks import as_dims, as_generator, ask_twice, check_count
+from herdfilter._checks import as_covariance, as_dims, as_generator, ask_twice, check_count
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
 from herdfilter.models.contract import Model
@@ -55,7 +55,9 @@ def check_state(model: Model, user: str, *needed: str) -> None:
             f"model.initial: expected a distribution in {dim} dimensions, as dim says, got {initial_dim}"
         )
     if isinstance(initial, GaussianMixture):
+        # `GaussianMixture.unchecked` may have made it
         read_rows("model.initial", initial.means, (None, dim), 0)
+        as_covariance("model.initial", initial.distinct_covariances, dim)
     if not contract.jumps(model):
         # tracks share one model: besides clutter, a wrapper has no functions of its own
         wrapped = isinstance(model, contract.Wrapper) and not isinstance(model, WithClutter)
