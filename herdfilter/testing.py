@@ -57,10 +57,16 @@ def check_sampler(
         shapes = f"{points.x.shape}, {points.weights.shape}"
         expected = f"({n}, {mixture.dim}), ({n},)"
         assert shapes == expected, f"expected shapes {expected}, got {shapes}"
+        total = points.weights.sum()
+        lowest = points.weights.min()
+        assert np.isfinite(points.x).all(), "expected finite points"
+        assert abs(total - 1) <= 1e-12, f"expected weights that sum to 1, got {total:.15g}"
+        assert signed_weights or lowest >= 0, f"expected no negative weight, got {lowest:g}"
         return points
 
-    checks: dict[str, Callable[[int], None]] = {
-        "form": lambda d: _check_form(draw, d, signed_weights),
+    checks: dict[str, Callable[[int], Any]] = {
+        # every draw checks the form, of many points and of few
+        "form": lambda d: [draw(random_mixture(0, d, m), n) for m in (1, 4) for n in (1, 2, 23)],
         "seeds": lambda d: _check_seeds(draw, d, deterministic),
         "singular covariances": lambda d: _check_singular(draw, d),
         "moments": lambda d: _check_moments(draw, d, deterministic) if moments else None,
@@ -73,16 +79,6 @@ def check_sampler(
             faults.append(f"- {name}, d = {d}: {error or type(error).__name__}")
     if faults:
         raise AssertionError("\n".join([f"{sampler!r} has {len(faults)} faults:", *faults]))
-
-
-def _check_form(draw: Draw, d: int, signed_weights: bool) -> None:
-    for components, n in product((1, 4), (1, 2, 23)):
-        points = draw(random_mixture(0, d, components), n)
-        total = points.weights.sum()
-        lowest = points.weights.min()
-        assert np.isfinite(points.x).all(), "expected finite points"
-        assert abs(total - 1) <= 1e-12, f"expected weights that sum to 1, got {total:.15g}"
-        assert signed_weights or lowest >= 0, f"expected no negative weight, got {lowest:g}"
 
 
 def _check_seeds(draw: Draw, d: int, deterministic: bool) -> None:
