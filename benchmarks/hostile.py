@@ -10,7 +10,6 @@ from joblib import Parallel, delayed
 from scipy.spatial.distance import cdist
 
 import herdfilter as hf
-from herdfilter.testing import hostile_mixture
 
 DISTANCES = (5.0, 10.0, 100.0, 1e3, 1e5, 1e8)
 FAR_SIZES = (10, 50, 200)
@@ -39,6 +38,25 @@ def far_modes(samplers: Mapping[str, hf.samplers.Sampler], dims: list[int]) -> p
                         ratios.append(_ratio(points, mixture))
                 rows.append((name, dim, distance, max(far), float(np.median(ratios))))
     return pd.DataFrame(rows, columns=["sampler", "d", "distance", "farthest", "energy"])
+
+
+def hostile_mixture(seed: int) -> hf.GaussianMixture:
+    """Return one of a wide family of mixtures, of up to 20 components in up to 8 dimensions, on which samplers may fail."""
+    rng = np.random.default_rng([seed, 77])
+    dim = int(rng.choice([1, 2, 3, 4, 6, 8]))
+    components = int(rng.integers(1, 21))
+    weights = rng.dirichlet(np.full(components, 10 ** rng.uniform(-1, 1)))
+    means = 10 ** rng.uniform(-1, 4) * rng.standard_normal((components, dim))
+    roots = rng.standard_normal((components, dim, dim))
+    kind = rng.choice(["alike", "sizes", "narrow", "flat"])
+    if kind == "sizes":
+        roots *= 10 ** rng.uniform(-3, 1, (components, 1, 1))
+    if kind == "narrow":
+        roots *= 10 ** rng.uniform(-4, 0, (components, 1, dim))
+    if kind == "flat":
+        roots[:, :, : rng.integers(dim)] = 0.0
+    covariances = roots @ roots.swapaxes(1, 2)
+    return hf.GaussianMixture(weights, means, covariances[0] if rng.random() < 0.3 else covariances)
 
 
 def random_mixtures(

@@ -149,9 +149,6 @@ def valid() -> None:
     kernels.expected_kernel_pair(mixture=MIX, covariance=I2)
     kernels.log_normaliser(covariance=I2)
     kernels.as_kernel("kernel", kernel=kernels.Gaussian())
-    angles.merged(
-        means=X[:2], covariances=np.array([I2, I2]), weights=np.array([0.5, 0.5]), circular=(0,)
-    )
     angles.moments(x=X, weights=W, circular=(0,))
     angles.unwrap_angles(x=X, weights=W, circular=(0,))
     angles.wrap_angles(X, circular=(0,))
@@ -330,7 +327,6 @@ def valid() -> None:
     models.sample_modes(model=JUMP, steps=4, rng=0)
     catalogue.resolve_filters(filters=["bootstrap"])
     testing.random_mixture(seed=0, dim=2, n_components=3)
-    testing.hostile_mixture(seed=0)
     study.posterior_cramer_rao_bound(model=WALK, steps=2, dt=1.0, runs=5, rng=0)
     study.summarise(table=TABLE, baseline="bootstrap")
     study.claims(table=TABLE, baseline="bootstrap", level=0.95, simultaneous=True)

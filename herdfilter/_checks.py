@@ -16,6 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.floating[Any]]
 Shape = tuple[int | None, ...]
+SeedLike = np.random.Generator | int | None
+# a function of states (n, d), and perhaps of other arguments, whose value may need conversion
+UserFunction = Callable[..., ArrayLike]
+RowFunction = Callable[[Array], Array]  # (n, d) -> (n, k)
 
 # types of entries that stand for themselves; of others some mean a missing entry
 PLAIN_TYPES = {bool, int, float, np.float64}
@@ -92,9 +96,9 @@ def as_numbers(name: str, value: Any, shape: Shape, *, missing: bool = False) ->
     got = short_repr(value)
     with suppress(TypeError, ValueError, RecursionError):
         array = np.asarray(with_nan(value) if missing else value)
-        kinds = set(map(type, array.flat)) if array.dtype == object else set()
+        objects = array.flat if array.dtype == object else ()
         # NumPy would convert objects that hold numbers as text, or durations, without a word.
-        if array.dtype.kind in "biufO" and not any(issubclass(kind, NO_NUMBERS) for kind in kinds):
+        if array.dtype.kind in "biufO" and not any(isinstance(x, NO_NUMBERS) for x in objects):
             return array.astype(np.float64, copy=False)
         if array.dtype.kind == "c":
             got = "complex numbers"
@@ -183,9 +187,10 @@ def as_particles(name: str, value: ArrayLike, largest: float = math.inf) -> Arra
 def as_weighted_particles(particles: ArrayLike, weights: ArrayLike | None) -> tuple[Array, Array]:
     """Return particles (n, d), whose squares are finite, and weights (n,) that sum to 1; equal weights by default."""
     x = as_particles("particles", particles, LARGEST)
-    if weights is None:
-        weights = np.full(len(x), 1.0 / len(x))
-    w = as_array("weights", weights, (len(x),), largest=LARGEST)
+    n = len(x)
+    w = as_array(
+        "weights", np.full(n, 1 / n) if weights is None else weights, (n,), largest=LARGEST
+    )
     total = w.sum()
     if not abs(total - 1.0) <= SUM_ERROR or w.min() < 0:
         raise ValueError(
@@ -252,14 +257,12 @@ def as_covariance(name: str, value: ArrayLike, dim: int | None = None) -> Array:
 
 def check_count(name: str, value: Any, minimum: int = 1, most: int | None = MOST) -> int:
     """Return `value` as an integer from `minimum` to `most`, which by default is what memory can hold."""
-    count = int(value) if isinstance(value, Integral) and not isinstance(value, bool) else None
-    if count is None or count < minimum:
-        expected = f"of at least {minimum}"
-    elif most is not None and count > most:
-        expected = f"up to {most}, as memory is limited"
-    else:
-        return count
-    raise ValueError(f"{name}: expected an integer {expected}, got {short_repr(value)}")
+    limit = f"of at least {minimum}"
+    if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= minimum:
+        if most is None or int(value) <= most:
+            return int(value)
+        limit = f"up to {most}, as memory is limited"
+    raise ValueError(f"{name}: expected an integer {limit}, got {short_repr(value)}")
 
 
 def as_number(
@@ -405,12 +408,9 @@ def check_label(name: str, value: Any) -> None:
 
 def check_part(name: str, part: object, kind: type, expected: str) -> None:
     """Raise TypeError unless `part` is an instance of this kind."""
-    if isinstance(part, type):
-        raise TypeError(f"{name}: expected {expected}, an instance, got the class {part.__name__}")
-    if isinstance(part, str):
-        raise TypeError(
-            f"{name}: expected {expected}, got {part!r}; to make a filter by its name, call "
-            f"herdfilter.make_filter({part!r}, model, n_particles, rng)"
-        )
-    if not isinstance(part, kind):
-        raise TypeError(f"{name}: expected {expected}, got {part!r}")
+    # a class passes isinstance if the kind is a protocol
+    if isinstance(part, kind) and not isinstance(part, type):
+        return
+    call = f"herdfilter.make_filter({part!r}, model, n_particles, rng)"
+    advice = f"; to make a filter by its name, call {call}" if isinstance(part, str) else ""
+    raise TypeError(f"{name}: expected {expected}, an instance, got {short_repr(part)}{advice}")

@@ -109,6 +109,7 @@ def in_blocks(
         block_lines = [COLUMN_GAP.join(line).rstrip() for line in zip(*block, strict=True)]
         top = height - len(rows)
         lines += ["", *block_lines[:top], "-" * max(map(len, block_lines))]
-        for before, name, line in zip([*names[:1], *names], names, block_lines[top:], strict=False):
-            lines += ["", line] if grouped and name != before else [line]
+        for i, line in enumerate(block_lines[top:]):
+            new_group = grouped and i and names[i] != names[i - 1]
+            lines += ["", line] if new_group else [line]
     return lines[1:]

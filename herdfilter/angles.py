@@ -9,7 +9,7 @@ import numpy as np
 
 from herdfilter._checks import Array, as_array, as_dims, as_numbers
 
-__all__ = ["merged", "moments", "unwrap_angles", "wrap_angles"]
+__all__ = ["moments", "unwrap_angles", "wrap_angles"]
 
 
 def wrap_angles(x: Array, circular: Sequence[int]) -> Array:
@@ -22,7 +22,8 @@ def wrap_angles(x: Array, circular: Sequence[int]) -> Array:
     [[ 190. -170.]]
     """
     x = as_numbers("x", x, (None,))
-    return wrap(x, as_dims("circular", circular, (0, *x.shape)[-1]))
+    d = x.shape[-1] if x.ndim else 0
+    return wrap(x, as_dims("circular", circular, d))
 
 
 def wrap(x: Array, circular: tuple[int, ...]) -> Array:
@@ -49,7 +50,7 @@ def unwrap_angles(x: Array, weights: Array, circular: Sequence[int]) -> Array:
     [160. 170. 190.]
     """
     x = as_numbers("x", x, (None, None))
-    circular = as_dims("circular", circular, (0, *x.shape)[-1])
+    circular = as_dims("circular", circular, x.shape[-1] if x.ndim else 0)
     if not circular:
         return x
     return unwrap(
@@ -105,21 +106,11 @@ def mean_and_covariance(
 
 
 def merged(
-    means: Array, covariances: Array, weights: Array, circular: Sequence[int] = ()
+    means: Array, covariances: Array, weights: Array, circular: tuple[int, ...] = ()
 ) -> tuple[Array, Array]:
-    """Return mean (d,), angles wrapped, and covariance (d, d) of a mixture of K Gaussians; a single one stays unchanged.
-
-    Examples
-    --------
-    >>> from herdfilter.angles import merged
-    >>> print(*merged(np.array([[-1.0], [1.0]]), np.ones((2, 1, 1)), np.array([0.5, 0.5])))
-    [0.] [[2.]]
-    """
-    means = as_array("means", means, (None, None))
-    covariances = as_array("covariances", covariances, (len(means), *2 * means.shape[1:]))
-    weights = as_array("weights", weights, (len(means),), finite=False)
+    """Return mean (d,), angles wrapped, and covariance (d, d) of a mixture of K Gaussians; a single one stays unchanged."""
     if len(means) == 1:
         return means[0], covariances[0]
     # the law of total covariance: within plus between the components
-    mean, between = moments(means, weights, circular)
+    mean, between = mean_and_covariance(means, weights, circular)
     return mean, between + np.tensordot(weights, covariances, 1)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict, Unpack, ove
 import numpy as np
 
 from herdfilter import filters
-from herdfilter._checks import as_generator, one_of
+from herdfilter._checks import SeedLike, as_generator, one_of
 from herdfilter.catalogue import catalogue
 from herdfilter.catalogue.expressions import evaluate, prefix_errors
 from herdfilter.catalogue.specifications import catalogue_spec, parameter_names
@@ -18,7 +18,6 @@ from herdfilter.filters.kalman.rules import MomentRule
 if TYPE_CHECKING:
     from herdfilter.tracking import Birth, BirthFromMeasurements, LMBTracker
 
-SeedLike = np.random.Generator | int | None
 ParticleFilterName = Literal[
     "bootstrap", "sqmc", "auxiliary", "guided", "edh-weighted", "ledh-weighted", "mixture-random",
     "herded-kh", "herded-quantile", "herded-chg", "herded-random", "mixture-kh", "mixture-chg",

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import (
     LARGEST,
     Array,
+    SeedLike,
     as_array,
     as_covariance,
     as_dims,
@@ -25,6 +26,7 @@ from herdfilter._checks import (
 )
 from herdfilter._covariances import covariance_factor
 from herdfilter._repr import html_repr
+from herdfilter.angles import mean_and_covariance
 
 DENSITIES_AT_ONCE = 2**21  # numbers of an intermediate array, which limits the memory of a call
 
@@ -139,14 +141,13 @@ class GaussianMixture:
     @cached_property
     def mean(self) -> Array:
         """Mean of the mixture, shape (d,)."""
-        return np.asarray(self.weights @ self.means)
+        return self.weights @ self.means
 
     @cached_property
     def covariance(self) -> Array:
         """Covariance of the mixture, within plus between components, shape (d, d)."""
         # the law of total covariance
-        centred = self.means - self.mean
-        return self.average_covariance + (self.weights[:, None] * centred).T @ centred
+        return self.average_covariance + mean_and_covariance(self.means, self.weights)[1]
 
     @cached_property
     def average_covariance(self) -> Array:
@@ -228,16 +229,14 @@ class GaussianMixture:
             log_w = np.log(self.weights) + marginal.component_log_densities(values[None, :])[0]
         # Far from all components every density underflows, but not their ratios to the largest.
         weights = np.exp(log_w - log_w.max())
-        # As in Kalman's update: the gain S_12 S_22^-1, for the mean m_1 + G (v - m_2) and the covariance S_11 - G S_21
+        # As in Kalman's update: the gain G = S_12 S_22^-1, for the mean m_1 + G (v - m_2) and the covariance S_11 - G S_21
         cov = self.distinct_covariances
-        cross = cov[:, free[:, None], fixed]
-        gain = np.swapaxes(
-            np.linalg.solve(cov[:, fixed[:, None], fixed], np.swapaxes(cross, 1, 2)), 1, 2
-        )
-        means = self.means[:, free] + (gain @ (values - self.means[:, fixed])[:, :, None])[:, :, 0]
-        covs = cov[:, free[:, None], free] - gain @ np.swapaxes(cross, 1, 2)
+        cross = cov[:, fixed[:, None], free]  # S_21
+        gain = np.linalg.solve(marginal.distinct_covariances, cross).swapaxes(1, 2)
+        means = self.means[:, free] + (gain @ (values - marginal.means)[:, :, None])[:, :, 0]
+        covs = cov[:, free[:, None], free] - gain @ cross
         # Rounding leaves a difference of products asymmetric.
-        covs = 0.5 * (covs + np.swapaxes(covs, 1, 2))
+        covs = 0.5 * (covs + covs.swapaxes(1, 2))
         return GaussianMixture.unchecked(weights / weights.sum(), means, covs)
 
     def convolve(self, covariance: ArrayLike) -> GaussianMixture:
@@ -247,7 +246,7 @@ class GaussianMixture:
             self.weights, self.means, self.distinct_covariances + added
         )
 
-    def sample(self, n: int, rng: np.random.Generator | int | None = None) -> Array:
+    def sample(self, n: int, rng: SeedLike = None) -> Array:
         """Draw `n` independent points, shape (n, d)."""
         n = check_count("n", n)
         rng = as_generator(rng)
@@ -265,7 +264,7 @@ class GaussianMixture:
 
     def _dims(self, dims: int | Sequence[int] | np.ndarray) -> np.ndarray:
         index = as_dims("dims", [dims] if isinstance(dims, int | np.integer) else dims, self.dim)
-        if len(set(index)) != max(1, len(index)):
+        if not index or len(set(index)) < len(index):
             raise ValueError(
                 f"dims: expected distinct indices, at least one, got {short_repr(dims)}"
             )
@@ -284,10 +283,16 @@ def as_mixture(name: str, value: Any) -> GaussianMixture:
 def log_sums(terms: Array, weights: Array) -> Array:
     """Return ``log(sum_m weights[m] exp(terms[i, m]))`` for each i, (n, M) and (M,) -> (n,)."""
     with np.errstate(divide="ignore"):
-        shifted = terms + np.log(weights)
-        peak = shifted.max(axis=1, keepdims=True)
-        np.copyto(peak, 0.0, where=peak == -np.inf)  # -inf - (-inf) would be NaN
-        return np.asarray(np.log(np.exp(shifted - peak).sum(axis=1)) + peak[:, 0])
+        return log_sum(terms + np.log(weights), axis=1)
+
+
+def log_sum(terms: Array, axis: int = 0) -> Array:
+    """Return the log of the sum of exponentials along an axis; minus infinity if all terms are."""
+    peak = terms.max(axis=axis, keepdims=True)
+    np.copyto(peak, 0.0, where=peak == -np.inf)  # -inf - (-inf) would be NaN
+    with np.errstate(divide="ignore"):
+        # without the peak all exponentials may underflow
+        return np.asarray(np.log(np.exp(terms - peak).sum(axis=axis)) + peak.squeeze(axis))
 
 
 def largest_remainders(weights: Array, n: int) -> np.ndarray:

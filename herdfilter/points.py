@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_weights, check_flags
 from herdfilter._repr import html_repr
+from herdfilter.angles import mean_and_covariance
 from herdfilter.mixture import GaussianMixture, as_mixture
 
 
@@ -88,8 +89,7 @@ class Points:
     @property
     def covariance(self) -> Array:
         """Weighted covariance (no small-sample correction), shape (d, d)."""
-        centred = self.x - self.mean
-        return (self.weights[:, None] * centred).T @ centred
+        return mean_and_covariance(self.x, self.weights)[1]
 
 
 def check_pair(points: Points, mixture: GaussianMixture | Points, samples: bool = False) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -242,7 +242,9 @@ class AlikeLandmarks(Parameters):
     True
     """
 
-    landmarks: Array = array_field([[2.0, 3], [5, 17], [9, 8], [14, 2], [16, 15], [19, 10]])
+    landmarks: Array = array_field(
+        [[2.0, 3], [5, 17], [9, 8], [14, 2], [16, 15], [19, 10]], (None, 2)
+    )
     side: float = 20.0
     range_sd: float = 0.5
     bearing_sd: float = 0.1
@@ -251,7 +253,6 @@ class AlikeLandmarks(Parameters):
 
     dim = 3
     circular = (2,)
-    shapes: ClassVar = {"landmarks": (None, 2)}
 
     @cached_property
     def initial(self) -> UniformBox:
@@ -578,7 +579,9 @@ class CrossBearings(IndependentNoise, GaussianStart):
     True
     """
 
-    beacons: Array = array_field([[4000.0, 6000.0], [14000.0, 5000.0], [10000.0, -4000.0]])
+    beacons: Array = array_field(
+        [[4000.0, 6000.0], [14000.0, 5000.0], [10000.0, -4000.0]], (None, 2)
+    )
     bearing_sd: float = 0.03
     position_noise: float = 3.0
     current_noise: float = 0.01
@@ -593,7 +596,6 @@ class CrossBearings(IndependentNoise, GaussianStart):
     partial_observations = True
 
     signed = ("outlier_share",)
-    shapes: ClassVar = {"beacons": (None, 2)}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -689,15 +691,14 @@ class Leverage(Parameters):
     """
 
     mu: float = -1.0
-    phi: Array = array_field([0.97, 0.92])
-    sigma: Array = array_field([0.2, 0.35])
+    phi: Array = array_field([0.97, 0.92], (2,))
+    sigma: Array = array_field([0.2, 0.35], (2,))
     leverage: float = -0.5
     return_correlation: float = 0.5
     volatility_correlation: float = 0.4
 
     dim = 4
     signed = ("mu", "leverage", "return_correlation", "volatility_correlation")
-    shapes: ClassVar = {"phi": (2,), "sigma": (2,)}
 
     def __post_init__(self) -> None:
         super().__post_init__()

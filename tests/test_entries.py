@@ -42,23 +42,13 @@ def from_functions(**changed):
 
 
 def resampled(scheme, particles, log_weights):
-    return scheme.resample(
-        hf.Particles(particles, log_weights).normalised()[0], np.random.default_rng(0)
-    ).x
+    weighted, _ = hf.Particles(particles, log_weights).normalised()
+    return scheme.resample(weighted, np.random.default_rng(0)).x
 
 
-def proposed(proposal, particles, log_weights):
-    return proposal.propose(
-        MOVE, hf.Particles(particles, log_weights).normalised()[0], np.random.default_rng(0)
-    ).x
-
-
-def guided(proposal, particles, log_weights):
-    weighted, seen = (
-        hf.Particles(particles, log_weights).normalised()[0],
-        hf.Observation.read(CHAIN, [0.1, 0.2], 1),
-    )
-    return proposal.propose(MOVE, weighted, np.random.default_rng(0), seen).x
+def proposed(proposal, particles, log_weights, observation=None):
+    weighted, _ = hf.Particles(particles, log_weights).normalised()
+    return proposal.propose(MOVE, weighted, np.random.default_rng(0), observation).x
 
 
 def filtered(make, z):
@@ -160,7 +150,7 @@ COMPILED = {
        for n, s in SCHEMES.items() if n in ("ssp", "residual")},
     **{f"resample {n}": (partial(resampled, s), "particles log_weights") for n, s in SCHEMES.items()},
     **{f"propose {n}": (partial(proposed, p), "particles log_weights") for n, p in PROPOSALS.items()},
-    **{f"guide {n}": (partial(guided, p), "particles log_weights") for n, p in GUIDED.items()},
+    **{f"guide {n}": (partial(proposed, p, observation=READING), "particles log_weights") for n, p in GUIDED.items()},
 }  # fmt: skip
 """Name -> what enters a compiled loop, and its arguments that are arrays: their names, or names and values."""
 
@@ -178,7 +168,6 @@ OTHERS = {
     "expected_kernel": (partial(expected_kernel, MIXTURE), "x covariance"),
     "wrap_angles": (partial(angles.wrap_angles, circular=[0]), "x"),
     "moments": (angles.moments, "x weights"),
-    "merged": (angles.merged, "means covariances weights"),
     "associate": (associate, "ratios"),
     "marginals": (marginals, "ratios"),
     "k_best_assignments": (partial(k_best_assignments, k=2), "ratios"),

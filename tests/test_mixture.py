@@ -10,31 +10,25 @@ from scipy.stats import gaussian_kde, multivariate_normal
 
 from herdfilter._covariances import covariance_factor, regularised
 from herdfilter.mixture import GaussianMixture
+from herdfilter.testing import random_mixture
 
 SEEDS = st.integers(0, 2**32 - 1)
 few = settings(max_examples=20, deadline=None, derandomize=True)
 
 
-def random_covariance(rng, d, condition=30.0):
-    basis = np.linalg.qr(rng.standard_normal((d, d)))[0]
-    return (basis * np.exp(rng.uniform(0, np.log(condition), d) - 1)) @ basis.T
+def random_covariance(seed, d):
+    return random_mixture(seed, d, 1).covariance
 
 
-def random_mixture(rng, components, d, shared=False):
-    covariances = np.array([random_covariance(rng, d) for _ in range(1 if shared else components)])
-    return GaussianMixture(
-        rng.dirichlet(np.ones(components)),
-        3 * rng.standard_normal((components, d)),
-        covariances[0] if shared else covariances,
-    )
+def with_shared_covariance(mixture):
+    return GaussianMixture(mixture.weights, mixture.means, mixture.covariances[0])
 
 
 @st.composite
-def mixtures(draw, min_dim=1, max_dim=4, max_components=5):
-    d, components = draw(st.integers(min_dim, max_dim)), draw(st.integers(1, max_components))
-    return random_mixture(
-        np.random.default_rng(draw(SEEDS)), components, d, shared=draw(st.booleans())
-    )
+def mixtures(draw, min_dim=1):
+    d, components = draw(st.integers(min_dim, 4)), draw(st.integers(1, 5))
+    mixture = random_mixture(draw(SEEDS), d, components)
+    return with_shared_covariance(mixture) if draw(st.booleans()) else mixture
 
 
 def reference_log_density(mixture, x):
@@ -74,12 +68,11 @@ def test_log_density_far_in_the_tails_is_finite_and_exact(distance):
 
 
 def test_shared_and_repeated_covariance_are_the_same_mixture():
-    rng = np.random.default_rng(2)
-    one = random_mixture(rng, 4, 3, shared=True)
+    one = with_shared_covariance(random_mixture(2, 3, 4))
     many = GaussianMixture(one.weights, one.means, one.covariances)
     assert one.shared
     assert not many.shared
-    x = rng.standard_normal((5, 3))
+    x = np.random.default_rng(2).standard_normal((5, 3))
     np.testing.assert_allclose(one.log_density(x), many.log_density(x), rtol=1e-12)
     np.testing.assert_allclose(one.covariance, many.covariance, rtol=1e-12)
     np.testing.assert_allclose(one.sample(20, 3), many.sample(20, 3), rtol=1e-12)
@@ -126,7 +119,7 @@ def test_joint_is_marginal_times_conditional(mixture, seed):
 
 
 def test_marginal_is_the_integral_over_the_rest():
-    mixture = random_mixture(np.random.default_rng(9), 3, 2)
+    mixture = random_mixture(9, 2, 3)
     y = np.linspace(-40, 40, 8001)
     for x in (-2.0, 3.5):
         line = np.exp(mixture.log_density(np.column_stack([np.full_like(y, x), y])))
@@ -143,8 +136,7 @@ def test_conditional_far_from_every_component_has_weights_that_sum_to_one():
 @few
 @given(mixtures(), SEEDS)
 def test_convolution_adds_covariance_and_keeps_the_mean(mixture, seed):
-    rng = np.random.default_rng(seed)
-    a, b = random_covariance(rng, mixture.dim), random_covariance(rng, mixture.dim)
+    a, b = random_covariance(seed, mixture.dim), random_covariance(seed + 1, mixture.dim)
     once = mixture.convolve(a)
     np.testing.assert_allclose(once.mean, mixture.mean, rtol=1e-13)
     np.testing.assert_allclose(once.covariance, mixture.covariance + a, rtol=1e-12)
@@ -155,7 +147,7 @@ def test_convolution_adds_covariance_and_keeps_the_mean(mixture, seed):
 @given(mixtures(min_dim=2), SEEDS)
 def test_order_and_weightless_components_do_not_matter(mixture, seed):
     rng = np.random.default_rng(seed)
-    d, extra = mixture.dim, random_covariance(rng, mixture.dim)
+    d, extra = mixture.dim, random_covariance(seed, mixture.dim)
     padded = GaussianMixture(
         [*mixture.weights, 0.0], [*mixture.means, 9 * np.ones(d)], [*mixture.covariances, extra]
     )
@@ -194,6 +186,7 @@ def test_singular_components_are_sampled_on_their_support():
 
 
 def test_singular_components_have_moments_but_no_density():
+    assert GaussianMixture([1.0], [[0.0]], [[0.0]]).covariance == 0.0
     np.testing.assert_allclose(SINGULAR.mean, [0.5, 0.0])
     np.testing.assert_allclose(SINGULAR.covariance, [[0.75, 0.5], [0.5, 0.5]])
     with pytest.raises(
@@ -244,6 +237,7 @@ test_bad_mixtures_are_named = refuses(
     ([1.0], [[0.0, 1.0]], [[1, 2, 3]], r"covariances: .*, \(1, 2\) for diagonal or \(1,\) for spherical ones"),
     ([0.5, 0.5], TWO, [[1, 0.5], [0.4, 1]], r"covariances: expected symmetric .* asymmetry of 0\.1"),
     ([0.5, 0.5], TWO, [EYE, -EYE], r"covariances: expected positive semi-definite .* eigenvalue of -1"),
+    ([0.5, 0.5], TWO, np.diag([1.0, 9e-281]), r"covariances: expected variances of 0 or at least 1e-280, got \d"),
 )  # fmt: skip
 
 
@@ -305,10 +299,8 @@ def test_what_is_no_fitted_mixture_of_scikit_learn_is_named():
             return "Mixture(n_components=2)"
 
     for gmm in (Unfitted(), Unfitted):
-        with pytest.raises(
-            TypeError,
-            match=r"^gmm: expected a fitted .* of scikit-learn, got .*(Mixture\(|Unfitted)",
-        ):
+        message = r"^gmm: expected a fitted .* of scikit-learn, got .*(Mixture\(|Unfitted)"
+        with pytest.raises(TypeError, match=message):
             GaussianMixture.from_sklearn(gmm)
     with pytest.raises(TypeError, match=r"^kde: expected a scipy.stats.gaussian_kde, got Mixture"):
         GaussianMixture.from_kde(Unfitted())
@@ -387,11 +379,3 @@ def test_floor_leaves_sound_covariances_alone():
     # The second has units apart, but full rank.
     for sound in (np.array([[0.7, 0.3], [0.3, 0.5]]), np.diag([1e-12, 1.0, 1e12])):
         np.testing.assert_array_equal(regularised(sound), sound)
-
-
-def test_a_variance_too_small_for_its_digits_is_named():
-    with pytest.raises(
-        ValueError, match=r"covariances: expected variances of 0 or at least 1e-280, got \d"
-    ):
-        GaussianMixture([1.0], [[0.0, 0.0]], np.diag([1.0, 9e-281]))
-    assert GaussianMixture([1.0], [[0.0]], [[0.0]]).covariance == 0.0

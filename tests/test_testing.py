@@ -34,16 +34,19 @@ def moved(points, x):
 
 
 def herding(change):
-    """A herded sampler whose points are changed, as a function of points, mixture, n and generator."""
-    return lambda mixture, n, rng: change(herd(mixture, n), mixture, n, rng)
+    """A herded sampler whose points are moved, as a function of their places, the mixture and n."""
+
+    def sample(mixture, n, rng):
+        points = herd(mixture, n)
+        return moved(points, change(points.x, mixture, n))
+
+    return sample
 
 
 def shifted(shift):
     """A herded sampler whose points are moved, in standard deviations of the mixture along each dimension."""
     return herding(
-        lambda p, mixture, n, rng: moved(
-            p, p.x + np.sqrt(np.diag(mixture.covariance)) * shift(mixture, n, rng)
-        )
+        lambda x, mixture, n: x + np.sqrt(np.diag(mixture.covariance)) * shift(mixture, n)
     )
 
 
@@ -110,13 +113,9 @@ def using_random_numbers(mixture, n, rng):
     return herd(mixture, n)
 
 
-def on_a_grid_about_the_mean(mixture, n, rng):
-    points, unit = herd(mixture, n), 1e-3 * np.sqrt(np.trace(mixture.covariance))
-    return (
-        moved(points, mixture.mean + unit * np.round((points.x - mixture.mean) / unit))
-        if unit
-        else points
-    )
+def to_a_grid_about_the_mean(x, mixture, n):
+    unit = 1e-3 * np.sqrt(np.trace(mixture.covariance))
+    return mixture.mean + unit * np.round((x - mixture.mean) / unit) if unit else x
 
 
 def needing_a_density(mixture, n, rng):
@@ -129,25 +128,21 @@ def without_the_lightest(mixture):
     return mixture.weights * ~lightest if len(mixture) > 1 else mixture.weights
 
 
-rounding = herding(lambda p, mixture, n, rng: moved(p, np.round(p.x, 3)))
-halved = herding(lambda p, mixture, n, rng: moved(p, mixture.mean + 0.5 * (p.x - mixture.mean)))
+rounding = herding(lambda x, mixture, n: np.round(x, 3))
+halved = herding(lambda x, mixture, n: mixture.mean + 0.5 * (x - mixture.mean))
 ignoring_a_component = another(weights=without_the_lightest)
-dependent_on_the_origin = shifted(lambda mixture, n, rng: 1e-2 * np.sin(mixture.mean))
+dependent_on_the_origin = shifted(lambda mixture, n: 1e-2 * np.sin(mixture.mean))
 BROKEN = {
     "form": [
         lambda mixture, n, rng: herd(mixture, n).x,
         lambda mixture, n, rng: herd(mixture, n + 1 if n > 1 else n),
-        herding(
-            lambda p, mixture, n, rng: moved(p, np.where(np.arange(n)[:, None] == 7, np.inf, p.x))
-        ),
-        herding(lambda p, mixture, n, rng: hf.Points.unchecked(p.x, np.ones(n))),
+        herding(lambda x, mixture, n: np.where(np.arange(n)[:, None] == 7, np.inf, x)),
+        lambda mixture, n, rng: hf.Points.unchecked(herd(mixture, n).x, np.ones(n)),
         of_negative_weights,
     ],
     "a single point": [lambda mixture, n, rng: herd(mixture, n) if n != 1 else {}["no such point"]],
     "seeds": [writing, Keeping().sample, using_random_numbers, Restless().sample],
-    "shared covariance": [
-        herding(lambda p, mixture, n, rng: moved(p, p.x[::-1] if mixture.shared else p.x))
-    ],
+    "shared covariance": [herding(lambda x, mixture, n: x[::-1] if mixture.shared else x)],
     "component of weight zero": [
         lambda m, n, rng: another(weights=lambda m: np.maximum(m.weights, 1.0 / n))(m, n, rng)
     ],
@@ -165,24 +160,16 @@ BROKEN = {
         ),
     ],
     "a single place": [
-        herding(
-            lambda p, mixture, n, rng: moved(
-                p, p.x + (np.ptp(p.x) == 0) * np.linspace(-0.1, 0.1, n)[:, None]
-            )
-        )
+        herding(lambda x, mixture, n: x + (np.ptp(x) == 0) * np.linspace(-0.1, 0.1, n)[:, None])
     ],
     "huge and tiny scales": [
-        herding(
-            lambda p, mixture, n, rng: moved(
-                p, p.x * (np.inf if mixture.covariance.max() > 1e15 else 1.0)
-            )
-        ),
+        herding(lambda x, mixture, n: x * (np.inf if mixture.covariance.max() > 1e15 else 1.0)),
         rounding,
     ],
     "far components": [ignoring_a_component],
     "energy distance": [halved],
     "moments": [
-        shifted(lambda mixture, n, rng: np.linspace(0, 0.5 * (n > 1), n)[:, None]),
+        shifted(lambda mixture, n: np.linspace(0, 0.5 * (n > 1), n)[:, None]),
         lambda m, n, rng: another(
             weights=lambda m: np.random.default_rng(0).multinomial(int(n), m.weights)
         )(m, n, rng),
@@ -250,7 +237,7 @@ def test_what_is_not_promised_is_not_checked():
     ):
         check_everything(Sampler(dependent_on_the_origin), dims=(2,))
     with pytest.raises(AssertionError, match="- any affine map"):
-        check_everything(Sampler(on_a_grid_about_the_mean), affine="any", dims=(2,))
+        check_everything(Sampler(herding(to_a_grid_about_the_mean)), affine="any", dims=(2,))
     with pytest.raises(AssertionError, match="expected no negative weight"):
         check_sampler(Sampler(of_negative_weights), dims=(2,))
     check_everything(

@@ -35,7 +35,7 @@ WORDS = {
 }
 """Words of the package -> others for the same thing, which no public function may have as an argument."""
 
-NUMBERS = {"seed": "RandomModel random_mixture hostile_mixture reproduce compare plan_study"}
+NUMBERS = {"seed": "RandomModel random_mixture reproduce compare plan_study"}
 """Where a seed is the number of a model, a mixture or a study, from which all its generators are made."""
 
 THEIRS = {

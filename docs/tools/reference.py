@@ -61,7 +61,7 @@ LEFT_OUT = {
     "herdfilter.models.sensors": {"functions"},
     "herdfilter.study.data.textbook": CONTRACT | {"sample"},
     "herdfilter.models.with_clutter": CONTRACT
-    | {"detection_log_likelihoods", "kind_in_errors", "log_factors"},
+    | {"detection_log_likelihoods", "kind_suffix", "log_factors"},
     "herdfilter.samplers": {"draw", "draws"},
     "herdfilter.tracking": {"within"},
 }

@@ -224,7 +224,8 @@ class Forecaster:
         # the detection of the target
         model = model.model if isinstance(model, with_clutter.WithClutter) else model
         noise = as_generator(0 if rng is None else rng)
-        entries = series.series([None] * count, dt, controls, times, start, clock=self._clock)
+        start = self._clock if start is None else start
+        entries = series.series([None] * count, dt, controls, times, start)
         rows: list[Any] = []
         spreads: list[Spread] = []
         observation_spreads: list[Any] = []

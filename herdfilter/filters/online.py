@@ -172,7 +172,8 @@ class OnlineFilter(Forecaster, series.Timed):
             If observations with NaN in some entries are left out whole.
         """
         check_flags(keep_particles=keep_particles)
-        steps = series.series(observations, dt, controls, times, start, late, clock=self._clock)
+        start = self._clock if start is None else start
+        steps = series.series(observations, dt, controls, times, start, late)
         with hold_warnings(UserWarning) as warnings:
             result: FilterResult | None = None
             # A model of compiled functions names the module of a compiled loop; None if the loop cannot run this filter.

@@ -6,7 +6,13 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter.models.compiled import CompiledModel
-from herdfilter.models.parts import PlanarSensors, array_field, frozen, of_positions
+from herdfilter.models.parts import (
+    PlanarSensors,
+    array_field,
+    frozen,
+    of_positions,
+    undefined_at_sensor,
+)
 
 
 @frozen
@@ -45,7 +51,7 @@ class BearingsTracking(PlanarSensors):
     [[45.0, 135.0]]
     """
 
-    sensors: Array = array_field([[-1.0, -2.0], [1.0, 1.0]])
+    sensors: Array = array_field([[-1.0, -2.0], [1.0, 1.0]], (None, 2))
     bearing_sd: float = 0.05
     spectral_density: float = 0.1
     initial_mean: Array = array_field(np.zeros(4))
@@ -68,7 +74,7 @@ class BearingsTracking(PlanarSensors):
         offset = self._offsets(x)
         return np.arctan2(offset[..., 1], offset[..., 0])
 
-    @np.errstate(divide="ignore", invalid="ignore")
+    @undefined_at_sensor
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """Jacobian of `observation_mean`, (n, S, 4); NaN at a sensor itself."""
         offset = self._offsets(x)

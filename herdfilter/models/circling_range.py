@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.parts import IndependentNoise, LinearMotion, Parameters, array_field, frozen
+from herdfilter.models.parts import (
+    IndependentNoise,
+    LinearMotion,
+    Parameters,
+    array_field,
+    frozen,
+    undefined_at_sensor,
+)
 
 
 @frozen
@@ -53,19 +59,18 @@ class CirclingRange(IndependentNoise, LinearMotion, Parameters):
     True
     """
 
-    sensor: Array = array_field([2.0, 0.0])
+    sensor: Array = array_field([2.0, 0.0], (2,))
     range_sd: float = 0.0033
     turn: float = 0.3
     damping: float = 0.95
     process_sd: float = 0.3
-    initial_mean: Array = array_field(np.zeros(2))
+    initial_mean: Array = array_field(np.zeros(2), (2,))
     initial_sd: float = 1.0
 
     dim = 2
     position_dims = (0, 1)
     sd_fields = ("range_sd",)
     signed = ("turn",)
-    shapes: ClassVar = {"sensor": (2,), "initial_mean": (2,)}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -93,7 +98,7 @@ class CirclingRange(IndependentNoise, LinearMotion, Parameters):
         offset = x - self.sensor
         return np.hypot(offset[:, :1], offset[:, 1:])
 
-    @np.errstate(invalid="ignore")
+    @undefined_at_sensor
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """Jacobian of `observation_mean`, (n, 1, 2); NaN at the sensor itself."""
         # the gradient of a distance is the unit vector away from the sensor

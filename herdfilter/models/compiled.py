@@ -15,7 +15,7 @@ from numba import types
 from numpy.typing import ArrayLike
 
 from herdfilter import _checks
-from herdfilter._checks import Array
+from herdfilter._checks import Array, UserFunction
 from herdfilter._jit import njit
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap_angles
@@ -29,8 +29,14 @@ SIGNATURE = types.void(_ROWS, _ROWS, types.float64, _VECTOR, types.int64, _VECTO
 """Signature of every compiled function of states: x (n, d), z (1, k), dt, control, step, parameters, values (n, k)."""
 
 
-_ARGUMENTS = {"x": "x[i]", "z": "z[0]", "out": "out[i]"} | {
-    name: name for name in ("dt", "control", "step", "parameters")
+_ARGUMENTS = {
+    "x": "x[i]",
+    "z": "z[0]",
+    "out": "out[i]",
+    "dt": "dt",
+    "control": "control",
+    "step": "step",
+    "parameters": "parameters",
 }
 """Argument that a function of one state may name -> the expression that is passed for state i."""
 
@@ -75,7 +81,6 @@ class CompiledFunction(PicklesFunctions):
     __repr__ = fields_in_line
 
     def __post_init__(self) -> None:
-        _checks.check_label("name", self.name)
         assign(self, size=_checks.check_count("size", self.size))
         parameters = np.array(_checks.as_array("parameters", self.parameters, (None,)))
         plain = getattr(self.function, "py_func", self.function)
@@ -142,19 +147,20 @@ class CompiledFunction(PicklesFunctions):
         arrays = {"z": np.zeros(k), "control": np.ones(x.shape[1]), "parameters": self.parameters}
         inputs: dict[str, Any] = {"dt": 1.0, "step": 1}
         inputs |= {name: _checks.read_only(array) for name, array in arrays.items()}
-        for i, inputs["x"] in enumerate(_checks.read_only(x)):
-            # entries that stay 2 apart were not written
+        for i, state in enumerate(_checks.read_only(x)):
+            # called twice; entries of out that stay 2 apart were not written
             outs = np.repeat([[0.734375], [-1.265625]], self.size, axis=1)
             try:
                 with np.errstate(all="ignore"):
-                    for inputs["out"] in outs:
-                        function(*map(inputs.get, self.arguments))
+                    for out in outs:
+                        values = inputs | {"x": state, "out": out}
+                        function(*map(values.get, self.arguments))
             except IndexError as error:
                 # the length of a control input is not known
                 if "control" in self.arguments and not i:
                     break
                 raise ValueError(
-                    f"{self.name}: expected indices in range at the state {inputs['x']}, got {error}; code that is compiled "
+                    f"{self.name}: expected indices in range at the state {state}, got {error}; code that is compiled "
                     "with NUMBA_BOUNDSCHECK=1 in the environment raises this, too"
                 ) from None
             except Exception as error:
@@ -164,10 +170,10 @@ class CompiledFunction(PicklesFunctions):
                         f"{self.name}: expected a function that writes to out alone, got {error}"
                     ) from None
                 continue
-            unwritten = np.flatnonzero(np.ptp(outs, axis=0) == 2).tolist()
-            if "out" in self.arguments and unwritten:
+            unwritten = np.flatnonzero(np.ptp(outs, axis=0) == 2)
+            if "out" in self.arguments and len(unwritten):
                 raise ValueError(
-                    f"{self.name}: expected a function that writes all entries of out, got none at {unwritten}"
+                    f"{self.name}: expected a function that writes all entries of out, got none at {unwritten.tolist()}"
                 )
         self.compiled.checked = True
 
@@ -275,8 +281,8 @@ class CompiledModel(FunctionModel):
         self,
         f: Callable[..., Any],
         h: Callable[..., Any] | None,
-        Q: ArrayLike | Callable[..., ArrayLike],
-        R: ArrayLike | Callable[..., ArrayLike] | None,
+        Q: ArrayLike | UserFunction,
+        R: ArrayLike | UserFunction | None,
         initial_mean: ArrayLike,
         initial_covariance: ArrayLike,
         log_likelihood: Callable[..., float] | None = None,

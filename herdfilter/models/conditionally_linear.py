@@ -76,8 +76,7 @@ class ConditionallyLinear(contract.Wrapper):
         rng = np.random.default_rng(0)
         x = np.repeat(Motion(self.model).sample_initial(PROBES, rng)[None], 3, axis=0)
         v = rng.standard_normal((PROBES, len(linear)))
-        x[1][:, linear] += v
-        x[2][:, linear] += 2.0 * v
+        x[:, :, linear] += np.arange(3)[:, None, None] * v
         for name, arguments, angles in (
             ("transition_mean", (1.0, None, 1), circular),
             ("observation_mean", (1,), getattr(self.model, "observation_circular", None) or ()),

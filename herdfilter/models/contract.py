@@ -34,12 +34,12 @@ import dataclasses
 import inspect
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from herdfilter._checks import Array, read_only, short_repr
+from herdfilter._checks import Array, RowFunction, read_only, short_repr
 from herdfilter._covariances import covariance_factor
 from herdfilter.angles import wrap_angles
 from herdfilter.models.returned import read_numbers
@@ -85,6 +85,8 @@ class Wrapper:
     model: Model
     hidden: Iterable[str] = ()
     """Names that are not looked up in the other model."""
+    kind_suffix = ""
+    """What errors say after the name of the other model's class."""
 
     def __getattr__(self, name: str) -> Any:
         # `model` is missing while the object is copied or unpickled
@@ -92,15 +94,10 @@ class Wrapper:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self.model, name)
 
-    @property
-    def kind_in_errors(self) -> str:
-        """Name of the other model's class."""
-        return kind(self.model)
-
 
 def has(model: Model, names: Iterable[str]) -> bool:
     """Return True if a model has all these names."""
-    return all(map(partial(hasattr, model), names))
+    return all(hasattr(model, name) for name in names)
 
 
 def jumps(model: Model) -> bool:
@@ -110,7 +107,7 @@ def jumps(model: Model) -> bool:
 
 def is_observed(model: Model) -> bool:
     """Return True if a model has a likelihood, or one of the two functions from which it is derived."""
-    return any(map(partial(hasattr, model), ("log_likelihood", *OBSERVED)))
+    return any(hasattr(model, name) for name in ("log_likelihood", *OBSERVED))
 
 
 def in_mode(model: Model, mode: int) -> Model:
@@ -119,14 +116,15 @@ def in_mode(model: Model, mode: int) -> Model:
         return model
     # the mode is chosen inside a wrapper, such as WithClutter
     if isinstance(model, Wrapper):
-        wrapper: Any = model
-        return dataclasses.replace(wrapper, model=in_mode(wrapper.model, mode))
+        return dataclasses.replace(model, model=in_mode(model.model, mode))  # type: ignore[type-var]
     return model.models[mode]
 
 
 def kind(model: Model) -> str:
-    """Return the name of a model's class, for errors."""
-    return str(getattr(model, "kind_in_errors", type(model).__name__))
+    """Return the name of a model's class, for errors; of a wrapper, that of the model inside."""
+    if isinstance(model, Wrapper):
+        return kind(model.model) + model.kind_suffix
+    return type(model).__name__
 
 
 def circular_dims(model: Model) -> tuple[int, ...]:
@@ -206,10 +204,8 @@ def _accepts(function: Any, count: int, by_name: bool = False) -> bool:
     if not isinstance(function, Hashable):  # a callable object
         function = function.__call__
     # the function behind a method, which all models of a class share, takes the model first
-    inner = getattr(function, "__func__", None)
-    if inner is None:
-        return _binds(function, count, by_name)
-    return _binds(inner, count + 1, by_name)
+    is_method = hasattr(function, "__func__")
+    return _binds(getattr(function, "__func__", function), count + is_method, by_name)
 
 
 @lru_cache(maxsize=512)
@@ -305,7 +301,7 @@ class VectorFunction(NamedTuple):
     ``circular(k)`` returns the indices of angles among the k values; `angles` are those among the m entries of the variable.
     """
 
-    values: Callable[[Array], Array]
+    values: RowFunction
     circular: Callable[[int], tuple[int, ...]]
     jacobian: Callable[[Array], Any] | None = None
     angles: tuple[int, ...] = ()

@@ -72,20 +72,16 @@ class CoordinatedTurn(RangeAndBearing):
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, 5) after a turn at constant rate for a time `dt`; `control` is not used."""
-        vx = x[:, 1]
-        vy = x[:, 3]
-        angle = x[:, 4] * dt
+        east, vx, north, vy, turn_rate = x.T
         # sin(a) / omega = dt sin(a) / a, and (1 - cos(a)) / omega likewise, which have limits for omega = 0
-        along, across = _chord(angle)
-        sin = np.sin(angle)
-        cos = np.cos(angle)
+        sin, cos, along, across = _turn(turn_rate * dt)
         # several times as fast as stacking columns
         after = np.empty(x.shape)
-        after[:, 0] = x[:, 0] + dt * (along * vx - across * vy)
+        after[:, 0] = east + dt * (along * vx - across * vy)
         after[:, 1] = cos * vx - sin * vy
-        after[:, 2] = x[:, 2] + dt * (across * vx + along * vy)
+        after[:, 2] = north + dt * (across * vx + along * vy)
         after[:, 3] = sin * vx + cos * vy
-        after[:, 4] = x[:, 4]
+        after[:, 4] = turn_rate
         return after
 
     def transition_covariance(self, dt: float, step: int) -> Array:
@@ -99,13 +95,10 @@ class CoordinatedTurn(RangeAndBearing):
 
     def transition_jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """Jacobian of `transition_mean`, (n, 5, 5)."""
-        vx = x[:, 1]
-        vy = x[:, 3]
-        angle = x[:, 4] * dt
-        along, across = _chord(angle)
+        _, vx, _, vy, turn_rate = x.T
+        angle = turn_rate * dt
+        sin, cos, along, across = _turn(angle)
         along_slope, across_slope = _chord_slopes(angle)
-        sin = np.sin(angle)
-        cos = np.cos(angle)
         # the last column: the slopes by omega are dt times those by the angle
         zeros = np.zeros(len(x))
         ones = np.ones(len(x))
@@ -121,14 +114,16 @@ class CoordinatedTurn(RangeAndBearing):
         return np.ascontiguousarray(np.moveaxis(np.array(rows), -1, 0))
 
 
-def _chord(angle: Array) -> tuple[Array, Array]:
-    """Return ``sin(a) / a`` and ``(1 - cos(a)) / a``, computed by the half angle, without cancellation."""
-    half = angle / 2  # 1 - cos(a) = 2 sin(a / 2)^2
-    return np.sinc(angle / np.pi), np.sin(half) * np.sinc(half / np.pi)
+def _turn(angle: Array) -> tuple[Array, ...]:
+    """Return ``sin(a)``, ``cos(a)``, ``sin(a) / a`` and ``(1 - cos(a)) / a``."""
+    # without cancellation: 1 - cos(a) = 2 sin(a / 2)^2
+    half = angle / 2
+    across = np.sin(half) * np.sinc(half / np.pi)
+    return np.sin(angle), np.cos(angle), np.sinc(angle / np.pi), across
 
 
 def _chord_slopes(angle: Array) -> tuple[Array, Array]:
-    """Return the derivatives of `_chord`: closed forms, or Taylor series where those suffer cancellation."""
+    """Return the derivatives of the quotients of `_turn`: closed forms, or Taylor series where those suffer cancellation."""
     small = np.abs(angle) < 1e-2
     # the value of 1 avoids a division by zero where the series are used
     a = np.where(small, 1.0, angle)

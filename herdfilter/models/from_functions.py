@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import (
     Array,
+    UserFunction,
     as_array,
     as_covariance,
     as_dims,
@@ -89,17 +90,17 @@ class FunctionModel:
 
     def __init__(
         self,
-        f: Callable[..., ArrayLike],
-        h: Callable[..., ArrayLike] | None,
-        Q: ArrayLike | Callable[..., ArrayLike],
-        R: ArrayLike | Callable[..., ArrayLike] | None,
+        f: UserFunction,
+        h: UserFunction | None,
+        Q: ArrayLike | UserFunction,
+        R: ArrayLike | UserFunction | None,
         initial_mean: ArrayLike,
         initial_covariance: ArrayLike,
         circular: Sequence[int] = (),
         observation_circular: Sequence[int] = (),
         vectorised: bool = True,
-        transition_jacobian: Callable[..., ArrayLike] | None = None,
-        observation_jacobian: Callable[..., ArrayLike] | None = None,
+        transition_jacobian: UserFunction | None = None,
+        observation_jacobian: UserFunction | None = None,
     ) -> None:
         check_flags(vectorised=vectorised)
         mean = as_array("initial_mean", initial_mean, (None,))
@@ -186,7 +187,7 @@ class _Function(PicklesFunctions):
     """A function of states that may also take other arguments of the contract, by name; called with all by position."""
 
     name: str
-    function: Callable[..., ArrayLike]
+    function: UserFunction
     arguments: tuple[str, ...]  # beside the states, in the order of the contract
     size: int | None  # entries of a row, if known
     vectorised: bool
@@ -196,13 +197,13 @@ class _Function(PicklesFunctions):
             raise TypeError(
                 f"{self.name}: expected a function of states, got {short_repr(self.function)}"
             )
-        first, *names = _parameters(self.function) or [""]
-        if not first or not set(names) <= set(self.arguments):
+        parameters = _parameters(self.function)
+        if not parameters or not set(parameters[1:]) <= set(self.arguments):
             raise TypeError(
                 f"{self.name}: expected a function of the states, first, and of any of {', '.join(self.arguments)}, got one "
-                f"of ({', '.join([first, *names])}); give others a default"
+                f"of ({', '.join(parameters)}); give others a default"
             )
-        assign(self, names=names)
+        assign(self, names=parameters[1:])
 
     def __call__(self, x: Array, *values: Any) -> ArrayLike:
         named = _named(self, values)
@@ -250,19 +251,18 @@ class FunctionCovariance(PicklesFunctions):
     names: tuple[str, ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
-        if not callable(self.value):
-            if np.ndim(self.value) != 2:
-                shape = np.shape(self.value)
-                raise ValueError(
-                    f"{self.name}: expected a matrix, such as [[0.1]], or a function, got shape {shape}"
+        if callable(self.value):
+            assign(self, names=tuple(_parameters(self.value)))
+            if not set(self.names) <= set(self.arguments):
+                raise TypeError(
+                    f"{self.name}: expected a matrix, or a function of any of {', '.join(self.arguments)}, got one of "
+                    f"({', '.join(self.names)})"
                 )
+        elif np.ndim(self.value) == 2:
             assign(self, value=as_covariance(self.name, self.value, self.dim))
-            return
-        assign(self, names=tuple(_parameters(self.value)))
-        if not set(self.names) <= set(self.arguments):
-            raise TypeError(
-                f"{self.name}: expected a matrix, or a function of any of {', '.join(self.arguments)}, got one of "
-                f"({', '.join(self.names)})"
+        else:
+            raise ValueError(
+                f"{self.name}: expected a matrix, such as [[0.1]], or a function, got shape {np.shape(self.value)}"
             )
 
     def __call__(self, *values: Any) -> ArrayLike:

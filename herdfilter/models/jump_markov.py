@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import LARGEST, Array, as_array, as_generator, as_list, as_weights
+from herdfilter._checks import LARGEST, Array, SeedLike, as_array, as_generator, as_list, as_weights
 from herdfilter._repr import summary_repr
 from herdfilter.angles import unwrap_angles
 from herdfilter.mixture import GaussianMixture
@@ -78,9 +78,9 @@ class JumpMarkov:
         self.dim = _the_same("dim", [model.dim for model in self.models])
         self.circular = _the_same("circular", map(contract.circular_dims, self.models))
         measurements = [Measurement(model) for model in self.models]
-        observed = [m for m in measurements if contract.is_observed(m.model)]
-        if observed:
-            angles = [tuple(measurement.entries_circular) for measurement in observed]
+        angles = [tuple(m.entries_circular) for m in measurements if contract.is_observed(m.model)]
+        # if only sensors observe the state, the modes say nothing of angles
+        if angles:
             self.observation_circular = _the_same("observation_circular", angles)
         self.partial_observations = all(m.takes_partial for m in measurements)
         self.transition_matrix = as_array(
@@ -91,8 +91,7 @@ class JumpMarkov:
                 raise ValueError(
                     f"transition_matrix: expected rows of probabilities that sum to 1, got {row.tolist()} in row {i}"
                 )
-        shares = np.ones(count) if initial_modes is None else initial_modes
-        self.initial_modes = as_weights("initial_modes", shares, count)
+        self.initial_modes = as_weights("initial_modes", initial_modes, count)
 
     @cached_property
     def initial(self) -> Any:
@@ -133,7 +132,7 @@ class JumpMarkov:
                 arrays = [measurement.log_likelihood(z, x, 1)]
                 if moments:
                     arrays += [measurement.mean(x, 1), measurement.noises(x, len(z), 1)]
-                values.append(np.concatenate([array.ravel() for array in arrays]))
+                values.append(np.concatenate([*map(np.ravel, arrays)]))
             return np.allclose(values, values[0], rtol=PROBABILITY_ROUNDING)
         except Exception:  # errors of a user's function come up where it is used
             return False
@@ -153,9 +152,7 @@ def with_modes(model: contract.Model, user: str) -> contract.Model:
     return JumpMarkov([model], [[1.0]])
 
 
-def _sample_initial(
-    model: JumpMarkov, n: int, rng: np.random.Generator | int | None = None
-) -> Array:
+def _sample_initial(model: JumpMarkov, n: int, rng: SeedLike = None) -> Array:
     """Draw n initial states (n, d) over all modes, of which one has no Gaussian mixture."""
     rng = as_generator(rng)
     counts = rng.multinomial(n, model.initial_modes).tolist()
@@ -166,10 +163,10 @@ def _sample_initial(
 
 def _the_same(name: str, values: Iterable[Any]) -> Any:
     """Return the value that all models share; raise ValueError if one of them differs."""
-    first, *others = values
-    for k, value in enumerate(others, 1):
-        if value != first:
+    by_model = list(values)
+    for k, value in enumerate(by_model):
+        if value != by_model[0]:
             raise ValueError(
-                f"models: expected the same {name} for all, {first} as in models[0], got {value} in models[{k}]"
+                f"models: expected the same {name} for all, {by_model[0]} as in models[0], got {value} in models[{k}]"
             )
-    return first
+    return by_model[0]

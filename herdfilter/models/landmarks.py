@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -76,7 +76,7 @@ class LandmarkLocalisation(IndependentNoise, PlanarRobot, GaussianStart):
     True
     """
 
-    landmarks: Array = array_field([[-6.0, 8.0], [7.0, 6.0], [2.0, -9.0]])
+    landmarks: Array = array_field([[-6.0, 8.0], [7.0, 6.0], [2.0, -9.0]], (None, 2))
     range_sd: float = 0.5
     bearing_sd: float = 0.1
     position_noise: float = 0.1
@@ -88,7 +88,6 @@ class LandmarkLocalisation(IndependentNoise, PlanarRobot, GaussianStart):
     reverse_every: int = 50
 
     sd_fields = ("range_sd", "bearing_sd")
-    shapes: ClassVar = {"landmarks": (None, 2)}
 
     @property
     def observation_circular(self) -> tuple[int, ...]:

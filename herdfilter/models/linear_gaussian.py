@@ -68,9 +68,9 @@ class LinearGaussian(LinearMotion, GaussianStart):
         super().__post_init__()
         d = self.dim
         H = as_array("H", self.H, (None, d))
-        assign(self, F=as_array("F", self.F, (d, d)), H=H)
-        assign(self, Q=as_matrix_covariance("Q", self.Q, d))
-        assign(self, R=as_matrix_covariance("R", self.R, len(H)))
+        Q = as_matrix_covariance("Q", self.Q, d)
+        R = as_matrix_covariance("R", self.R, len(H))
+        assign(self, F=as_array("F", self.F, (d, d)), H=H, Q=Q, R=R)
 
     def motion_matrix(self, dt: float) -> Array:
         """F, (d, d), whatever `dt` is."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -63,11 +63,10 @@ class Lorenz63(NoisyFlow):
     noise_rate: float = 1.0
     observation_variance: float = 2.0
     integration_step: float = 0.01
-    initial_mean: Array = array_field([1.509, -1.531, 25.46])
+    initial_mean: Array = array_field([1.509, -1.531, 25.46], (3,))
     initial_variance: float = 2.0
 
     dim = 3
-    shapes: ClassVar = {"initial_mean": (3,)}
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, 3) after a time `dt` without noise; `control` is not used."""

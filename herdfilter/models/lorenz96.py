@@ -80,9 +80,8 @@ class Lorenz96(NoisyFlow):
         mean = self.initial_mean
         # the start of Lorenz and Emanuel: a perturbed equilibrium, which takes 10 time units to the attractor
         if mean is None:
-            mean = self.transition_mean(self.forcing + 0.008 * np.eye(1, self.dim), 10.0, None, 0)[
-                0
-            ]
+            start = self.forcing + 0.008 * np.eye(1, self.dim)
+            (mean,) = self.transition_mean(start, 10.0, None, 0)
         assign(self, initial_mean=as_array("initial_mean", mean, (self.dim,)))
 
     @property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any, ClassVar, dataclass_transform
 
@@ -14,6 +13,8 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import (
     UNDERFLOW,
     Array,
+    RowFunction,
+    SeedLike,
     Shape,
     as_array,
     as_covariance,
@@ -27,6 +28,8 @@ from herdfilter._checks import (
 from herdfilter._repr import fields_in_line
 from herdfilter.mixture import GaussianMixture
 
+# Decorator of Jacobians, which are infinite or NaN at the sensor itself
+undefined_at_sensor = np.errstate(divide="ignore", invalid="ignore")
 MOST_SUBSTEPS = 100_000  # most integration steps between two steps of a filter: more take minutes
 
 
@@ -39,12 +42,11 @@ def frozen(cls: type) -> type:
 class Parameters:
     """Base of models that are frozen dataclasses: each field is checked by its annotation.
 
-    A `float` is positive and finite, unless it is among the `signed`; an `int` is at least 1; an array has the shape in
-    `shapes`, in which None leaves an axis free, and is not empty.
+    A `float` is positive and finite, unless it is among the `signed`; an `int` is at least 1; an `array_field` has its
+    shape, and is not empty.
     """
 
     signed: ClassVar[tuple[str, ...]] = ()
-    shapes: ClassVar[dict[str, Shape]] = {}
 
     __repr__ = fields_in_line
 
@@ -61,8 +63,8 @@ class Parameters:
                 value = as_positive(name, value, UNDERFLOW)
             elif field.type == "int":
                 value = check_count(name, value)
-            elif name in self.shapes:
-                value = as_array(name, value, self.shapes[name])
+            elif shape := field.metadata.get("shape"):
+                value = as_array(name, value, shape)
                 if not value.size:
                     raise ValueError(f"{name}: expected at least one entry, got none")
             assign(self, **{name: value})
@@ -158,7 +160,8 @@ class EqualVariances(EntriesObserved, Parameters):
 
     def observation_covariance(self, step: int) -> Array:
         """Covariance of the observation noise, (k, k)."""
-        return self.observation_variance * np.eye(len(range(self.dim)[self.observed_entries]))
+        observed = range(self.dim)[self.observed_entries]
+        return self.observation_variance * np.eye(len(observed))
 
     @property
     def _observation_sd(self) -> Array:
@@ -228,7 +231,6 @@ class PlanarSensors(IndependentNoise, WhiteAcceleration):
     sensors: Array
 
     dim = 4
-    shapes: ClassVar = {"sensors": (None, 2)}
     position_dims = (0, 1)
 
     def _offsets(self, x: Array) -> Array:
@@ -265,9 +267,9 @@ def acceleration_block(dt: float) -> list[list[float]]:
     return [[dt**3 / 3, dt**2 / 2], [dt**2 / 2, dt]]
 
 
-def array_field(values: Any) -> Any:
-    """Return a field of a dataclass whose default is an array of these values, a new one for each instance."""
-    return dataclasses.field(default_factory=lambda: np.array(values))
+def array_field(values: Any, shape: Shape | None = None) -> Any:
+    """Return a field of a dataclass whose default is a new array of these values; `Parameters` checks its `shape`."""
+    return dataclasses.field(default_factory=lambda: np.array(values), metadata={"shape": shape})
 
 
 def assign(model: Any, **values: Any) -> None:
@@ -286,7 +288,7 @@ def as_observation(z: ArrayLike, size: int, missing: bool = False) -> Array:
     # the usual case, without the cost of a call
     if missing and type(z) is np.ndarray and z.dtype == np.float64 and z.shape == (size,):
         return z
-    return as_array("z", np.atleast_1d(np.asarray(z)), (size,), finite=not missing)
+    return as_array("z", np.atleast_1d(z), (size,), finite=not missing)
 
 
 def student_peak(freedom: float) -> float:
@@ -319,7 +321,7 @@ def substeps(dt: float, longest: float) -> int:
     return max(1, count)
 
 
-def runge_kutta(rate: Callable[[Array], Array], x: Array, h: float, count: int) -> Array:
+def runge_kutta(rate: RowFunction, x: Array, h: float, count: int) -> Array:
     """Integrate ``dx/dt = rate(x)`` by classical fourth-order Runge-Kutta steps of length `h`."""
     for _ in range(count):
         k1 = rate(x)
@@ -340,7 +342,7 @@ def range_and_bearing(offset: Array) -> Array:
     return polar
 
 
-@np.errstate(divide="ignore", invalid="ignore")
+@undefined_at_sensor
 def range_and_bearing_jacobian(offset: Array) -> Array:
     """Jacobian of `range_and_bearing`, (..., 2) -> (..., 2, 2); infinite or NaN at the radar itself."""
     x = offset[..., 0]
@@ -389,7 +391,7 @@ class UniformBox:
         """Dimension d of the state."""
         return len(self.lower)
 
-    def sample(self, n: int, rng: np.random.Generator | int | None = None) -> Array:
+    def sample(self, n: int, rng: SeedLike = None) -> Array:
         """Draw `n` independent points, shape (n, d)."""
         return as_generator(rng).uniform(self.lower, self.upper, (check_count("n", n), self.dim))
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 
 from herdfilter._checks import Array
@@ -13,6 +11,7 @@ from herdfilter.models.parts import (
     array_field,
     frozen,
     of_positions,
+    undefined_at_sensor,
 )
 
 
@@ -59,7 +58,7 @@ class RadarTracking(IndependentNoise, WhiteAcceleration):
     True
     """
 
-    radar: Array = array_field(np.zeros(3))
+    radar: Array = array_field(np.zeros(3), (3,))
     range_sd: float = 3.14
     azimuth_sd: float = float(np.radians(0.6))
     elevation_sd: float = float(np.radians(np.sqrt(10.0)))
@@ -71,7 +70,6 @@ class RadarTracking(IndependentNoise, WhiteAcceleration):
     sd_fields = ("range_sd", "azimuth_sd", "elevation_sd")
     observation_circular = (1, 2)
     position_dims = (0, 1, 2)
-    shapes: ClassVar = {"radar": (3,)}
 
     def observation_mean(self, x: Array, step: int) -> Array:
         """Range (m), azimuth and elevation (rad) of the target from the radar, (n, 6) -> (n, 3)."""
@@ -80,7 +78,7 @@ class RadarTracking(IndependentNoise, WhiteAcceleration):
         distance = np.hypot(ground, up)
         return np.column_stack([distance, np.arctan2(north, east), np.arctan2(up, ground)])
 
-    @np.errstate(divide="ignore", invalid="ignore")
+    @undefined_at_sensor
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """Jacobian of `observation_mean`, (n, 3, 6); infinite or NaN right above the radar."""
         east, north, up = (x[:, :3] - self.radar).T

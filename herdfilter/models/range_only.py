@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -63,15 +64,13 @@ class RangeOnly(PlanarRobot):
     True
     """
 
-    beacons: Array
+    beacons: Array = field(metadata={"shape": (None, 2)})
     margin: float = 10.0
     range_scale: float = 1.07
     range_spread: float = 0.46
     degrees_of_freedom: float = 5.0
     position_noise: float = 0.1
     heading_noise: float = 0.01
-
-    shapes: ClassVar = {"beacons": (None, 2)}
 
     @cached_property
     def initial(self) -> UniformBox:

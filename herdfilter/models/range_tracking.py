@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.models.parts import PlanarSensors, array_field, frozen, of_positions
+from herdfilter.models.parts import (
+    PlanarSensors,
+    array_field,
+    frozen,
+    of_positions,
+    undefined_at_sensor,
+)
 
 
 @frozen
@@ -42,7 +48,7 @@ class RangeTracking(PlanarSensors):
     [[2.828, 2.0], [2.828, 2.0]]
     """
 
-    sensors: Array = array_field([[-1.0, 0.0], [1.0, 0.0]])
+    sensors: Array = array_field([[-1.0, 0.0], [1.0, 0.0]], (None, 2))
     range_sd: float = 0.3
     spectral_density: float = 1e-3
     initial_mean: Array = array_field([-1.5, 0.0, 0.08, 0.0])
@@ -55,7 +61,7 @@ class RangeTracking(PlanarSensors):
         offset = self._offsets(x)
         return np.hypot(offset[..., 0], offset[..., 1])
 
-    @np.errstate(invalid="ignore")
+    @undefined_at_sensor
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """Jacobian of `observation_mean`, (n, S, 4); NaN at a sensor itself."""
         # the gradient of a distance is the unit vector away from the sensor

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -79,7 +79,7 @@ class BallisticReentry(RangeAndBearing):
     ballistic_density: float = 1e-5
     range_sd: float = 1e-3
     bearing_sd: float = 0.17e-3
-    radar: Array = array_field([EARTH_RADIUS, 0.0])
+    radar: Array = array_field([EARTH_RADIUS, 0.0], (2,))
     drag: float = 0.59783
     scale_height: float = 13.406
     gravity: float = 3.986e5
@@ -90,7 +90,6 @@ class BallisticReentry(RangeAndBearing):
     dim = 5
     noise_dim = 3
     position_dims = (0, 1)
-    shapes: ClassVar = {"radar": (2,)}
 
     def transition(self, x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, 5) after a time `dt`, with standard normal noise (n, 3) scaled and added to the last three."""
@@ -106,24 +105,20 @@ class BallisticReentry(RangeAndBearing):
             # explicit Euler: the acceleration is that at the old position, although x changes in place
             position = x[:, :2].copy()
             velocity = x[:, 2:4]
+            distance = np.hypot(*position.T)
+            speed = np.hypot(*velocity.T)
+            # density of the air, relative to that at the ground
+            density = np.exp((EARTH_RADIUS - distance) / self.scale_height)
+            drag = -self.drag * np.exp(x[:, 4]) * density * speed
+            pull = self.gravity / distance**3
             x[:, :2] += dt / steps * velocity
-            x[:, 2:4] += dt / steps * self._acceleration(position, velocity, x[:, 4])
+            x[:, 2:4] += dt / steps * (drag[:, None] * velocity - pull[:, None] * position)
         return x
 
     def transition_covariance(self, dt: float, step: int) -> Array:
         """Covariance of the noise added over a time `dt`, (5, 5), of rank 3."""
         return np.diag([0.0, 0.0, *self._noise_variances(dt)])
 
-    def _acceleration(self, position: Array, velocity: Array, coefficient: Array) -> Array:
-        """Drag and gravity, (n, 2)."""
-        distance = np.hypot(*position.T)
-        speed = np.hypot(*velocity.T)
-        # density of the air, relative to that at the ground
-        density = np.exp((EARTH_RADIUS - distance) / self.scale_height)
-        drag = -self.drag * np.exp(coefficient) * density * speed
-        return drag[:, None] * velocity - (self.gravity / distance**3)[:, None] * position
-
     def _noise_variances(self, dt: float) -> Array:
-        return dt * np.array(
-            [self.acceleration_density, self.acceleration_density, self.ballistic_density]
-        )
+        q = self.acceleration_density
+        return dt * np.array([q, q, self.ballistic_density])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter import _checks
-from herdfilter._checks import Array
+from herdfilter._checks import Array, SeedLike, UserFunction
 from herdfilter._repr import fields_in_line
 from herdfilter.models import contract
 from herdfilter.models.contract import Model
@@ -65,13 +64,13 @@ class Sensor(PicklesFunctions):
     (3, 2)
     """
 
-    mean: Callable[[Array], ArrayLike] | None
-    covariance: ArrayLike | Callable[[Array], ArrayLike] | None
+    mean: UserFunction | None
+    covariance: ArrayLike | UserFunction | None
     circular: tuple[int, ...] = ()
-    log_likelihood: Callable[[Array, Array], ArrayLike] | None = None
-    jacobian: Callable[[Array], ArrayLike] | None = None
-    detection_probability: float | Callable[[Array], ArrayLike] | None = None
-    clutter_density: float | Callable[[Array], ArrayLike] | None = None
+    log_likelihood: UserFunction | None = None
+    jacobian: UserFunction | None = None
+    detection_probability: float | UserFunction | None = None
+    clutter_density: float | UserFunction | None = None
     region: ArrayLike | None = None
     partial_observations: bool = False
 
@@ -109,7 +108,7 @@ class Sensor(PicklesFunctions):
         p = 1.0 if p is None else p
         return WithClutter(sensed_model, p, 0.0 if density is None else density, self.region)
 
-    def sample(self, x: ArrayLike, rng: np.random.Generator | int | None = None) -> Any:
+    def sample(self, x: ArrayLike, rng: SeedLike = None) -> Any:
         """Draw one observation of each state with Gaussian noise, (n, d) -> (n, k), or a list of n scans."""
         if self.mean is None:
             raise TypeError(
@@ -165,12 +164,7 @@ class Sensed(contract.Wrapper):
     def __post_init__(self) -> None:
         # as attributes, so that a function the sensor lacks does not exist
         vars(self).update(self.sensor.functions)
-
-    @property
-    def kind_in_errors(self) -> str:
-        """Name of the model's class, and that it has a sensor."""
-        suffix = "" if self.sensor is _ANY_SENSOR else " with this sensor"
-        return contract.kind(self.model) + suffix
+        self.kind_suffix = "" if self.sensor is _ANY_SENSOR else " with this sensor"
 
 
 def sensed(model: Model, sensor: Sensor | None) -> Model:

@@ -63,7 +63,7 @@ class Clock(NamedTuple):
 
     def later(self, dt: float) -> Clock:
         """Return the clock `dt` later."""
-        return Clock(self.origin, self.since + dt, self.zoned)
+        return self._replace(since=self.since + dt)
 
     def elapsed(self, times: Any, name: str = "times", set_by_user: bool = True) -> Array:
         """Return times (T,) as numbers; durations in seconds, and dates in seconds since the origin.
@@ -146,16 +146,16 @@ def series(
     start: Any = None,
     late: Late = "raise",
     name: str = "observations",
-    clock: Clock = ZERO,
 ) -> list[Step]:
     """Combine T observations with their time steps and control inputs; all are checked before the first step is taken.
 
     A table, of pandas for example, is read by rows; dates in its index are the times unless `dt` or `times` is given.
-    Readings are sorted by their times, if `late` allows it. `clock` shows the time of the filter's state, unless `start` is
-    given. Raises ValueError if lengths, time steps or times do not fit.
+    Readings are sorted by their times, if `late` allows it. `start` is the time of the filter's state as the user gives it,
+    or its clock. Raises ValueError if lengths, time steps or times do not fit.
     """
     one_of("late", late, ("raise", "replay"))
-    clock = clock if start is None else Clock.at(start)
+    set_by_user = start is not None and not isinstance(start, Clock)
+    clock = Clock.at(start) if set_by_user else (start or ZERO)
     if dt is None and times is None:
         times = own_times(observations)
         # Dates alone do not say when the filter's state was: without it the first time step is unknown.
@@ -187,9 +187,8 @@ def series(
                 )
         times, sensors, observations = zip(*observations, strict=True)
     if times is None:
-        dts = np.array(_time_steps(1.0 if dt is None else dt, steps))
+        dts = _time_steps(1.0 if dt is None else dt, steps)
         since: Array = clock.since + np.cumsum(dts)
-        times = [clock.later(value).time for value in np.cumsum(dts).tolist()]
     else:
         if dt is not None:
             raise ValueError("times: expected either times or dt, got both")
@@ -197,11 +196,13 @@ def series(
         if len(times) != steps:
             first = "; the time of the filter's state is start" if len(times) == steps + 1 else ""
             raise ValueError(f"times: expected one per step, {steps}, got {len(times)}{first}")
-        since = clock.elapsed(times, set_by_user=start is not None)
+        since = clock.elapsed(times, set_by_user=set_by_user)
         if from_readings:
             # several readings may have one time: they keep the order in which they came
             order = np.argsort(since, kind="stable")
         dts = np.diff(since[order], prepend=clock.since)
+    clocks = [clock._replace(since=value) for value in since.tolist()]
+    times = [entry.time for entry in clocks] if times is None else times
     if late == "raise" and (np.diff(order) < 0).any():
         k = int(np.argmax(np.diff(since) < 0)) + 1
         raise ValueError(
@@ -221,7 +222,6 @@ def series(
         raise ValueError(
             f"times: expected increasing times, got {short_repr(times[k])} after {before} at step {k + 1}"
         )
-    clocks = [clock._replace(since=value) for value in since.tolist()]
     return [
         Step(observations[k], value, inputs[k], sensors[k], times[k], clocks[k])
         for k, value in zip(order.tolist(), dts.tolist(), strict=True)
@@ -250,19 +250,19 @@ def as_control(control: Any) -> Any:
     return read_only(control)
 
 
-def _time_steps(dt: Any, steps: int) -> list[float]:
+def _time_steps(dt: Any, steps: int) -> Array:
     """Return the time before each step; 0 before the first one means that the present state is observed."""
     dts = as_any("dt", dt)
     if dts.ndim == 0:
-        return [as_duration("dt", dt)] * steps
+        return np.full(steps, as_duration("dt", dt))
     if len(dts) != steps:
         raise ValueError(f"dt: expected one per step, {steps}, got {len(dts)}")
     # only the first may be 0: later steps of no duration need readings, which say what observes them
-    at_once = steps > 0 and (dts[0] == 0 or dts[0] == timedelta(0))
-    return [
-        0.0 if at_once and not k else as_duration(f"dt of step {k + 1}", value)
-        for k, value in enumerate(dts)
+    first = 1 if steps and dts[0] in (0, timedelta(0)) else 0
+    later = [
+        as_duration(f"dt of step {k}", value) for k, value in enumerate(dts[first:], first + 1)
     ]
+    return np.array([0.0] * first + later)
 
 
 def is_reading(name: str, entry: Any) -> bool:

@@ -10,7 +10,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from herdfilter import _checks
-from herdfilter._checks import Array
+from herdfilter._checks import Array, SeedLike
 from herdfilter.angles import wrap_angles
 from herdfilter.models import contract
 from herdfilter.models.resolved import Measurement, Motion, Transition
@@ -38,7 +38,7 @@ def simulate_observations(model: contract.Model, truth: Array, rng: Generator) -
 def simulate(
     model: contract.Model,
     steps: int | None = None,
-    rng: Generator | int | None = None,
+    rng: SeedLike = None,
     dt: float | Sequence[float] | Array | None = None,
     initial: ArrayLike | None = None,
     modes: ArrayLike | None = None,
@@ -95,29 +95,27 @@ def simulate(
     """
     if steps is None:
         # `initial` and `modes` have other lengths, and a scalar dt has none
-        by_step: tuple[Any, ...] = (times, dt, sensors, controls)
-        lengths = [
-            len(values)
-            for values in by_step
+        by_step: list[Any] = [
+            values
+            for values in (times, dt, sensors, controls)
             if isinstance(values, Sized) and getattr(values, "ndim", True)
         ]
-        if not lengths:
+        if not by_step:
             raise ValueError(
                 "steps: expected a number, or times, dt, controls or sensors for each of them, got none"
             )
-        steps = lengths[0]
+        steps = len(by_step[0])
     steps = _checks.check_count("steps", steps, most=_checks.MAX_STEPS)
     rng = _checks.as_generator(rng)
     if controls is None:
         controls = simulated_controls(model, steps)
-    if sensors is None:
+    if sensors is None or times is None or dt is not None:
         course = series([None] * steps, dt, controls, times, start)
-    else:
+        times = [entry.time for entry in course]
+    if sensors is not None:
         by_sensor = [sensors] * steps
         if not isinstance(sensors, Sensor):
             by_sensor = _checks.as_list("sensors", sensors)
-        if times is None or dt is not None:
-            times = [entry.time for entry in series([None] * steps, dt, None, times, start)]
         stamps = _checks.as_list("times", times)
         if not len(by_sensor) == len(stamps) == steps:
             raise ValueError(
@@ -127,30 +125,26 @@ def simulate(
         readings = list(zip(stamps, by_sensor, [None] * steps, strict=True))
         course = series(readings, None, controls, None, start, name="sensors")
     # The path of the modes is drawn first: then each step is simulated by the model of its mode.
-    models = [model]
-    path = np.zeros(steps + 1, dtype=np.int64)
-    if contract.jumps(model):
+    if modes is not None:
+        contract.require(model, "simulation of given modes", contract.MODES)
+        path: Any = _checks.as_numbers("modes", modes, (steps + 1,))
         count = len(model.models)
-        models = [contract.in_mode(model, mode) for mode in range(count)]
-        if modes is None:
-            path = sample_modes(model, steps, rng)
-        else:
-            numbers = _checks.as_numbers("modes", modes, (steps + 1,))
-            if numbers.shape != (steps + 1,) or not np.isin(numbers, np.arange(count)).all():
-                raise ValueError(
-                    f"modes: expected the mode, from 0 to {count - 1}, at each of steps 0 to {steps}, shape {(steps + 1,)}, "
-                    f"got {_checks.short_repr(modes)}"
-                )
-            path = numbers.astype(np.int64)
-    elif modes is not None:
-        raise ValueError(
-            f"modes: expected None, as {contract.kind(model)} has none, got {_checks.short_repr(modes)}"
-        )
+        if path.shape != (steps + 1,) or not np.isin(path, np.arange(count)).all():
+            raise ValueError(
+                f"modes: expected the mode, from 0 to {count - 1}, at each of steps 0 to {steps}, shape {(steps + 1,)}, "
+                f"got {_checks.short_repr(modes)}"
+            )
+    elif contract.jumps(model):
+        path = sample_modes(model, steps, rng)
+    else:
+        path = np.zeros(steps + 1)
     # modes that the path does not visit may lack what simulation needs
-    transitions = (("transition",), contract.ADDITIVE, ("sample_transition",))
-    for mode in np.unique(path):
-        check_state(models[mode], "simulation", *(("sample",) if initial is None else ()))
-        contract.require(models[mode], "simulation", *transitions)
+    models = {mode: contract.in_mode(model, int(mode)) for mode in np.unique(path)}
+    for mode_model in models.values():
+        check_state(mode_model, "simulation", *(("sample",) if initial is None else ()))
+        contract.require(
+            mode_model, "simulation", ("transition",), contract.ADDITIVE, ("sample_transition",)
+        )
     if initial is None:
         states = Motion(models[path[0]]).sample_initial(1, rng)
     else:
@@ -174,7 +168,7 @@ def simulate(
     return np.array(truth), observations if listed else np.array(observations)
 
 
-def sample_modes(model: contract.Model, steps: int, rng: Generator | int) -> NDArray[np.int64]:
+def sample_modes(model: contract.Model, steps: int, rng: SeedLike) -> NDArray[np.int64]:
     """Draw the mode of a model at each of steps 0 to `steps`.
 
     They are indices of ``model.models``, shape (steps + 1,), drawn with a generator or a seed `rng`. TypeError if the model

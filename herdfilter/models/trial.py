@@ -55,6 +55,7 @@ def check_state(model: Model, user: str, *needed: str) -> None:
             f"model.initial: expected a distribution in {dim} dimensions, as dim says, got {initial_dim}"
         )
     if isinstance(initial, GaussianMixture):
+        # `GaussianMixture.unchecked` may have made it
         read_rows("model.initial", initial.means, (None, dim), 0)
         as_covariance("model.initial", initial.distinct_covariances, dim)
     if not contract.jumps(model):
@@ -81,12 +82,14 @@ def try_model(model: Model, owner: Any) -> Model:
         return model
     scans = contract.has_scans(model)
     for name, arguments in TRIED.items():
-        for size in TRIALS if arguments and "rng" not in arguments and hasattr(model, name) else ():
+        if not arguments or "rng" in arguments or not hasattr(model, name):
+            continue
+        for size in TRIALS:
             vector = np.ones(size)  # a control, or an observation, of unknown length
             values: dict[str, Any] = {"z": vector[:0, None] if scans else vector}
             values |= {"control": vector if size else None} | inputs
             label = getattr(model, "names_in_errors", {}).get(name, name)
-            # it may depend on the states
+            # it may depend on the states: a second attempt, without a length
             states = [x] * (not size and name == "observation_covariance")
             value = ask_twice(label, getattr(model, name), *map(values.get, arguments), *states)
             if value is not None:

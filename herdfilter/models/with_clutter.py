@@ -14,9 +14,10 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from herdfilter import _checks
-from herdfilter._checks import Array
+from herdfilter._checks import Array, UserFunction
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap_angles
+from herdfilter.mixture import log_sum
 from herdfilter.models import contract
 from herdfilter.models.from_functions import PicklesFunctions
 from herdfilter.models.parts import assign
@@ -74,8 +75,8 @@ class WithClutter(contract.Wrapper):
     """
 
     model: contract.Model
-    detection_probability: float | Callable[[Array], ArrayLike]
-    clutter_density: float | Callable[[Array], ArrayLike]
+    detection_probability: float | UserFunction
+    clutter_density: float | UserFunction
     region: ArrayLike | None = None
 
     scans = True
@@ -86,17 +87,14 @@ class WithClutter(contract.Wrapper):
 
     def __post_init__(self) -> None:
         contract.require_likelihood(self.model, "WithClutter")
-        p = self.detection_probability
-        density = self.clutter_density
-        if not callable(p):
-            expected = "a number above 0, up to 1, or a function"
-            p = _checks.as_number("detection_probability", p, expected, lambda p: 0 < p <= 1)
-        if not callable(density):
-            expected = "a finite number of at least 0, or a function"
-            density = _checks.as_number(
-                "clutter_density", density, expected, lambda y: 0 <= y < np.inf
-            )
-        assign(self, detection_probability=p, clutter_density=density)
+        for name, expected, fits in (
+            ("detection_probability", "a number above 0, up to 1", lambda p: 0 < p <= 1),
+            ("clutter_density", "a finite number of at least 0", lambda y: 0 <= y < np.inf),
+        ):
+            value = getattr(self, name)
+            if not callable(value):
+                value = _checks.as_number(name, value, f"{expected}, or a function", fits)
+                assign(self, **{name: value})
         if self.region is None:
             return
         region = _checks.as_array("region", self.region, (None, 2))
@@ -105,9 +103,8 @@ class WithClutter(contract.Wrapper):
                 f"region: expected rows (lowest, highest), the first below the second, got {region.tolist()}"
             )
         assign(self, region=region)
-        if self._detection.has_moments and not self._detection.takes_state:
-            # raises an error if the region has another length than an observation
-            self._bounds(len(np.atleast_1d(self._detection.model.observation_covariance(1))))
+        # raises an error if the region has another length than an observation
+        self._bounds(self.detection_size(step=1))  # type: ignore[arg-type]
 
     def __copy__(self) -> WithClutter:
         return replace(self, model=copy.copy(self.model))
@@ -211,18 +208,17 @@ class WithClutter(contract.Wrapper):
         with np.errstate(divide="ignore"):
             log_missed = np.log1p(-detected)
             log_detected = np.log(detected)
-            log_density = np.log(density)
         if isinstance(density, np.ndarray):
-            return log_missed, log_detected - log_density[:, None]
+            return log_missed, log_detected - np.log(density)[:, None]
         if density > 0:
-            return log_missed, log_detected - log_density
+            return log_missed, log_detected - np.log(density)
         if len(scan) > 1:
             raise ValueError(
                 f"z: expected at most one detection, as clutter_density is 0, got {len(scan)} at step {step}; give the "
                 "clutter a density above 0"
             )
         # without clutter a detection is certainly of the state, and it was not missed
-        return (log_missed if len(scan) == 0 else -math.inf), log_detected
+        return (-math.inf if len(scan) else log_missed), log_detected
 
     def detection_log_likelihoods(self, scan: Array, x: Array, step: int) -> Array:
         """Return the log-density of every detection (k, m) as one of the state; (n, d) -> (k, n)."""
@@ -320,15 +316,6 @@ def detection_log_densities(
         # one for each pair of detection and state, in the order of the residuals
         covariances = np.tile(covariances, (k, 1, 1))
     return contract.gaussian_log_density(residuals, covariances, step).reshape(k, n)
-
-
-def log_sum(terms: Array) -> Array:
-    """Return the log of the sum of exponentials along the first axis; minus infinity if all terms are."""
-    # log-sum-exp: without the peak all exponentials may underflow; of terms that are all -inf the peak is taken as 0
-    peak = terms.max(axis=0)
-    peak = np.where(peak == -np.inf, 0.0, peak)
-    with np.errstate(divide="ignore"):
-        return peak + np.log(np.exp(terms - peak).sum(axis=0))
 
 
 def read_scan(model: WithClutter, z: Any, step: int) -> tuple[contract.Model, Array] | None:

@@ -416,7 +416,8 @@ class LMBTracker(Timed):
             As in `update`; ValueError before the first step if lengths differ, a time step is not positive, times do not
             increase or a reading is late. The attribute ``result`` of an error holds the results so far.
         """
-        steps = series(scans, dt, controls, times, start, late, "scans", self._clock)
+        start = self._clock if start is None else start
+        steps = series(scans, dt, controls, times, start, late, "scans")
         return run(self, steps, watcher=watcher, collect=TrackingResult.collect)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:

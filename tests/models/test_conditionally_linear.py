@@ -1,7 +1,7 @@
 """Models that name dimensions which are linear given the others."""
 
 import numpy as np
-import pytest
+from helpers import refuses
 
 import herdfilter as hf
 from herdfilter.models import ConditionallyLinear, from_functions
@@ -28,26 +28,11 @@ def test_it_is_the_model_for_every_other_filter():
         np.testing.assert_array_equal(make(linear).run(z).means, make(plain).run(z).means)
 
 
-@pytest.mark.parametrize(
-    ("f", "h", "linear", "message"),
-    [
-        (
-            curved,
-            None,
-            [0, 1],
-            r"transition_mean is linear given the others, got \[0, 1\]; leave out",
-        ),
-        (
-            lambda x: x,
-            lambda x: x[:, 1:2] * x[:, 2:],
-            [1, 2],
-            "observation_mean is linear given the others",
-        ),
-    ],
-)
-def test_dimensions_that_are_not_linear_are_refused(f, h, linear, message):
-    with pytest.raises(ValueError, match=message):
-        ConditionallyLinear(model(f) if h is None else model(f, h), linear)
+test_dimensions_that_are_not_linear_are_refused = refuses(
+    ConditionallyLinear,
+    (model(), [0, 1], r"transition_mean is linear given the others, got \[0, 1\]; leave out"),
+    (model(lambda x: x, lambda x: x[:, 1:2] * x[:, 2:]), [1, 2], "observation_mean is linear given the others"),
+)  # fmt: skip
 
 
 def test_functions_that_need_a_control_are_not_looked_at():

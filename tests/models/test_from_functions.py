@@ -8,6 +8,7 @@ import threading
 
 import numpy as np
 import pytest
+from helpers import refuses
 
 import herdfilter as hf
 from herdfilter.models.resolved import Measurement
@@ -99,30 +100,13 @@ def test_arguments_are_passed_by_name():
     assert model.transition_covariance(0.25, 1) == [[0.25]]
 
 
-@pytest.mark.parametrize(
-    ("changes", "error", "message"),
-    [
-        (
-            {"f": lambda x, u: x},
-            TypeError,
-            r"^f: .* of dt, control, step, got one of \(x, u\); give others a default$",
-        ),
-        ({"h": None}, ValueError, r"^h: expected a value, as R is given, got None$"),
-        (
-            {"Q": lambda x: x},
-            TypeError,
-            r"^Q: expected a matrix, or a function of any of dt, step, got one of \(x\)$",
-        ),
-        (
-            {"R": 0.1},
-            ValueError,
-            r"^R: expected a matrix, such as \[\[0.1\]\], or a function, got shape \(\)$",
-        ),
-    ],
-)
-def test_what_does_not_fit_is_named(changes, error, message):
-    with pytest.raises(error, match=message):
-        ungm(**changes)
+test_what_does_not_fit_is_named = refuses(
+    lambda changes: ungm(**changes),
+    (TypeError, {"f": lambda x, u: x}, r"^f: .* of dt, control, step, got one of \(x, u\); give others a default$"),
+    ({"h": None}, r"^h: expected a value, as R is given, got None$"),
+    (TypeError, {"Q": lambda x: x}, r"^Q: expected a matrix, or a function of any of dt, step, got one of \(x\)$"),
+    ({"R": 0.1}, r"^R: expected a matrix, such as \[\[0.1\]\], or a function, got shape \(\)$"),
+)  # fmt: skip
 
 
 def slope(x):

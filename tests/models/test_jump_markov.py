@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import refuses
 
 import herdfilter as hf
 from herdfilter.models.contract import in_mode
@@ -64,32 +65,15 @@ def test_what_is_wrapped_around_a_model_is_wrapped_around_its_mode():
 two = [still(), still()]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (
-            (two, [[0.5, 0.4], [0, 1]]),
-            r"transition_matrix: expected rows .* got \[0.5, 0.4\] in row 0",
-        ),
-        (
-            (two, [[1e308, 1e308], [0, 1]]),
-            r"transition_matrix: expected numbers up to 1e\+150, got 1e\+308",
-        ),
-        (
-            ([*two, hf.models.CoordinatedTurn()], np.eye(3)),
-            r"models: expected the same dim .* got 5 in models\[2\]",
-        ),
-    ],
-)
-def test_bad_input_is_named_on_one_line(arguments, complaint):
-    with pytest.raises((TypeError, ValueError), match=complaint) as error:
-        hf.models.JumpMarkov(*arguments)
-    assert "\n" not in str(error.value)
+test_bad_input_is_named = refuses(
+    hf.models.JumpMarkov,
+    (two, [[0.5, 0.4], [0, 1]], r"transition_matrix: expected rows .* got \[0.5, 0.4\] in row 0"),
+    (two, [[1e308, 1e308], [0, 1]], r"transition_matrix: expected numbers up to 1e\+150, got 1e\+308"),
+    ([*two, hf.models.CoordinatedTurn()], np.eye(3), r"models: expected the same dim .* got 5 in models\[2\]"),
+)  # fmt: skip
 
-
-def test_a_path_that_is_none_is_named():
-    modes = [0, 1.5, 1]
-    with pytest.raises(
-        ValueError, match="modes: expected the mode, from 0 to 1, at each of steps 0 to 2"
-    ):
-        hf.simulate(hf.models.JumpMarkov(two, np.eye(2)), 2, rng=0, modes=modes)
+test_a_path_that_is_none_is_named = refuses(
+    lambda model, modes: hf.simulate(model, 2, rng=0, modes=modes),
+    (hf.models.JumpMarkov(two, np.eye(2)), [0, 1.5, 1], "^modes: expected the mode, from 0 to 1, at each of steps 0 to 2"),
+    (TypeError, still(), [0, 0, 0], "^model: simulation of given modes needs models and .*; LinearGaussian has no models"),
+)  # fmt: skip

@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from helpers import refuses
 from scipy import stats
 
 import herdfilter as hf
@@ -115,11 +116,11 @@ def test_a_seed_stays_the_same_model_and_prints_what_it_is():
     assert pickle.loads(pickle.dumps(model)) == copy.copy(model) == model
 
 
-def test_what_is_no_seed_kind_or_departure_is_named():
-    with pytest.raises(ValueError, match=r"did you mean 'localisation'"):
-        random_model(0, kind="localization")
-    with pytest.raises(ValueError, match="did you mean 'outliers'"):
-        random_model(4, departure="outlier")
+test_what_is_no_kind_or_departure_is_named = refuses(
+    random_model,
+    (0, "localization", "did you mean 'localisation'"),
+    (4, "general", "outlier", "did you mean 'outliers'"),
+)
 
 
 FOUND = """\
@@ -184,7 +185,7 @@ def test_simulated_noise_is_students_t_or_jumps():
 
 
 X = np.array([[0.3, -1.0], [1.2, 0.4]])
-ALWAYS = observations.Schedule()
+ALWAYS = observations.ObservedSteps()
 SENSORS = np.eye(2), np.zeros(2), np.array([[3.0, 3.0], [0.0, -2.0]])
 COUNTS = observations.linear_view("counts", np.eye(2), np.zeros(2))
 

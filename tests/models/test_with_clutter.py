@@ -1,5 +1,7 @@
 """Missed detections and clutter: what a scan may be, how it is simulated, and what is refused."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -26,16 +28,11 @@ X = np.array([[0.0, 1.0], [2.0, -1.0], [0.5, 0.5]])
     ],
 )
 def test_scans_that_are_none_are_named_and_leave_the_filter_as_it_was(z, message):
-    for name, model in (
-        ("bootstrap", PLANE),
-        ("bootstrap", hf.models.JumpMarkov([PLANE] * 2, np.eye(2))),
-        ("ukf", PLANE),
-    ):
-        pf, other = (
-            hf.make_filter(name, WithClutter(model, 0.9, 0.1), 20, rng=1) for _ in range(2)
-        )
+    jumping = hf.models.JumpMarkov([PLANE] * 2, np.eye(2))
+    for name, model in (("bootstrap", PLANE), ("bootstrap", jumping), ("ukf", PLANE)):
+        pf = hf.make_filter(name, WithClutter(model, 0.9, 0.1), 20, rng=1)
         pf.predict()
-        other.predict()
+        other = copy.deepcopy(pf)
         with pytest.raises(ValueError, match=message) as caught:
             pf.update(z)
         assert "\n" not in str(caught.value)

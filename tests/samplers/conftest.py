@@ -74,3 +74,9 @@ herding = fixture_of(
 
 
 random_mixture = pytest.fixture(lambda: testing.random_mixture)
+
+
+@pytest.fixture
+def hostile_mixture():
+    """The wide family of mixtures of the benchmarks, which an installed package may lack."""
+    return pytest.importorskip("benchmarks.hostile").hostile_mixture

@@ -7,7 +7,6 @@ from scipy.special import logsumexp, softmax
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers.line import log_densities
 from herdfilter.samplers.quantile import quantiles
-from herdfilter.testing import hostile_mixture
 
 
 def over_all_pairs(mixture, x):
@@ -56,7 +55,7 @@ def test_many_components(mixture):
     assert log_densities(mixture, np.array([[1e200]]))[0] == -np.inf
 
 
-def test_hostile_mixtures_near_and_far():
+def test_hostile_mixtures_near_and_far(hostile_mixture):
     """At the components, nine of their deviations away, and between them; places are known to one unit in the last place."""
     rng, seen = np.random.default_rng(0), 0
     for seed in range(200):

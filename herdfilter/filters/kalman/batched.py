@@ -301,7 +301,7 @@ class BatchedKalmanFilter(series.Timed):
         z = z[:, :, None] if z.ndim == 2 else z
         if z.ndim != 3 or z.shape[1] != len(self):
             raise ValueError(f"observations: expected shape (T, {len(self)}, k), got {z.shape}")
-        steps = series.series(z, **timing, clock=self._clock)
+        steps = series.series(z, **timing, start=self._clock)
         T, count, _ = z.shape
         d = self.means.shape[1]
         # Rows of results are filled for all states at each step, and divided among the states at the end.

@@ -21,10 +21,10 @@ from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals.base import Proposal, Uses
 from herdfilter.filters.resampling.base import SystematicResampling
 from herdfilter.filters.state import Particles
-from herdfilter.mixture import largest_remainders
+from herdfilter.mixture import largest_remainders, log_sum
 from herdfilter.models import contract
 from herdfilter.models.resolved import Measurement, Transition
-from herdfilter.models.with_clutter import WithClutter, detection_log_densities, log_sum
+from herdfilter.models.with_clutter import WithClutter, detection_log_densities
 
 BLIND_SHARE = 0.1
 """Share of the particles that stays unguided in addition to their share of the posterior, in case the detections were

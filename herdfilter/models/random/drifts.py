@@ -7,14 +7,14 @@ the last bit get the same model.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array
+from herdfilter._checks import Array, RowFunction
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.parts import runge_kutta
 
@@ -35,6 +35,11 @@ def rounded(values: ArrayLike) -> Array:
 def draw_number(rng: Generator, low: float, high: float) -> float:
     """Draw a uniform number and round it."""
     return float(rounded(rng.uniform(low, high)))
+
+
+def draw_count(rng: Generator, lowest: int, highest: int) -> int:
+    """Draw a whole number; both limits are possible."""
+    return int(rng.integers(lowest, highest + 1))
 
 
 def log_uniform(rng: Generator, low: float, high: float, size: int | None = None) -> Array:
@@ -80,9 +85,9 @@ def listed(values: ArrayLike) -> str:
     return "(" + ", ".join(f"{value:.3g}" for value in array) + ")"
 
 
-def coordinates(dims: ArrayLike) -> str:
+def coordinates(dims: Iterable[int]) -> str:
     """Write the names of coordinates: x1, x2, ..."""
-    return ", ".join(f"x{dim + 1}" for dim in np.atleast_1d(dims))
+    return ", ".join(f"x{dim + 1}" for dim in dims)
 
 
 # Drifts that forget their start
@@ -98,7 +103,7 @@ class Drift(NamedTuple):
     kind: str
     scale: Array
     settled: int
-    f: Callable[[Array], Array]
+    f: RowFunction
     words: str
 
     @property
@@ -121,7 +126,7 @@ def _mix(x: Array, coupling: float) -> Array:
 
 def draw_wells(rng: Generator, dim: int) -> Drift:
     """Draw the exact flow of ``dx/dt = x - x^3 / width^2`` in m coordinates; the others decay; then neighbours mix."""
-    m = int(rng.integers(1, dim + 1))
+    m = draw_count(rng, 1, dim)
     width = rounded(rng.uniform(0.5, 2.0, m))
     time = draw_number(rng, 0.3, 1.5)
     decay = rounded(rng.uniform(0.3, 0.95, dim - m))
@@ -166,8 +171,8 @@ def draw_population(rng: Generator, dim: int) -> Drift:
         logs = np.clip(x, *POPULATION_LIMITS)
         return logs + rate * (1 - np.exp(logs) @ C.T)
 
-    limits = "{:g} and {:g}".format(*POPULATION_LIMITS)
-    words = f"population, x + r (1 - C exp x) with x between {limits}, r = {listed(rate)}"
+    lowest, highest = POPULATION_LIMITS
+    words = f"population, x + r (1 - C exp x) with x between {lowest:g} and {highest:g}, r = {listed(rate)}"
     words += f"; rows of C: {listed(C)}" if dim > 1 else ""
     return Drift("population", np.full(dim, 0.5), 25, f, words)
 
@@ -213,7 +218,7 @@ def coupled_sines(gain: Array, coupling: float) -> Drift:
 
 def _flow(
     words: str,
-    rate: Callable[[Array], Array],
+    rate: RowFunction,
     scale: ArrayLike,
     box: tuple[ArrayLike, ArrayLike],
     steps: tuple[int, float],
@@ -280,7 +285,7 @@ def lorenz_ring(count: int, h: float, dim: int, forcing: float) -> Drift:
 def draw_cycle(rng: Generator, dim: int) -> Drift:
     """Draw van der Pol's oscillators coupled by springs; the state has position and velocity of each in turn."""
     spring = draw_number(rng, 0.05, 0.5) if dim > 2 else 0.0
-    count = int(rng.integers(1, 4))
+    count = draw_count(rng, 1, 3)
     stiffness = draw_number(rng, 0.5, 2.5)
 
     def rate(x: Array) -> Array:
@@ -343,10 +348,10 @@ def _draw_map(rng: Generator, dim: int) -> Drift:
 
 def _draw_flow(rng: Generator, dim: int) -> Drift:
     if dim > 3:
-        return lorenz_ring(int(rng.integers(1, 5)), 0.04, dim, draw_number(rng, 8.0, 11.0))
+        return lorenz_ring(draw_count(rng, 1, 4), 0.04, dim, draw_number(rng, 8.0, 11.0))
     if rng.random() < 0.6:
-        return lorenz(int(rng.integers(2, 6)), 0.04, draw_number(rng, 25.0, 35.0))
-    return roessler(int(rng.integers(2, 6)), 0.1, draw_number(rng, 5.0, 9.0))
+        return lorenz(draw_count(rng, 2, 5), 0.04, draw_number(rng, 25.0, 35.0))
+    return roessler(draw_count(rng, 2, 5), 0.1, draw_number(rng, 5.0, 9.0))
 
 
 class DriftKind(NamedTuple):

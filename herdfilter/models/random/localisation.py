@@ -15,6 +15,7 @@ from herdfilter.models.random.drifts import (
     Drift,
     choose,
     coordinates,
+    draw_count,
     draw_number,
     draw_vectors,
     draw_weights,
@@ -74,9 +75,7 @@ def in_turn(joint: observations.Sensing, parts: list[observations.Sensing]) -> o
         name: by_step(name) if callable(value) else value
         for name, value in parts[0].functions.items()
     }
-    sensing = observations.Sensing(
-        joint.view, observations.Schedule(), joint.noise_words, **functions
-    )
+    sensing = observations.Sensing(joint.view, joint.schedule, joint.noise_words, **functions)
     sensing.words = f"{joint.view.words}; one of them at every step, in turn"
     return sensing
 
@@ -84,7 +83,7 @@ def in_turn(joint: observations.Sensing, parts: list[observations.Sensing]) -> o
 def draw_localisation(rng: Generator) -> observations.Parts:
     """Draw a model: its transition, observation, prior, number of steps, and labels."""
     kind = choose(rng, MOTIONS)
-    steps = int(rng.integers(40, 81))
+    steps = draw_count(rng, 40, 80)
     unit = float(rounded(log_uniform(rng, 0.1, 100.0)))
     m = 2 if kind == "circling" else choose(rng, POSITION_DIMENSIONS)
     offset = rng.random() < OFFSET_SHARE
@@ -120,12 +119,11 @@ def draw_localisation(rng: Generator) -> observations.Parts:
 def _draw_sensors(
     rng: Generator, initial: GaussianMixture, m: int, offset: bool, unit: float
 ) -> tuple[observations.Sensing, tuple[str, ...]]:
-    kind = choose(rng, SENSOR_KINDS)
-    if m != 2:
-        kind = "range"
+    drawn_kind = choose(rng, SENSOR_KINDS)
+    kind = drawn_kind if m == 2 else "range"
     x = initial.sample(1000, Generator(PCG64(0)))
     matrix = np.eye(m, x.shape[1])
-    sensors = rounded(unit * 1.5 * rng.standard_normal((m + offset + int(rng.integers(1, 4)), m)))
+    sensors = rounded(unit * 1.5 * rng.standard_normal((m + offset + draw_count(rng, 1, 3), m)))
     # all, then one by one
     subsets = (sensors, *sensors[:, None])
     views = [observations.sensor_view(kind, matrix, np.zeros(m), subset) for subset in subsets]
@@ -142,7 +140,7 @@ def _draw_sensors(
         ratio = max(ratio, LEAST_SHARPNESS_PRODUCT ** (1 / min(m, count)))
     sd = rounded(ratio * (np.ones(count) if kind == "bearing" else readings.std(axis=0)))
     joint, *parts = [
-        observations.gaussian_noise(view, view_sd, observations.Schedule(), freedom)
+        observations.gaussian_noise(view, view_sd, observations.ObservedSteps(), freedom)
         for view, view_sd in zip(views, (sd, *sd[:, None]), strict=True)
     ]
     sensing = in_turn(joint, parts) if turns else joint

@@ -17,7 +17,7 @@ from herdfilter.models.parts import assign
 from herdfilter.models.random import drifts, noises
 from herdfilter.models.random.localisation import draw_localisation
 from herdfilter.models.random.observations import Parts, draw_observation
-from herdfilter.models.resolved import Measurement, Transition
+from herdfilter.models.resolved import Transition
 
 # kind of model -> unknown drift per step, in spreads
 UNKNOWN_DRIFTS = {"general": 0.05, "localisation": 0.001}
@@ -131,11 +131,53 @@ start: {several if len(prior) > 1 else "Gaussian, mean"} {drifts.listed(prior.me
     def grid(self) -> dict[str, Any] | None:
         """Arguments `lower`, `upper` and `points` of a `GridFilter` that is exact; None if that needs too many points.
 
-        At most it has 3000 points in one dimension, 250 in each of two.
+        At most it has 3000 points in one dimension, 250 in each of two. It reaches three spreads beyond the states of two
+        simulations, and at least to six standard deviations of the prior. One simulation starts from the prior; the other is
+        the long run from all over the system, for regions that states of the prior rarely reach. The largest slopes of drift
+        and observation are found at these states and along their range.
         """
-        return (
-            None if self.kind == "localisation" else _exact_grid(_draw_model(self.seed, self.kind))
+        parts = _draw_model(self.seed, self.kind)
+        motion = parts.motion
+        sensing = parts.sensing
+        prior = parts.initial
+        # the slope of a bearing is unbounded at its sensor, so that no grid is fine enough
+        if (
+            self.kind == "localisation"
+            or parts.dim not in MOST_POINTS
+            or motion.kind != "additive"
+            or sensing.view.kind == "bearing"
+        ):
+            return None
+        system = _at_large(motion)
+        run = noises.simulate_long_run(motion, prior)
+        lowest = np.minimum(run.lowest, system.states.min(axis=0))
+        highest = np.maximum(run.highest, system.states.max(axis=0))
+        prior_sd = np.sqrt(np.diagonal(prior.distinct_covariances[0]))
+        noise = motion.functions["transition_covariance"](1.0, 1)
+        noise_sd = np.sqrt(np.diagonal(noise))
+        beyond = 3 * np.maximum(run.spread, noise_sd)
+        lower = np.minimum(lowest - beyond, prior.means.min(axis=0) - 6 * prior_sd)
+        upper = np.maximum(highest + beyond, prior.means.max(axis=0) + 6 * prior_sd)
+        probes = np.concatenate([run.states, system.states, np.linspace(lowest, highest, 200)])
+        correlation = noise / np.outer(noise_sd, noise_sd)
+        # the narrowest direction of correlated noise decides
+        spacing = noise_sd * np.sqrt(np.linalg.eigvalsh(correlation)[0]) / NOISE_CELLS
+        spacing = np.minimum(spacing, prior_sd / PRIOR_CELLS)
+        whiten = np.linalg.inv(np.linalg.cholesky(noise))
+        # the grid resolves drift and view, each in units of its noise, wherever they are steep
+        whitened = (
+            (STRETCH_CELLS, lambda x: motion.drift.f(x) @ whiten.T),
+            (LIKELIHOOD_CELLS, sensing.scaled),
         )
+        for i, aside in enumerate(np.diag(1e-4 * (upper - lower))):
+            for cells, function in whitened:
+                rise = function(probes + aside) - function(probes - aside)
+                slopes = np.linalg.norm(rise, axis=1) / (2 * aside[i])
+                spacing[i] = min(spacing[i], 1 / (cells * max(slopes.max(), 1e-300)))
+        points = np.ceil((upper - lower) / spacing).astype(int) + 1
+        if (points > MOST_POINTS[parts.dim]).any():
+            return None
+        return {"lower": lower.tolist(), "upper": upper.tolist(), "points": points.tolist()}
 
 
 random_model = RandomModel
@@ -163,7 +205,9 @@ def _draw_model(seed: int, kind: str) -> Parts:
         labels += ("multimodal prior",)
     spread = drifts.rounded(system.spread)
     # the order of draws is part of the definition of a model
-    return Parts(drift.dim, initial, int(rng.integers(40, 81)), spread, labels, motion, sensing)
+    return Parts(
+        drift.dim, initial, drifts.draw_count(rng, 40, 80), spread, labels, motion, sensing
+    )
 
 
 def _departing(model: RandomModel, parts: Parts) -> tuple[str, dict[str, Any]]:
@@ -175,10 +219,9 @@ def _departing(model: RandomModel, parts: Parts) -> tuple[str, dict[str, Any]]:
     departure = drawn_departure if model.departure == "any" else model.departure
     factor = NOISE_FACTORS.get(departure, 1.0)
     sensing = parts.sensing
+    general = model.kind == "general"
     independent_states = (
-        _at_large(parts.motion).states
-        if model.kind == "general"
-        else parts.initial.sample(1000, rng)
+        _at_large(parts.motion).states if general else parts.initial.sample(1000, rng)
     )
     drift = UNKNOWN_DRIFTS[model.kind] * parts.spread * direction / np.sqrt(np.mean(direction**2))
 
@@ -190,10 +233,10 @@ def _departing(model: RandomModel, parts: Parts) -> tuple[str, dict[str, Any]]:
         return next_x + drift if departure == "unknown drift" else next_x
 
     def sample_observation(x: Array, rng: Generator, step: int) -> Array:
-        z: Array = Measurement(sensing).sample(x, rng, step)
+        z: Array = sensing.sample_observation(x, rng, step)
         if departure == "outliers":
             elsewhere = independent_states[rng.integers(len(independent_states), size=len(x))]
-            outliers = Measurement(sensing).sample(elsewhere, rng, step)
+            outliers = sensing.sample_observation(elsewhere, rng, step)
             return np.where(rng.random((len(x), 1)) < OUTLIER_SHARE, outliers, z)
         if factor != 1 and sensing.view.kind != "counts":
             mean = sensing.observation_mean(x, step)
@@ -211,7 +254,7 @@ def _draw_prior(rng: Generator, system: noises.LongRun) -> GaussianMixture:
     """Draw the distribution of the state at step 0: one Gaussian among the states of the system, or several far apart."""
     dim = system.states.shape[1]
     if rng.random() < MULTIMODAL_SHARE:
-        count = int(rng.integers(2, 5))
+        count = drifts.draw_count(rng, 2, 4)
         width = drifts.log_uniform(rng, 0.1, 0.3)
         offsets = drifts.draw_vectors(rng, count, dim, 1.5, 3.0)
     else:
@@ -219,49 +262,3 @@ def _draw_prior(rng: Generator, system: noises.LongRun) -> GaussianMixture:
         offsets = 0.7 * rng.standard_normal((1, dim))
     means = system.states.mean(axis=0) + offsets * system.spread
     return drifts.draw_weights(rng, means, width * system.spread)
-
-
-def _exact_grid(parts: Parts) -> dict[str, Any] | None:
-    """Return `lower`, `upper` and `points` of a grid fine enough for an exact posterior; None if it has too many points.
-
-    The grid reaches three spreads beyond the states of two simulations, and at least to six standard deviations of the
-    prior. One simulation starts from the prior; the other is the long run from all over the system, for regions that states
-    of the prior rarely reach. The largest slopes of drift and observation are found at these states and along their range.
-    """
-    dim = parts.dim
-    motion = parts.motion
-    sensing = parts.sensing
-    initial = parts.initial
-    # the slope of a bearing is unbounded at its sensor, so that no grid is fine enough
-    if dim not in MOST_POINTS or motion.kind != "additive" or sensing.view.kind == "bearing":
-        return None
-    system = _at_large(motion)
-    run = noises.simulate_long_run(motion, initial)
-    lowest = np.minimum(run.lowest, system.states.min(axis=0))
-    highest = np.maximum(run.highest, system.states.max(axis=0))
-    prior_sd = np.sqrt(np.diagonal(initial.distinct_covariances[0]))
-    noise = motion.functions["transition_covariance"](1.0, 1)
-    noise_sd = np.sqrt(np.diagonal(noise))
-    beyond = 3 * np.maximum(run.spread, noise_sd)
-    lower = np.minimum(lowest - beyond, (initial.means - 6 * prior_sd).min(axis=0))
-    upper = np.maximum(highest + beyond, (initial.means + 6 * prior_sd).max(axis=0))
-    probes = np.concatenate([run.states, system.states, np.linspace(lowest, highest, 200)])
-    correlation = noise / np.outer(noise_sd, noise_sd)
-    # the narrowest direction of correlated noise decides
-    spacing = noise_sd * np.sqrt(np.linalg.eigvalsh(correlation)[0]) / NOISE_CELLS
-    spacing = np.minimum(spacing, prior_sd / PRIOR_CELLS)
-    whiten = np.linalg.inv(np.linalg.cholesky(noise))
-    # the grid resolves drift and view, each in units of its noise, wherever they are steep
-    whitened = (
-        (STRETCH_CELLS, lambda x: motion.drift.f(x) @ whiten.T),
-        (LIKELIHOOD_CELLS, sensing.scaled),
-    )
-    for i, aside in enumerate(np.diag(1e-4 * (upper - lower))):
-        for cells, function in whitened:
-            rise = function(probes + aside) - function(probes - aside)
-            slopes = np.linalg.norm(rise, axis=1) / (2 * aside[i])
-            spacing[i] = min(spacing[i], 1 / (cells * max(slopes.max(), 1e-300)))
-    points = np.ceil((upper - lower) / spacing).astype(int) + 1
-    if (points > MOST_POINTS[dim]).any():
-        return None
-    return {"lower": lower.tolist(), "upper": upper.tolist(), "points": points.tolist()}

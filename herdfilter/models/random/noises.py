@@ -13,6 +13,7 @@ from herdfilter.models.random.drifts import (
     DRIFTS,
     Drift,
     choose,
+    draw_count,
     draw_number,
     listed,
     log_uniform,
@@ -44,9 +45,8 @@ def spread_words(factor: Array) -> str:
     sd = np.linalg.norm(factor, axis=1)
     scaled = factor / np.where(sd > 0, sd, 1.0)[:, None]
     correlation = np.abs(scaled @ scaled.T - np.diag(sd > 0)).max()
-    return f"standard deviation {listed(sd)}" + (
-        f", correlated up to {correlation:.2f}" if correlation > 1e-9 else ""
-    )
+    correlated = f", correlated up to {correlation:.2f}" if correlation > 1e-9 else ""
+    return f"standard deviation {listed(sd)}{correlated}"
 
 
 def additive(drift: Drift, factor: Array) -> NoisyDrift:
@@ -116,7 +116,7 @@ def draw_noise(rng: Generator, drift: Drift) -> NoisyDrift:
     kind = choose(rng, NOISES)
     size = float(log_uniform(rng, *DRIFTS[drift.kind].noise_range)) * drift.scale
     if kind == "rank-deficient" and dim > 1:
-        rank = int(rng.integers(1, dim))
+        rank = draw_count(rng, 1, dim - 1)
         # the factor keeps the average variance of a coordinate
         shape = rotation(rng, dim)[:, :rank] * np.sqrt(dim / rank)
     elif rng.random() < 0.5:
@@ -159,15 +159,10 @@ def simulate_long_run(motion: NoisyDrift, initial: GaussianMixture) -> LongRun:
     """Simulate a transition from an initial distribution until its drift has settled."""
     # fixed: a system has one spread, whatever the seed of its model
     rng = Generator(PCG64(0))
-    x = initial.sample(CHAINS, rng)
-    lowest = x.min(axis=0)
-    highest = x.max(axis=0)
-    states = []
-    for step in range(motion.drift.settled + LONG_RUN_STEPS):
-        x = Transition(motion).sample(x, rng)
-        lowest = np.minimum(lowest, x.min(axis=0))
-        highest = np.maximum(highest, x.max(axis=0))
-        if step >= motion.drift.settled:
-            states.append(x)
-    successors = np.array([Transition(motion).sample(x, rng) for _ in range(2)])
-    return LongRun(np.concatenate(states), successors, lowest, highest)
+    transition = Transition(motion)
+    states = [initial.sample(CHAINS, rng)]
+    for _ in range(motion.drift.settled + LONG_RUN_STEPS):
+        states.append(transition.sample(states[-1], rng))
+    successors = np.array([transition.sample(states[-1], rng) for _ in range(2)])
+    last = np.concatenate(states[-LONG_RUN_STEPS:])
+    return LongRun(last, successors, np.min(states, axis=(0, 1)), np.max(states, axis=(0, 1)))

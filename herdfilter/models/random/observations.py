@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array
+from herdfilter._checks import Array, RowFunction
 from herdfilter.angles import moments, wrap_angles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.parts import as_observation, student_peak
 from herdfilter.models.random.drifts import (
     choose,
     coordinates,
+    draw_count,
     draw_number,
     draw_vectors,
     listed,
@@ -52,7 +51,7 @@ class View(NamedTuple):
 
     kind: str
     size: int
-    h: Callable[[Array], Array]
+    h: RowFunction
     words: str
 
     @property
@@ -74,15 +73,15 @@ def combine_words(matrix: Array, offset: Array) -> str:
 
 def linear_view(kind: str, matrix: Array, offset: Array) -> View:
     """Return ``H x + b`` or a function of it: its square, which hides signs, its tanh, or exp, the mean of counts."""
-    words = combine_words(matrix, offset)
-    limits = "{:g} and {:g}".format(*COUNT_RANGE)
+    combination = combine_words(matrix, offset)
+    lowest, highest = COUNT_RANGE
     functions: dict[str, tuple[Any, str]] = {
-        "linear sensor": (np.asarray, words),
-        "square": (np.square, f"squares of {words}"),
-        "saturating sensor": (np.tanh, f"tanh of {words}"),
+        "linear sensor": (np.asarray, combination),
+        "square": (np.square, f"squares of {combination}"),
+        "saturating sensor": (np.tanh, f"tanh of {combination}"),
         "counts": (
-            lambda y: np.exp(np.clip(y, *np.log(COUNT_RANGE))),
-            f"exp of {words}, between {limits}",
+            lambda y: np.exp(np.clip(y, np.log(lowest), np.log(highest))),
+            f"exp of {combination}, between {lowest:g} and {highest:g}",
         ),
     }
     function, words = functions[kind]
@@ -103,7 +102,7 @@ def sensor_view(kind: str, matrix: Array, offset: Array, sensors: Array) -> View
     return View(kind, len(sensors), h, words)
 
 
-class Schedule(NamedTuple):
+class ObservedSteps(NamedTuple):
     """The steps with an observation: `length` steps in every `period`, from step `first` on; by default every step."""
 
     period: int = 1
@@ -131,12 +130,13 @@ class Sensing:
     `scaled` is the view in units of the noise: a grid must resolve it.
     """
 
+    sample_observation: Any
     observation_mean: Any  # missing for counts
 
     def __init__(
         self,
         view: View,
-        schedule: Schedule,
+        schedule: ObservedSteps,
         noise_words: str,
         draw: Any = None,
         scaled: Any = None,
@@ -169,17 +169,16 @@ class Parts(NamedTuple):
 
 
 def gaussian_noise(
-    view: View, sd: Array, schedule: Schedule, freedom: float | None = None
+    view: View, sd: Array, schedule: ObservedSteps, freedom: float | None = None
 ) -> Sensing:
     """Return a view with independent noise of scales `sd`, (k,): Gaussian, or Student's t with `freedom` above 2 degrees.
 
     Differences of bearings, and simulated bearings, are wrapped to within pi.
     """
     size = view.size
-    if freedom is None:
-        words = f"Gaussian, standard deviation {listed(sd)}"
-        variances = sd**2
-    else:
+    words = f"Gaussian, standard deviation {listed(sd)}"
+    variances = sd**2
+    if freedom is not None:
         words = f"Student's t with {freedom:.3g} degrees of freedom, scale {listed(sd)}"
         # the variance of Student's t, for Kalman filters
         variances = sd**2 * freedom / (freedom - 2)
@@ -193,8 +192,9 @@ def gaussian_noise(
         return peak - 0.5 * (freedom + 1) * np.log1p(scaled**2 / freedom).sum(axis=1)
 
     def draw(mean: Array, rng: Generator) -> Array:
-        draw_scaled = rng.standard_normal if freedom is None else partial(rng.standard_t, freedom)
-        return wrap_angles(mean + sd * draw_scaled(mean.shape), view.circular)
+        shape = mean.shape
+        noise = rng.standard_t(freedom, shape) if freedom else rng.standard_normal(shape)
+        return wrap_angles(mean + sd * noise, view.circular)
 
     return Sensing(
         view,
@@ -209,7 +209,7 @@ def gaussian_noise(
     )
 
 
-def counts(view: View, schedule: Schedule) -> Sensing:
+def counts(view: View, schedule: ObservedSteps) -> Sensing:
     """Return independent Poisson counts, whose means are the view.
 
     Their variance equals their mean and differs from state to state: there is no single ``observation_covariance``. For lack
@@ -249,20 +249,16 @@ def draw_view(rng: Generator, system: LongRun) -> View:
         rng, {k: share for k, share in VIEWS.items() if dim > 1 or k not in ("bearing", "partial")}
     )
     if kind == "partial":
-        dims = np.sort(rng.permutation(dim)[: int(rng.integers(1, min(3, dim - 1) + 1))])
-        return View(
-            "partial",
-            len(dims),
-            lambda x: np.take(x, dims, axis=1),
-            f"the coordinates {coordinates(dims)}",
-        )
+        dims = np.sort(rng.permutation(dim)[: draw_count(rng, 1, min(3, dim - 1))])
+        words = f"the coordinates {coordinates(dims)}"
+        return View(kind, len(dims), lambda x: np.take(x, dims, axis=1), words)
     if kind in ("range", "bearing"):
-        m = 2 if kind == "bearing" else min(dim, int(rng.integers(1, 4)))
+        m = 2 if kind == "bearing" else min(dim, draw_count(rng, 1, 3))
         matrix, offset = standardise(np.eye(dim)[np.sort(rng.permutation(dim)[:m])])
-        count = int(rng.integers(1, 4 if kind == "range" else 3))
+        count = draw_count(rng, 1, 3 if kind == "range" else 2)
         sensors = draw_vectors(rng, count, m, 1.5 if kind == "bearing" else 0.3, 4.0)
         return sensor_view(kind, matrix, offset, rounded(sensors))
-    rows = int(rng.integers(1, min(dim, 3) + 1))
+    rows = draw_count(rng, 1, min(dim, 3))
     directions = rng.standard_normal((rows, dim))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     offsets: Array | float = 0.0
@@ -275,13 +271,13 @@ def draw_view(rng: Generator, system: LongRun) -> View:
     return linear_view(kind, *standardise(directions, offsets))
 
 
-def draw_schedule(rng: Generator) -> Schedule:
+def draw_schedule(rng: Generator) -> ObservedSteps:
     """Draw the steps with an observation: all of them, or a few at the start of every period."""
     if rng.random() >= MISSING_SHARE:
-        return Schedule()
-    period = int(rng.integers(6, 26))
-    length = int(rng.integers(1, max(2, period // 5) + 1))
-    return Schedule(period, length, int(rng.integers(1, period - length + 2)))
+        return ObservedSteps()
+    period = draw_count(rng, 6, 25)
+    length = draw_count(rng, 1, max(2, period // 5))
+    return ObservedSteps(period, length, draw_count(rng, 1, period - length + 1))
 
 
 def draw_observation(rng: Generator, system: LongRun) -> tuple[Sensing, tuple[str, ...]]:
@@ -293,9 +289,8 @@ def draw_observation(rng: Generator, system: LongRun) -> tuple[Sensing, tuple[st
     if view.kind == "counts":
         return counts(view, schedule), missing
     observed = view.h(system.states)
-    spread = np.sqrt(
-        np.diagonal(moments(observed, np.full(len(observed), 1 / len(observed)), view.circular)[1])
-    )
+    n = len(observed)
+    spread = np.sqrt(np.diagonal(moments(observed, np.full(n, 1 / n), view.circular)[1]))
     ratio = log_uniform(rng, *NOISE_RANGE, view.size)
     sharp = special[0] < SHARP_SHARE
     if sharp:
@@ -308,13 +303,14 @@ def draw_observation(rng: Generator, system: LongRun) -> tuple[Sensing, tuple[st
         # The product of the small ratios is about the share of particles that survive an observation: they are raised to a
         # common power that makes it large enough.
         small = np.minimum(ratio, 1.0)
-        power = np.log(NOISE_RANGE[0]) / min(np.log(small).sum(), np.log(NOISE_RANGE[0]))
+        log_smallest = np.log(NOISE_RANGE[0])
+        power = log_smallest / min(np.log(small).sum(), log_smallest)
         ratio = np.where(ratio < 1, small**power, ratio)
     # bearings with more noise than half a radian would hardly say anything
     sd = np.minimum(rounded(ratio * spread), 0.5 if view.circular else np.inf)
-    labels = (("sharp",) if sharp else ()) + missing
+    labels = ("sharp", *missing) if sharp else missing
     freedom = None
     if not view.circular and not sharp and special[1] < HEAVY_TAILED_SHARE:
         freedom = draw_number(rng, 2.5, 6.0)
-        labels = ("heavy-tailed", *labels)
+        labels = ("heavy-tailed", *missing)
     return gaussian_noise(view, sd, schedule, freedom), labels

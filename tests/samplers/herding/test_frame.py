@@ -15,7 +15,6 @@ from herdfilter.samplers import (
     SobolSampling,
 )
 from herdfilter.samplers.herding.frame import far_groups, principal_axes
-from herdfilter.testing import hostile_mixture
 
 MOVING = np.array(
     [[1 / 3, 1 / 2], [1 / 2, 1.0]]
@@ -156,7 +155,7 @@ def test_whatever_is_herded_or_moved_stays_with_its_mode(sampler):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_no_mixture_is_worse_served_than_by_independent_draws(herding, seed):
+def test_no_mixture_is_worse_served_than_by_independent_draws(herding, hostile_mixture, seed):
     """Independent draws themselves pass the first bound in one of 40 times, the second never."""
     sizes, ratios = (5, 20, 50), []
     for k in range(10):
@@ -200,7 +199,7 @@ def test_neither_units_nor_origin_nor_order_decide_the_groups():
     np.testing.assert_array_equal(turned[:, None] == turned, expected[:, None] == expected)
 
 
-def test_two_divisions_that_lead_to_each_other_end():
+def test_two_divisions_that_lead_to_each_other_end(hostile_mixture):
     """The longest axis within groups changes with the division, so that a coarser one may be followed by a finer."""
     mixture = hostile_mixture(2_001_864)
     assert 1 < far_groups(mixture, 200).max() < len(mixture)
