@@ -8,7 +8,6 @@ time series", Journal of the American Statistical Association 99, algorithm 1.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,6 +22,7 @@ from herdfilter.filters import FilterResult, ParticleFilter, Transition
 from herdfilter.filters.kalman import KalmanFilter
 from herdfilter.filters.proposals.gaussianity import Gaussianity, nonlinear_share
 from herdfilter.filters.results import Views
+from herdfilter.filters.series import Controls, TimeSteps
 from herdfilter.filters.state import Particles
 from herdfilter.models.contract import ADDITIVE, Model, circular_dims, position_dims, require
 from herdfilter.models.returned import read_numbers
@@ -39,8 +39,8 @@ DENSITY = (ADDITIVE, ("transition_log_density",))
 def marginal_smoother(
     model: Model | ParticleFilter,
     result: FilterResult,
-    dt: float | Sequence[float] | Array | None = None,
-    controls: Sequence[Any] | Array | None = None,
+    dt: TimeSteps | None = None,
+    controls: Controls | None = None,
     times: ArrayLike | None = None,
 ) -> SmoothedResult:
     r"""Weight the particles of every step by all observations, without random numbers.
@@ -284,8 +284,8 @@ def backward_simulation(
     result: FilterResult,
     n_trajectories: int,
     rng: np.random.Generator | int | None,
-    dt: float | Sequence[float] | Array | None = None,
-    controls: Sequence[Any] | Array | None = None,
+    dt: TimeSteps | None = None,
+    controls: Controls | None = None,
     times: ArrayLike | None = None,
 ) -> Trajectories:
     r"""Draw trajectories from the joint distribution of all states given all observations.

@@ -13,6 +13,7 @@ from herdfilter._checks import Array, as_list
 from herdfilter._repr import summary_repr
 from herdfilter.filters import FilterResult, Transition
 from herdfilter.filters.results import Views
+from herdfilter.filters.series import Controls, TimeSteps
 from herdfilter.models.contract import Model, circular_dims, position_dims
 from herdfilter.models.series import Clock, series
 
@@ -88,15 +89,15 @@ class UnreachableStateError(RuntimeError):
     """
 
     def __init__(self, step: int, n: int) -> None:
-        super().__init__(
-            f"step {step}: the transition density vanishes from all {n} particles to a state that has weight at step "
-            f"{step + 1}; use more particles, a proposal that draws from the transition, or noise of wider support"
-        )
+        super().__init__(step, n)  # what the error is pickled with
         self.step = step
         self.n = n
 
-    def __reduce__(self) -> tuple[type, tuple[int, int]]:
-        return type(self), (self.step, self.n)
+    def __str__(self) -> str:
+        return (
+            f"step {self.step}: the transition density vanishes from all {self.n} particles to a state that has weight at "
+            f"step {self.step + 1}; use more particles, a proposal that draws from the transition, or noise of wider support"
+        )
 
 
 Horizons = tuple[Array, ...]
@@ -183,8 +184,8 @@ class Course(NamedTuple):
         cls,
         model: Model,
         result: FilterResult,
-        dt: float | Sequence[float] | Array | None,
-        controls: Sequence[Any] | Array | None,
+        dt: TimeSteps | None,
+        controls: Controls | None,
         times: ArrayLike | None,
     ) -> Course:
         """Find the steps of a result; without `dt` and `times` its own times give the time steps."""

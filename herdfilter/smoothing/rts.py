@@ -6,7 +6,6 @@ models Särkkä (2008), "Unscented Rauch-Tung-Striebel smoother", IEEE Transacti
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,6 +21,7 @@ from herdfilter.filters.kalman import KalmanFilter, update
 from herdfilter.filters.kalman.gaussian import linearise_transition
 from herdfilter.filters.kalman.gaussian_filters import keeps_one_gaussian
 from herdfilter.filters.kalman.rules import MomentRule
+from herdfilter.filters.series import Controls, TimeSteps
 from herdfilter.smoothing.results import Course, Horizons, SmoothedResult
 
 CERTAIN_SHARE = 1e-11
@@ -31,8 +31,8 @@ CERTAIN_SHARE = 1e-11
 def rts_smoother(
     filter: KalmanFilter,  # noqa: A002
     result: FilterResult,
-    dt: float | Sequence[float] | Array | None = None,
-    controls: Sequence[Any] | Array | None = None,
+    dt: TimeSteps | None = None,
+    controls: Controls | None = None,
     times: ArrayLike | None = None,
 ) -> SmoothedResult:
     r"""Smooth means and covariances of a Kalman filter, from the last step to the first; return a `SmoothedResult`.
@@ -92,7 +92,7 @@ def check_gaussian(filter: Any, user: str, or_else: str = "") -> None:  # noqa: 
 def gaussian_steps(filter: KalmanFilter, course: Course) -> list[GaussianStep]:  # noqa: A002
     """Return the steps of a result as Gaussians."""
     result = course.result
-    rule = filter.rule  # type: ignore[attr-defined]
+    rule = filter.rule
     steps = []
     for row, onward in zip(course.last, course.transitions, strict=True):
         factor = covariance_factor(result.covariances[row])

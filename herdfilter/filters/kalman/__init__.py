@@ -1,7 +1,7 @@
 """Kalman filters for nonlinear models, on the model contract and with the face of `ParticleFilter`."""
 
 from herdfilter.filters.kalman.batched import BatchedKalmanFilter
-from herdfilter.filters.kalman.core import IndefiniteCovarianceError, KalmanFilter
+from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.kalman.ensemble import EnsembleKalmanFilter
 from herdfilter.filters.kalman.gaussian import kalman_mixture
 from herdfilter.filters.kalman.gaussian_filters import (
@@ -11,6 +11,7 @@ from herdfilter.filters.kalman.gaussian_filters import (
     UnscentedKalmanFilter,
 )
 from herdfilter.filters.kalman.jump_filters import InteractingMultipleModel, MixtureKalmanFilter
+from herdfilter.filters.kalman.update import IndefiniteCovarianceError
 
 __all__ = [
     "BatchedKalmanFilter",

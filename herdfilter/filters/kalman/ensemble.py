@@ -46,6 +46,7 @@ class EnsembleKalmanFilter(KalmanFilter):
     """
 
     belief: Ensemble
+    _settings: tuple[str, ...] = ()
     _initial_needs: tuple[str, ...] = ("sample",)
     _transitions: tuple[tuple[str, ...], ...] = (
         contract.ADDITIVE,
@@ -112,10 +113,10 @@ class EnsembleKalmanFilter(KalmanFilter):
             log_densities[0]
         )
 
-    def _predicted_observation(self, model: contract.Model) -> tuple[Array, Array]:
+    def _predicted_observation(self, measurement: resolved.Measurement) -> tuple[Array, Array]:
         n = self.n_particles
         mean, covariance, noise = predicted_moments(
-            resolved.Measurement(model), self.particles, np.full(n, 1 / n), self.step
+            measurement, self.particles, np.full(n, 1 / n), self.step
         )
         # the unbiased covariance, as in the update
         return mean, covariance * (n / (n - 1)) + noise

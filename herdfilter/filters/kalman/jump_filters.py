@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from herdfilter._checks import Array, check_count
+from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.kalman.gaussian import Gaussians
-from herdfilter.filters.kalman.gaussian_filters import GaussianFilter
-from herdfilter.filters.kalman.rules import MomentRule
+from herdfilter.filters.kalman.rules import MomentRule, moment_rule
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.state import Indices
 from herdfilter.models.contract import Model, in_mode
@@ -18,11 +18,14 @@ from herdfilter.models.jump_markov import with_modes
 from herdfilter.models.resolved import Transition
 
 
-class ModeFilter(GaussianFilter):
+class ModeFilter(KalmanFilter):
     """Base of the Kalman filters of models that jump, whose Gaussians each follow the model of their mode."""
 
+    belief: Gaussians
+
     def __init__(self, model: Model, rule: str | MomentRule) -> None:
-        super().__init__(with_modes(model, type(self).__name__), rule)
+        self.rule = moment_rule(rule)
+        super().__init__(with_modes(model, type(self).__name__))
 
     @property
     def mode_probabilities(self) -> Array:

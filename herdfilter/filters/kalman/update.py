@@ -13,13 +13,45 @@ import numpy as np
 from herdfilter._checks import Array
 from herdfilter._jit import njit
 from herdfilter.angles import wrap
-from herdfilter.filters.kalman.core import IndefiniteCovarianceError
 from herdfilter.filters.kalman.rules import Linearisation
 from herdfilter.filters.observation import Observation
+from herdfilter.filters.results import FilterResult
 from herdfilter.samplers.compiled import IN_PLACE, NO_ARRAYS
 
 RELATIVE_TOLERANCE = 1e-8  # negative eigenvalues down to this share of the variances are rounding, and are raised to zero
 SINGULAR_SHARE = 1e-14  # a conditional variance below this share of the variance is rounding: the matrix is singular
+
+
+class IndefiniteCovarianceError(RuntimeError):
+    """A covariance lost its positive definiteness by more than rounding; the filter is as before the call.
+
+    Attributes
+    ----------
+    step : int
+        The step at which it happened.
+    result : FilterResult or None
+        In a batch run, the steps before.
+
+    Examples
+    --------
+    The centre of the sigma points has the weight -9, and the square of the state is observed.
+
+    >>> try:
+    ...     hf.UnscentedKalmanFilter(hf.models.UNGM(), kappa=-0.9).run([[0.2], [1.5], [4.0]])
+    ... except hf.IndefiniteCovarianceError as error:
+    ...     print(error, len(error.result))
+    ...
+    step 1: the observation's covariance is not positive definite 0
+    """
+
+    def __init__(self, step: int, what: str) -> None:
+        super().__init__(f"step {step}: the {what} covariance is not positive definite")
+        self.step = step
+        self.what = what
+        self.result: FilterResult | None = None
+
+    def __reduce__(self) -> tuple[type, tuple[int, str], dict[str, FilterResult | None]]:
+        return type(self), (self.step, self.what), {"result": self.result}
 
 
 class Conditioned(NamedTuple):
