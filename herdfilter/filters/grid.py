@@ -120,6 +120,7 @@ class GridFilter:
         self.model = model
         self.shape = tuple(check_count("points", count, minimum=8) for count in counts)
         self.lower = lower
+        self.upper = upper
         self.spacing = (upper - lower) / (np.array(self.shape) - 1)
         # Grid points in the order of an array of this shape, so that (N,) and `shape` are views of each other.
         self.x = lower + self.spacing * np.indices(self.shape).reshape(d, -1).T
@@ -341,7 +342,6 @@ class GridFilter:
         return result if back else result.reshape(padded)
 
     def __repr__(self) -> str:
-        upper = self.lower + self.spacing * (np.array(self.shape) - 1)
         return summary_repr(
-            self, model=self.model, points=self.shape, lower=self.lower, upper=upper
+            self, model=self.model, points=self.shape, lower=self.lower, upper=self.upper
         )

@@ -138,9 +138,8 @@ class Views:
                 x = dots if len(dots) == 2 else [plot_times(self, steps)[0], *dots]
                 panel.plot(*x, ".", color=text_colour(), markersize=3, alpha=0.6, label="readings")
             if len(panel_dims) == 1:
-                # a forecast is drawn into the axes of the past
-                if not panel.get_ylabel():
-                    panel.set_ylabel(names[panel_dims[0]])
+                # a forecast is drawn into the axes of the past, which have their names
+                name_axes(panel, "", names[panel_dims[0]])
                 plot_state_over_time(
                     self,
                     panel_dims[0],

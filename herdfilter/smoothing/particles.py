@@ -324,7 +324,7 @@ def backward_simulation(
     x = np.empty((m, len(steps), model.dim))
     with np.errstate(divide="ignore"):  # particles of weight zero are never drawn
         log_weights = np.log(steps[-1].weights[None])
-    indices = _choose(log_weights, np.zeros(m, dtype=int), rng.random(m))
+    indices = _draw_by_inversion(log_weights, np.zeros(m, dtype=int), rng.random(m))
     x[:, -1] = steps[-1].particles[indices]
     for k in range(len(steps) - 2, -1, -1):
         later_indices = indices
@@ -334,7 +334,7 @@ def backward_simulation(
         for part in in_chunks(np.argsort(later_indices), steps[k].particles):
             states, row = np.unique(later_indices[part], return_inverse=True)
             log_weights = steps[k].backward_weights(steps[k + 1].particles[states])
-            indices[part] = _choose(log_weights, row, u[part])
+            indices[part] = _draw_by_inversion(log_weights, row, u[part])
         x[:, k] = steps[k].particles[indices]
     return Trajectories(
         x[:, course.step_of_row],
@@ -345,7 +345,7 @@ def backward_simulation(
     )
 
 
-def _choose(log_weights: Array, row: np.ndarray, u: Array) -> NDArray[np.intp]:
+def _draw_by_inversion(log_weights: Array, row: np.ndarray, u: Array) -> NDArray[np.intp]:
     """Return the index that each u (m,) in [0, 1) draws by inversion from the log-weights (r, n) of its `row` (m,)."""
     # The first particle at which the cumulative weight exceeds u times the total; none of weight zero.
     cumulative = np.cumsum(np.exp(log_weights - log_weights.max(axis=1, keepdims=True)), axis=1)

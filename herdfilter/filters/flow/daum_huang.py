@@ -106,7 +106,7 @@ class DaumHuangFilter(EnsembleKalmanFilter):
         posterior, log_densities = prior.update(
             observation, self.rule if observation.step else None
         )
-        circular = contract.circular_dims(self.model)
+        circular = self._circular
         n = self.n_particles
         members = unwrap(self.particles, np.full(n, 1 / n), circular)
         origin = members.mean(axis=0)
@@ -123,7 +123,7 @@ class DaumHuangFilter(EnsembleKalmanFilter):
     def _combine(self, beliefs: Sequence[Any], weights: Array) -> FlowEnsemble:
         gaussian = Gaussians.join([belief.gaussian for belief in beliefs], weights)
         members = super()._combine(beliefs, weights).members
-        return FlowEnsemble(members, gaussian.merged(contract.circular_dims(self.model)))
+        return FlowEnsemble(members, gaussian.merged(self._circular))
 
 
 @dataclass(frozen=True, eq=False)

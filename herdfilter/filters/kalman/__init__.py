@@ -1,9 +1,9 @@
 """Kalman filters for nonlinear models, on the model contract and with the face of `ParticleFilter`."""
 
 from herdfilter.filters.kalman.batched import BatchedKalmanFilter
-from herdfilter.filters.kalman.core import KalmanFilter
+from herdfilter.filters.kalman.core import KalmanFilter as KalmanFilter
 from herdfilter.filters.kalman.ensemble import EnsembleKalmanFilter
-from herdfilter.filters.kalman.gaussian import kalman_mixture
+from herdfilter.filters.kalman.gaussian import kalman_mixture as kalman_mixture
 from herdfilter.filters.kalman.gaussian_filters import (
     CubatureKalmanFilter,
     ExtendedKalmanFilter,
@@ -20,9 +20,7 @@ __all__ = [
     "ExtendedKalmanFilter",
     "IndefiniteCovarianceError",
     "InteractingMultipleModel",
-    "KalmanFilter",
     "MixtureKalmanFilter",
     "SmartSamplingKalmanFilter",
     "UnscentedKalmanFilter",
-    "kalman_mixture",
 ]

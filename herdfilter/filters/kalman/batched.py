@@ -251,12 +251,6 @@ class BatchedKalmanFilter(series.Timed):
         self.log_likelihoods = self.log_likelihoods + log_densities
         return log_densities, outcomes
 
-    def predicted_observations(self, sensor: sensors.Sensor | None = None) -> tuple[Array, Array]:
-        """Return means (K, k) and covariances (K, k, k), noise included, of the observations predicted at this step."""
-        measurement = resolved.Measurement(self._observed_by(sensor))
-        linear = self.belief.observe(measurement, self.rule, self.step)
-        return linear.means, linear.covariances
-
     def _corrected(
         self, prior: Gaussians, observations: ObservationRows, linear: Linearisation
     ) -> tuple[Gaussians, Array]:

@@ -78,9 +78,14 @@ class KalmanFilter(OnlineFilter):
         contract.require(to_check(model), user, contract.OBSERVED)
 
     @property
+    def _circular(self) -> tuple[int, ...]:
+        # the model may be replaced at any step
+        return contract.circular_dims(self.model)
+
+    @property
     def mean(self) -> Array:
         """Mean of the state, shape (d,); angles in [-pi, pi)."""
-        return wrap(self._moments(self.belief)[0], contract.circular_dims(self.model))
+        return wrap(self._moments(self.belief)[0], self._circular)
 
     @property
     def covariance(self) -> Array:
@@ -153,7 +158,7 @@ class KalmanFilter(OnlineFilter):
             mean, covariance = self._moments(belief)
             record = StepRecord(
                 self.step,
-                wrap(mean, contract.circular_dims(self.model)),
+                wrap(mean, self._circular),
                 covariance,
                 ess=self._ess(belief),
                 resampled=False,
@@ -241,11 +246,11 @@ class KalmanFilter(OnlineFilter):
         # A prior may be wide, and the rule's points far from the posterior: the first update is iterated (rule None).
         rule = self.rule if scan or observation.step else None
         updated, log_density, *_ = self.belief.branch(observation, rule, negligible=VANISHING_SHARE)
-        return updated.merged(contract.circular_dims(self.model)) if scan else updated, log_density
+        return updated.merged(self._circular) if scan else updated, log_density
 
     def _moments(self, belief: Any) -> tuple[Array, Array]:
         """Return mean (d,) and covariance (d, d) of a belief."""
-        mean, covariance = belief.moments(contract.circular_dims(self.model))
+        mean, covariance = belief.moments(self._circular)
         return mean, covariance
 
     def _predicted_observation(self, measurement: resolved.Measurement) -> tuple[Array, Array]:
@@ -255,7 +260,7 @@ class KalmanFilter(OnlineFilter):
 
     def _combine(self, beliefs: Sequence[Any], weights: Array) -> Any:
         """Return one belief for the mixture of beliefs with weights (H,) that sum to 1."""
-        return Gaussians.join(beliefs, weights).merged(contract.circular_dims(self.model))
+        return Gaussians.join(beliefs, weights).merged(self._circular)
 
     def _ess(self, belief: Any) -> float:
         return np.nan

@@ -78,8 +78,7 @@ class EnsembleKalmanFilter(KalmanFilter):
 
     def _moments(self, belief: Ensemble) -> tuple[Array, Array]:
         n = self.n_particles
-        circular = contract.circular_dims(self.model)
-        mean, covariance = angles.moments(belief.members, np.full(n, 1 / n), circular)
+        mean, covariance = angles.moments(belief.members, np.full(n, 1 / n), self._circular)
         return mean, covariance * n / (n - 1)  # unbiased
 
     def _ess(self, belief: Ensemble) -> float:
@@ -88,7 +87,7 @@ class EnsembleKalmanFilter(KalmanFilter):
     def _update(self, observation: Observation) -> tuple[Ensemble, float]:
         """Correct each member by the ensemble's gain, towards the observation plus independent noise."""
         n = self.n_particles
-        circular = contract.circular_dims(self.model)
+        circular = self._circular
         members = unwrap_members(self.particles, circular)
         means = unwrap_members(observation.mean(self.particles), observation.circular)
         # Sample covariances P_xz and P_zz of the ensemble, the mean noise covariance added to the latter.

@@ -23,7 +23,7 @@ class ModeFilter(KalmanFilter):
 
     belief: Gaussians
 
-    def __init__(self, model: Model, rule: str | MomentRule) -> None:
+    def __init__(self, model: Model, rule: str | MomentRule = "unscented") -> None:
         self.rule = moment_rule(rule)
         super().__init__(with_modes(model, type(self).__name__))
 
@@ -70,9 +70,6 @@ class InteractingMultipleModel(ModeFilter):
     >>> np.round(result.mode_probabilities[:, 1], 2).tolist()
     [0.24, 0.1, 0.05, 0.03, 0.03, 0.97, 0.91]
     """
-
-    def __init__(self, model: Model, rule: str | MomentRule = "unscented") -> None:
-        super().__init__(model, rule)
 
     def _predict(self, transition: Transition) -> Gaussians:
         belief = self.belief
