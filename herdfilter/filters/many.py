@@ -118,7 +118,7 @@ def run_many(
         "the observations of one track after the other",
     )
     workers = check_count("workers", workers)
-    results: list[FilterResult | None] = [None] * len(tracks)
+    results: list[FilterResult | None] = []
     errors: dict[int, Exception] = {}
     warned: dict[type, dict[int, Any]] = {}  # kind -> index of a track -> its warning
     check_flags(progress=progress)
@@ -138,7 +138,7 @@ def run_many(
         "run_many", len(tracks), unit="tracks", visible=progress and bool(tracks)
     ) as bar:
         for k, (result, error, caught) in enumerate(chain.from_iterable(outcomes)):
-            results[k] = result
+            results.append(result)
             for warning in caught:
                 warned.setdefault(type(warning), {})[k] = warning
             if error is not None:

@@ -92,12 +92,15 @@ def check_gaussian(filter: Any, user: str, or_else: str = "") -> None:  # noqa: 
 def gaussian_steps(filter: KalmanFilter, course: Course) -> list[GaussianStep]:  # noqa: A002
     """Return the steps of a result as Gaussians."""
     result = course.result
-    rule = filter.rule
-    steps = []
-    for row, onward in zip(course.last, course.transitions, strict=True):
-        factor = covariance_factor(result.covariances[row])
-        steps.append(GaussianStep(result.means[[row]], factor[None], rule, onward))
-    return steps
+    return [
+        GaussianStep(
+            result.means[[row]],
+            covariance_factor(result.covariances[[row]]),
+            filter.rule,
+            onward,
+        )
+        for row, onward in zip(course.last, course.transitions, strict=True)
+    ]
 
 
 @dataclass(frozen=True, eq=False)

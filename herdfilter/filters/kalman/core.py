@@ -167,11 +167,7 @@ class KalmanFilter(OnlineFilter):
                 mode_probabilities=self._probabilities(belief),
             )
         # With P_D = 1 every hypothesis needs a detection; an empty scan, or one out of reach, has the density 0.
-        if (
-            observation is not None
-            and contract.has_scans(observation.model)
-            and increment == -np.inf
-        ):
+        if observation is not None and observation.measurement.scans and increment == -np.inf:
             raise ValueError(
                 f"z: expected a scan with a detection of the target, which cannot be missed, got {short_repr(z)} at step "
                 f"{self.step}; give the model a detection_probability below 1"
@@ -242,7 +238,7 @@ class KalmanFilter(OnlineFilter):
 
     def _update(self, observation: Observation) -> tuple[Any, float]:
         """Return the belief after an observation, and the log-density of the observation."""
-        scan = contract.has_scans(observation.model)
+        scan = observation.measurement.scans
         # A prior may be wide, and the rule's points far from the posterior: the first update is iterated (rule None).
         rule = self.rule if scan or observation.step else None
         updated, log_density, *_ = self.belief.branch(observation, rule, negligible=VANISHING_SHARE)

@@ -88,8 +88,10 @@ class EnsembleKalmanFilter(KalmanFilter):
         """Correct each member by the ensemble's gain, towards the observation plus independent noise."""
         n = self.n_particles
         circular = self._circular
-        members = unwrap_members(self.particles, circular)
-        means = unwrap_members(observation.mean(self.particles), observation.circular)
+        # angles are unwrapped about the circular mean of the ensemble
+        equal = np.ones(n)
+        members = angles.unwrap(self.particles, equal, circular)
+        means = angles.unwrap(observation.mean(self.particles), equal, observation.circular)
         # Sample covariances P_xz and P_zz of the ensemble, the mean noise covariance added to the latter.
         predicted = means.mean(axis=0)
         spread = (means - predicted) / (n - 1)
@@ -132,8 +134,3 @@ class Ensemble:
     """Members (n, d) of equal weight."""
 
     members: Array
-
-
-def unwrap_members(x: Array, circular: tuple[int, ...]) -> Array:
-    """Return members (n, d) of equal weight with their angles unwrapped about their circular mean."""
-    return angles.unwrap(x, np.ones(len(x)), circular)

@@ -142,13 +142,12 @@ def select_histories(weights: Array, room: int) -> tuple[Indices, Array]:
     positive = np.flatnonzero(weights > 0)
     if len(positive) <= room:
         return positive, weights[positive]
-    ordered = np.sort(weights)[::-1]
-    sums = np.cumsum(ordered[::-1])[::-1]  # of each weight and all smaller ones
-    # The threshold c: weights are large until one is at most the mean of what remains over the number of places left.
-    large = int(np.argmax(ordered[:room] * (room - np.arange(room)) <= sums[:room]))
-    if ordered[large] * (room - large) > sums[large]:
-        large = room
     ranks = np.argsort(-weights, kind="stable")
+    ordered = weights[ranks]
+    sums = np.cumsum(ordered[::-1])[::-1]  # of each weight and all smaller ones
+    # The threshold c: weights are large until one is at most the mean of what remains over the number of places left. That
+    # holds for the last place at the latest.
+    large = int(np.argmax(ordered[:room] * np.arange(room, 0, -1) <= sums[:room]))
     selected = np.zeros(len(weights))
     selected[ranks[:large]] = weights[ranks[:large]]
     small = np.sort(ranks[large:])
