@@ -6,7 +6,7 @@ keeps its digits however wide the prior is (Kailath, Sayed and Hassibi 2000, "Li
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from herdfilter._jit import njit
 from herdfilter.angles import wrap
 from herdfilter.filters.kalman.rules import Linearisation
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.results import FilterResult
 from herdfilter.samplers.compiled import IN_PLACE, NO_ARRAYS
 
 RELATIVE_TOLERANCE = 1e-8  # negative eigenvalues down to this share of the variances are rounding, and are raised to zero
@@ -48,9 +47,9 @@ class IndefiniteCovarianceError(RuntimeError):
         super().__init__(f"step {step}: the {what} covariance is not positive definite")
         self.step = step
         self.what = what
-        self.result: FilterResult | None = None
+        self.result: Any = None
 
-    def __reduce__(self) -> tuple[type, tuple[int, str], dict[str, FilterResult | None]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.step, self.what), {"result": self.result}
 
 
