@@ -117,7 +117,7 @@ class SavedState:
         return Transition(model, dt, control, self.read("step").item()).snapshot()
 
     def generator(self, stream: Any) -> Any:
-        """Return the saved state of a generator of the kind of `stream`; ValueError if it is that of another kind."""
+        """Return the saved state of a generator; ValueError unless the generator is of the same kind as `stream`."""
         text = str(self.entries.get("generator"))
         trial = copy.deepcopy(stream)
         # A copy takes the state and must show the same text. Positions in buffers are checked here, since NumPy reads memory

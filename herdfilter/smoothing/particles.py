@@ -32,7 +32,7 @@ from herdfilter.smoothing.results import Course, Horizons, SmoothedResult, Unrea
 CHUNK_SIZE = 2**16
 # Smaller eigenvalues of the correlation matrix of the transition noise are rounding errors.
 SMALLEST_EIGENVALUE = 1e-12
-# Alternatives, each of which gives a model its transition density.
+# A model has a transition density if it has all functions of one of these alternatives.
 DENSITY = (ADDITIVE, ("transition_log_density",))
 
 
@@ -86,7 +86,7 @@ def marginal_smoother(
 
 
 def _checked_model(model: Any, user: str) -> Model:
-    """Return a model, or that of a filter; TypeError unless it has a transition density."""
+    """Return the model, given by itself or as a filter's; TypeError unless it has a transition density."""
     model = model.model if isinstance(model, ParticleFilter | KalmanFilter) else model
     require(model, user, *DENSITY)
     return model
@@ -149,7 +149,7 @@ class ParticleStep:
         x = self.particles
         w = self.weights
         transition = self.onward
-        # A model's own density need not be that of its noise, and on a circle a regression has no meaning.
+        # A model's own density may differ from that of its noise, and on a circle a regression has no meaning.
         if transition.circular or transition.motion.has_density or not transition.additive:
             return None
         if x.shape[1] == 1 or not Gaussianity(Particles.weighted(x, w), ()).gaussian:

@@ -145,7 +145,7 @@ def smooth_back(
     moments = []
     for k in range(last, -1, -1):
         if k < last:
-            # The farthest horizon is dropped: from here on it is more than `lag` steps ahead.
+            # From here on the farthest horizon is more than `lag` steps ahead: one is dropped at each step.
             if k + lag < last:
                 beliefs = tuple(part[1:] for part in beliefs)
             if len(beliefs[0]):

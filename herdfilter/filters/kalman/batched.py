@@ -287,9 +287,10 @@ class BatchedKalmanFilter(series.Timed):
         gate: float | None = None,
         **timing: Any,
     ) -> tuple[list[FilterResult], list[Self]]:
-        """As `run`; return also the batches of states that have ended, in the order in which they did.
+        """Do as `run`, for tracks of different length; return also a batch of the states that ended at each step.
 
-        With `lengths` (K,), in descending order, each state leaves the batch after so many steps: the last states first.
+        `lengths` (K,), in descending order, are the numbers of steps of the tracks, so that the last states leave first;
+        None if all have T. The returned batches are in the order of time, the last one with the states that went on to T.
         """
         z = as_numbers("observations", observations, (None, len(self), None), missing=True)
         z = z[:, :, None] if z.ndim == 2 else z

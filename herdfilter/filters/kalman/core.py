@@ -60,7 +60,7 @@ class KalmanFilter(OnlineFilter):
 
     belief: Any
     rule: MomentRule
-    # methods of the initial distribution, and functions of a transition, one set of which a model must have
+    # A model's initial distribution needs these methods, and its transition all functions of one of these sets.
     _initial_needs: tuple[str, ...] = ("mean", "covariance")
     _transitions: tuple[tuple[str, ...], ...] = (contract.ADDITIVE, contract.FROM_NOISE)
     # attributes that a filter must share with one whose state it takes over
@@ -225,7 +225,7 @@ class KalmanFilter(OnlineFilter):
     def _rewind(self) -> None:
         self.belief = self._initial_belief
 
-    # What an ensemble, or a filter of several modes, does differently.
+    # An ensemble, and filters of several modes, replace some of the methods below.
 
     def _initial(self) -> Any:
         """Check the model; return the belief at step 0."""

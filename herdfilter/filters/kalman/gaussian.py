@@ -70,7 +70,7 @@ class Gaussians:
 
     @classmethod
     def join(cls, parts: Sequence[Gaussians], weights: Array | None = None) -> Gaussians:
-        """Return all Gaussians of the parts, each part's weights times its entry of `weights` (H,), if there are any."""
+        """Concatenate H parts; with `weights` (H,), the weights of each part are multiplied by its entry."""
         fields = attrgetter("weights", "means", "factors", "modes")
         columns: list[Any] = [
             None if arrays[0] is None else np.concatenate(arrays)

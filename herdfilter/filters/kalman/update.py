@@ -208,8 +208,8 @@ def condition(slopes: Array, noises: Array, factors: Array, step: int, what: str
     factors : ndarray, shape (K or 1, d, m)
         The matrices F; with d = 0 only S is computed.
     step, what : int, str
-        For the text of IndefiniteCovarianceError, if the covariance of y is indefinite. If only that of e is, that of x
-        given y may be, and the error names the updated covariance.
+        For the text of IndefiniteCovarianceError, which names `what` if the covariance of y is indefinite. If only the
+        noise e is, the covariance of x given y may be indefinite too, and the error names the updated covariance.
     """
     result = _try_condition(slopes, noises, factors)
     if result is None:
