@@ -19,7 +19,7 @@ from herdfilter.angles import wrap
 from herdfilter.filters import FilterResult, ParticleFilter, Transition
 from herdfilter.filters.kalman import KalmanFilter, update
 from herdfilter.filters.kalman.gaussian import linearise_transition
-from herdfilter.filters.kalman.gaussian_filters import keeps_one_gaussian
+from herdfilter.filters.kalman.gaussian_filters import ONE_GAUSSIAN
 from herdfilter.filters.kalman.rules import MomentRule
 from herdfilter.filters.series import Controls, TimeSteps
 from herdfilter.smoothing.results import Course, Horizons, SmoothedResult
@@ -79,7 +79,7 @@ def rts_smoother(
 
 def check_gaussian(filter: Any, user: str, or_else: str = "") -> None:  # noqa: A002
     """Raise TypeError unless `filter` is a Kalman filter that keeps one Gaussian; `or_else` names other kinds allowed."""
-    if keeps_one_gaussian(filter):
+    if isinstance(filter, ONE_GAUSSIAN):
         return
     name = f"the class {filter.__name__}" if isinstance(filter, type) else type(filter).__name__
     hint = "; marginal_smoother serves its particles" if isinstance(filter, ParticleFilter) else ""

@@ -14,7 +14,7 @@ from herdfilter.filters.flow.exact_flow import exact_flow, pseudo_times
 from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.kalman.ensemble import Ensemble, EnsembleKalmanFilter
 from herdfilter.filters.kalman.gaussian import Gaussians
-from herdfilter.filters.kalman.gaussian_filters import UnscentedKalmanFilter, keeps_one_gaussian
+from herdfilter.filters.kalman.gaussian_filters import ONE_GAUSSIAN, UnscentedKalmanFilter
 from herdfilter.filters.observation import Observation
 from herdfilter.models import contract, resolved
 
@@ -80,7 +80,7 @@ class DaumHuangFilter(EnsembleKalmanFilter):
         self.local = local
         self.flow_steps = check_count("flow_steps", flow_steps)
         beside: Any = kalman(model) if callable(kalman) else None
-        if not keeps_one_gaussian(beside):
+        if not isinstance(beside, ONE_GAUSSIAN):
             raise TypeError(
                 f"kalman: expected a filter such as UnscentedKalmanFilter, got {kalman!r}"
             )

@@ -13,23 +13,15 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import LARGEST, Array, as_array, as_covariance, as_numbers
 from herdfilter._covariances import covariance_factor
 from herdfilter._repr import summary_repr
-from herdfilter.filters.kalman import gaussian_filters
 from herdfilter.filters.kalman.core import KalmanFilter, overflow_error
 from herdfilter.filters.kalman.gaussian import Gaussians
+from herdfilter.filters.kalman.gaussian_filters import ONE_GAUSSIAN
 from herdfilter.filters.kalman.rules import Linearisation, MomentRule, moment_rule
 from herdfilter.filters.kalman.update import observed_part
 from herdfilter.filters.observation import Observation, ObservationRows, outside
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord
 from herdfilter.filters.series import Controls, TimeSteps
 from herdfilter.models import contract, resolved, sensors, series
-
-KINDS = {
-    gaussian_filters.ExtendedKalmanFilter,
-    gaussian_filters.UnscentedKalmanFilter,
-    gaussian_filters.CubatureKalmanFilter,
-    gaussian_filters.SmartSamplingKalmanFilter,
-}
-"""Filters that a batch can replace; subclasses are excluded, as they may override methods."""
 
 
 def _naming_states(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -135,7 +127,8 @@ class BatchedKalmanFilter(series.Timed):
     def of(cls, filters: Sequence[Any]) -> Self | None:
         """Return a batch with the states of filters; None unless they differ in nothing but their Gaussians."""
         kinds = {*map(type, filters)}
-        if len(kinds) != 1 or not kinds <= KINDS:
+        # subclasses are excluded, as they may override methods
+        if len(kinds) != 1 or not kinds <= {*ONE_GAUSSIAN}:
             return None
         first = filters[0]
         if (

@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from herdfilter._checks import as_array, as_positive, check_count
 from herdfilter.filters.kalman import rules
 from herdfilter.filters.kalman.core import KalmanFilter
-from herdfilter.filters.kalman.gaussian import Gaussians
 from herdfilter.models import contract
-
-
-def keeps_one_gaussian(online: Any) -> bool:
-    """Return True if a filter keeps a single Gaussian: extended, unscented, cubature or smart sampling."""
-    return (
-        isinstance(online, KalmanFilter)
-        and isinstance(online.belief, Gaussians)
-        and online.belief.modes is None
-    )
 
 
 class ExtendedKalmanFilter(KalmanFilter):
@@ -166,3 +154,12 @@ class SmartSamplingKalmanFilter(KalmanFilter):
         self.rule = rules.PointRule(rules.OptimalPoints(n_particles))
         super().__init__(model)
         self.n_particles = check_count("n_particles", n_particles, minimum=2 * model.dim)
+
+
+ONE_GAUSSIAN = (
+    ExtendedKalmanFilter,
+    UnscentedKalmanFilter,
+    CubatureKalmanFilter,
+    SmartSamplingKalmanFilter,
+)
+"""Filters that keep a single Gaussian: they can be smoothed, and run beside a particle flow."""
