@@ -60,10 +60,11 @@ def scale_rule(n: int, dim: int) -> float:
     >>> [round(hf.bandwidths.scale_rule(n, dim=2), 3) for n in (10, 100, 1000)]
     [1.021, 0.474, 0.22]
     """
-    dim = check_count("dim", dim)
+    if not (n >= 1 and dim >= 1):
+        raise ValueError(f"n, dim: expected numbers from 1 on, got {n} and {dim}")
     # linear in the logarithm of the dimension between those of the experiments, constant beyond them
     constant = float(np.interp(np.log2(dim), [0, 1, 2, 3, 4], [1.4, 2.2, 2.6, 2.4, 2.1]))
-    return constant * float(check_count("n", n) ** (-1.0 / (dim + 1)))
+    return constant * float(n ** (-1.0 / (dim + 1)))
 
 
 @dataclass(frozen=True)

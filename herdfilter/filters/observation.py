@@ -133,9 +133,7 @@ class Observation:
         """Return log-likelihoods (n,) less `log_offset`, which is set to the largest of them if it is None."""
         if self.log_offset is None and values.max() > -np.inf:
             self.log_offset = float(values.max())
-        offset = self.log_offset or 0.0
-        with np.errstate(over="ignore"):  # to -inf: a weight of zero
-            return values - offset
+        return values - (self.log_offset or 0.0)
 
     def weigh(self, particles: Particles) -> Particles:
         """Return the particles with their weights times the likelihood, not normalised."""

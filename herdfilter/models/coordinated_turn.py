@@ -79,20 +79,21 @@ class CoordinatedTurn(RangeAndBearing):
         along, across = _chord(angle)
         sin = np.sin(angle)
         cos = np.cos(angle)
-        return np.column_stack(
-            [
-                x[:, 0] + dt * (along * vx - across * vy),
-                cos * vx - sin * vy,
-                x[:, 2] + dt * (across * vx + along * vy),
-                sin * vx + cos * vy,
-                x[:, 4],
-            ]
-        )
+        # several times as fast as stacking columns
+        after = np.empty(x.shape)
+        after[:, 0] = x[:, 0] + dt * (along * vx - across * vy)
+        after[:, 1] = cos * vx - sin * vy
+        after[:, 2] = x[:, 2] + dt * (across * vx + along * vy)
+        after[:, 3] = sin * vx + cos * vy
+        after[:, 4] = x[:, 4]
+        return after
 
     def transition_covariance(self, dt: float, step: int) -> Array:
         """Covariance Q of the noise added over a time `dt`, (5, 5)."""
         covariance = np.zeros((5, 5))
-        covariance[:4, :4] = self.acceleration_density * np.kron(np.eye(2), acceleration_block(dt))
+        block = self.acceleration_density * np.array(acceleration_block(dt))
+        covariance[:2, :2] = block
+        covariance[2:4, 2:4] = block
         covariance[4, 4] = self.turn_density * dt
         return covariance
 

@@ -245,21 +245,18 @@ class RangeAndBearing(IndependentNoise, GaussianStart):
     """Base of models that a radar in the plane observes by range and bearing (radians), with independent Gaussian noise."""
 
     position_dims: Any
+    radar: Any = 0.0  # its position
 
     sd_fields: ClassVar[tuple[str, ...]] = ("range_sd", "bearing_sd")
     observation_circular = (1,)
 
-    def offset(self, x: Array) -> Array:
-        """Return the position relative to the radar, (n, d) -> (n, 2)."""
-        return x[:, self.position_dims]
-
     def observation_mean(self, x: Array, step: int) -> Array:
         """Range and bearing, (n, d) -> (n, 2)."""
-        return range_and_bearing(self.offset(x))
+        return range_and_bearing(x[:, self.position_dims] - self.radar)
 
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """Jacobian of `observation_mean`, (n, 2, d)."""
-        return of_positions(range_and_bearing_jacobian(self.offset(x)), self)
+        return of_positions(range_and_bearing_jacobian(x[:, self.position_dims] - self.radar), self)
 
 
 def acceleration_block(dt: float) -> list[list[float]]:
@@ -337,7 +334,10 @@ def range_and_bearing(offset: Array) -> Array:
     """Range and bearing in radians of positions relative to the radar, (..., 2) -> (..., 2)."""
     x = offset[..., 0]
     y = offset[..., 1]
-    return np.stack([np.hypot(x, y), np.arctan2(y, x)], axis=-1)
+    polar = np.empty(offset.shape)
+    polar[..., 0] = np.hypot(x, y)
+    polar[..., 1] = np.arctan2(y, x)
+    return polar
 
 
 @np.errstate(divide="ignore", invalid="ignore")

@@ -114,10 +114,6 @@ class BallisticReentry(RangeAndBearing):
         """Covariance of the noise added over a time `dt`, (5, 5), of rank 3."""
         return np.diag([0.0, 0.0, *self._noise_variances(dt)])
 
-    def offset(self, x: Array) -> Array:
-        """Return the position relative to the radar, (n, 5) -> (n, 2)."""
-        return super().offset(x) - self.radar
-
     def _acceleration(self, position: Array, velocity: Array, coefficient: Array) -> Array:
         """Drag and gravity, (n, 2)."""
         distance = np.hypot(*position.T)

@@ -6,20 +6,29 @@ Filters use these two objects; nothing in the folders above looks up a name in a
 from __future__ import annotations
 
 import copy
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, lru_cache
 from types import SimpleNamespace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.random import Generator
 
-from herdfilter._checks import Array, as_dims, check_count, read_only, with_nan
-from herdfilter._covariances import regularised
+from herdfilter._checks import LARGEST, Array, as_array, as_dims, check_count, read_only, with_nan
+from herdfilter._covariances import covariance_factor, regularised
 from herdfilter._repr import summary_repr
 from herdfilter.angles import unwrap, wrap, wrap_angles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract, returned
 from herdfilter.models.contract import Model
+
+
+class FactoredCovariance(NamedTuple):
+    """A covariance matrix and a factor F of it, ``F @ F.T``, both read-only."""
+
+    matrix: Array
+    factor: Array
+    full_rank: bool
 
 
 class Resolved:
@@ -72,15 +81,15 @@ class Motion(Resolved):
         self._from_noise = hasattr(model, "transition")
         self.additive = self.has_moments and not self._from_noise
         self.simulated_only = not (self.has_moments or self._from_noise)
+        if not self._from_noise:
+            self.noise_dim = self.dim
         self.has_density = hasattr(model, "transition_log_density")
         self.jacobian = getattr(model, "transition_jacobian", None)
 
     @cached_property
     def noise_dim(self) -> int:
         """Dimension of the standard normal noise that `propagate` takes."""
-        return (
-            check_count("model.noise_dim", self.model.noise_dim) if self._from_noise else self.dim
-        )
+        return check_count("model.noise_dim", self.model.noise_dim)
 
     def copied(self) -> Motion:
         """Return the motion of a copy of the model, unaffected by attributes of the model that are replaced later."""
@@ -170,10 +179,10 @@ class Transition:
         return self.motion.noise_dim
 
     @cached_property
-    def noise(self) -> returned.FactoredCovariance:
+    def noise(self) -> FactoredCovariance:
         """Covariance of additive transition noise, and a factor of it, both read-only."""
         value = self.model.transition_covariance(self.dt, self.step)
-        return returned.read_covariance("transition_covariance", value, self.motion.dim, self.step)
+        return read_covariance("transition_covariance", value, self.motion.dim, self.step)
 
     @property
     def covariance(self) -> Array:
@@ -193,8 +202,7 @@ class Transition:
     @cached_property
     def has_density(self) -> bool:
         """True if the covariance of additive transition noise has full rank."""
-        covariance = self.noise.matrix
-        return regularised(covariance) is covariance  # unchanged if its rank is full
+        return self.noise.full_rank
 
     def check_density(self, user: str) -> None:
         """Raise ValueError, naming the proposal that needs one, unless additive transition noise has a density."""
@@ -207,9 +215,7 @@ class Transition:
     def mean(self, x: Array) -> Array:
         """Transition mean of each state, (n, d)."""
         function = self.model.transition_mean
-        return returned.rows_of(
-            "transition_mean", function, x.shape[1], x, self.dt, self.control, self.step
-        )
+        return rows_of("transition_mean", function, x.shape[1], x, self.dt, self.control, self.step)
 
     def propagate(self, x: Array, noise: Array) -> Array:
         """Next states (n, d) of states x under standard normal noise (n, `noise_dim`)."""
@@ -217,11 +223,11 @@ class Transition:
             root = self.noise.factor
             # for one dimension BLAS is slower
             added = noise * root if len(root) == 1 else noise @ root.T
-            return self.wrapped(self.mean(x) + added)
-        arguments = (read_only(noise), self.dt, self.control, self.step)
-        return self.wrapped(
-            returned.rows_of("transition", self.model.transition, x.shape[1], x, *arguments)
-        )
+            next_x: Array = self.mean(x) + added
+        else:
+            arguments = (read_only(noise), self.dt, self.control, self.step)
+            next_x = rows_of("transition", self.model.transition, x.shape[1], x, *arguments)
+        return wrap(next_x, self.circular) if self.circular else next_x
 
     def propagate_joint(self, joint: Array) -> Array:
         """Next states (n, d) of states and their noise, side by side in (n, d + `noise_dim`)."""
@@ -233,13 +239,13 @@ class Transition:
             return self.propagate(x, rng.standard_normal((len(x), self.motion.noise_dim)))
         function = self.model.sample_transition
         arguments = (rng, self.dt, self.control, self.step)
-        return self.wrapped(
-            returned.rows_of("sample_transition", function, x.shape[1], x, *arguments)
-        )
+        return self.wrapped(rows_of("sample_transition", function, x.shape[1], x, *arguments))
 
     def predictive(self, x: Array, weights: Array) -> GaussianMixture:
         r"""Density :math:`\sum_i w_i N(f(x_i), Q)` of the next state, its angles unwrapped about their mean."""
-        means = unwrap(self.mean(x), weights, self.circular)
+        means = self.mean(x)
+        if self.circular:
+            means = unwrap(means, weights, self.circular)
         return GaussianMixture.unchecked(weights, means, self.covariance)
 
     def wrapped(self, x: Array) -> Array:
@@ -314,12 +320,12 @@ class Measurement(Resolved):
 
     def mean(self, x: Array, step: int) -> Array:
         """Mean observation of states (n, d), (n, k)."""
-        return returned.rows_of("observation_mean", self.model.observation_mean, None, x, step)
+        return rows_of("observation_mean", self.model.observation_mean, None, x, step)
 
-    def noise(self, size: int, step: int) -> returned.FactoredCovariance:
+    def noise(self, size: int, step: int) -> FactoredCovariance:
         """Covariance of the observation (size, size), if it does not depend on the state."""
         covariance = self.model.observation_covariance(step)
-        return returned.read_covariance("observation_covariance", covariance, size, step)
+        return read_covariance("observation_covariance", covariance, size, step)
 
     def noises(self, x: Array, size: int, step: int) -> Array:
         """Covariances of the observation at states (n, d): (n, size, size), or (1, size, size) for all alike; read-only."""
@@ -330,7 +336,7 @@ class Measurement(Resolved):
         array = returned.read_numbers(name, value, (len(x), size, size), step)
         # One matrix, though the model computes it for each state: then it is factorised once.
         if (array == array[0]).all():
-            return returned.read_covariance(name, np.asarray(value)[0], size, step).matrix[None]
+            return read_covariance(name, np.asarray(value)[0], size, step).matrix[None]
         return returned.read_covariances(name, value, size, step)
 
     def log_likelihood(self, z: Array, x: Array, step: int) -> Array:
@@ -383,3 +389,52 @@ class Measurement(Resolved):
 def only_mode(model: Model) -> Model:
     """Return the model of the mode if there is a single one, else the model itself."""
     return contract.in_mode(model, 0) if contract.jumps(model) and len(model.models) == 1 else model
+
+
+def rows_of(
+    name: str, function: Callable[..., Any], size: int | None, x: Array, *arguments: Any
+) -> Array:
+    """Call a model's function of states (n, d), with the step as last argument; return its value for each, (n, size)."""
+    if x.flags.writeable:
+        x = x.view()
+        x.setflags(False)  # type: ignore[call-arg]  # twice as fast as with a keyword
+    value = function(x, *arguments)
+    # the usual case, without the cost of a call
+    if (
+        type(value) is np.ndarray
+        and value.dtype == np.float64
+        and value.ndim == 2
+        and len(value) == len(x)
+        and (size is None or value.shape[1] == size)
+        and value.flags.writeable
+        and value.size
+        and np.abs(value).max() <= LARGEST
+    ):
+        return value
+    return returned.read_rows(name, value, (len(x), size), arguments[-1])
+
+
+def read_covariance(name: str, value: Any, size: int, step: int) -> FactoredCovariance:
+    """Return the value of a model's function as one covariance matrix (size, size), checked and factorised once."""
+    try:
+        array = value
+        if (
+            type(value) is not np.ndarray
+            or value.dtype != np.float64
+            or value.shape != (size, size)
+        ):
+            array = as_array(name, value, (size, size), finite=False)
+        # Most models return the same matrix at every step. By its bytes it is found in the cache, checked and factorised.
+        single = getattr(value, "dtype", None) == np.float32
+        return _factored(name, array.tobytes(), size, single)
+    except ValueError as error:
+        raise ValueError(f"{error} from the model at step {step}") from None
+
+
+@lru_cache(maxsize=32)
+def _factored(name: str, data: bytes, size: int, single: bool) -> FactoredCovariance:
+    array = np.frombuffer(data).reshape(size, size)
+    # as float32 if it came so: the check then allows for its rounding
+    matrix = returned.checked_covariances(name, array.astype(np.float32) if single else array, size)
+    full_rank = regularised(matrix) is matrix  # which is returned unchanged then
+    return FactoredCovariance(read_only(matrix), read_only(covariance_factor(matrix)), full_rank)

@@ -26,7 +26,7 @@ from herdfilter.filters.observation import Observation, ObservationRows
 from herdfilter.filters.state import Particles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract, returned, with_clutter
-from herdfilter.models.resolved import Measurement, Motion, Transition
+from herdfilter.models.resolved import Measurement, Motion, Transition, read_covariance
 
 MOST_ITERATIONS = 20  # most iterations of the extended Kalman update
 SMALLEST_CHANGE = 1e-8  # change at which the iteration stops, in standard deviations of the prior
@@ -63,9 +63,7 @@ class Gaussians:
             # a user's distribution may have any arrays as moments: they are checked
             mean, covariance = initial_moments(model.initial, contract.circular_dims(model))
             means.append(returned.read_rows("initial.mean", mean, (model.dim,), 0))
-            factors.append(
-                returned.read_covariance("initial.covariance", covariance, model.dim, 0).factor
-            )
+            factors.append(read_covariance("initial.covariance", covariance, model.dim, 0).factor)
         return cls(np.ones(len(models)), np.array(means), np.array(factors))
 
     @classmethod

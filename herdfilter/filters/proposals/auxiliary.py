@@ -88,7 +88,8 @@ class AuxiliaryProposal(BootstrapProposal):
         # where the observation excludes every centre, the particles move without it
         if total == -np.inf:
             return observation.weigh(self.propose(transition, particles, rng))
-        ancestors = self.resampling.chosen(np.exp(first - total), particles.n_next, rng)
+        weighted = particles.replaced(log_weights=first - total)
+        ancestors = self.resampling.resample(weighted, rng).ancestors
         x = transition.sample(particles.x[ancestors], rng)
         second = observation.log_likelihood(x) - at_centres[ancestors]
         # Pitt (2002): the evidence is the sum of the first-stage weights times the mean of the second.

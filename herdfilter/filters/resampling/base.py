@@ -111,13 +111,12 @@ class CopyingResampling(ABC):
     ) -> Particles:
         """Return equally weighted copies; see `Resampling`."""
         n = particles.n_next
-        return particles.take(self.chosen(particles.weights, n, rng), np.full(n, -math.log(n)))
-
-    def chosen(self, weights: Array, n: int, rng: np.random.Generator) -> Indices:
-        """Return the indices (n,) of the particles to copy; systematic resampling if the number of weights is not n."""
+        weights = particles.weights
         if n == len(weights):
-            return self.ancestors(weights, rng)
-        return inverse_cdf(weights, (np.arange(n) + rng.random()) / n)
+            ancestors = self.ancestors(weights, rng)
+        else:  # systematic resampling
+            ancestors = inverse_cdf(weights, (np.arange(n) + rng.random()) / n)
+        return particles.take(ancestors, np.full(n, -math.log(n)))
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -61,7 +62,7 @@ class RegularisedResampling:
         spread = np.full(n, 1 / n) if weights.max() > 1 - SMALLEST_REST else weights
         # Unbiased for independent particles with these weights: division by 1 - sum w^2, which is 1 - 1/n for equal ones.
         covariance = moments(x, spread, circular)[1] / max(1 - spread @ spread, SMALLEST_REST)
-        ancestors = SystematicResampling().chosen(weights, particles.n_next, rng)
+        ancestors: Any = SystematicResampling().resample(particles, rng).ancestors
         x = x[ancestors]
         repeated = np.bincount(ancestors, minlength=n)[ancestors] > 1
         width = self.scale * n ** (-1 / (d + 4))  # Scott's rule

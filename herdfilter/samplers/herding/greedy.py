@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 import scipy
 
-from herdfilter._checks import Array
+from herdfilter._checks import Array, read_only
 from herdfilter._covariances import covariance_factor
 from herdfilter.mixture import largest_remainders
 from herdfilter.samplers.compiled import IN_PLACE, QUICK, exp, njit
@@ -218,7 +219,7 @@ def candidates(frame: KernelFrame, n: int) -> Array:
     kernels = np.sqrt(np.prod(1.0 + total))  # volume of the mixture in kernels
     draws = int(min(max(kernels, 200, 4 * n), max(1000 if d < 8 else 400, 4 * n)))
     labels = np.repeat(np.arange(len(weights)), largest_remainders(weights, draws))
-    standard = np.random.default_rng(0).standard_normal((draws, d))
+    standard = _standard_normals(draws, d)
     if len(frame.covariances) == 1:  # and diagonal
         noise = standard * np.sqrt(frame.covariances[0].diagonal() + 1.0)
     else:
@@ -228,3 +229,9 @@ def candidates(frame: KernelFrame, n: int) -> Array:
         for m, (start, end) in enumerate(pairwise(ends)):
             noise[start:end] = standard[start:end] @ factor[m].T
     return np.ascontiguousarray(np.concatenate([frame.means, frame.means[labels] + noise]).T)
+
+
+@lru_cache(maxsize=8)
+def _standard_normals(n: int, dim: int) -> Array:
+    """Return draws from N(0, I), (n, dim), always the same; a filter asks for them at every step."""
+    return read_only(np.random.default_rng(0).standard_normal((n, dim)))
