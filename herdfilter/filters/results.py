@@ -318,7 +318,7 @@ class FilterResult(Views):
         return len(self.means)
 
     def __repr__(self) -> str:
-        unused = len(self) - sum(outcome is Outcome.UPDATED for outcome in self.outcomes)
+        unused = len(self) - self.outcomes.count(Outcome.UPDATED)
         return summary_repr(
             self,
             steps=len(self),
