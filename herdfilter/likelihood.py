@@ -15,7 +15,6 @@ from herdfilter._checks import (
     as_array,
     as_list,
     as_numbers,
-    as_particles,
     check_count,
     short_repr,
 )
@@ -174,8 +173,18 @@ def maximise_likelihood(
     >>> found.log_likelihood >= build([1.0]).run(z).log_likelihood
     True
     """
-    start, lower, upper = _as_box(theta0, bounds)
+    start = as_array("theta0", np.atleast_1d(as_numbers("theta0", theta0, (None,))), (None,))
     p = len(start)
+    box = as_array("bounds", bounds, (p, 2), finite=False)
+    lower, upper = box.T
+    if not (lower < upper).all():
+        raise ValueError(
+            f"bounds: expected each lower bound below its upper one, got {short_repr(bounds)}"
+        )
+    if ((start < lower) | (start > upper)).any():
+        raise ValueError(
+            f"theta0: expected parameters within the bounds {box.tolist()}, got {start.tolist()}"
+        )
     if names is None:
         names = [f"theta[{i}]" for i in range(p)]
     names = [names] if isinstance(names, str) else as_list("names", names, f"{p} texts")
@@ -220,13 +229,10 @@ def maximise_likelihood(
         )
         warnings.warn(text, RoughLikelihoodWarning, stacklevel=2)
         message += f"; {text}"
-    # Where the log-likelihood jumps, its curvature is that of a jump, and tells nothing.
-    covariance = local.covariance if local.smooth else np.full((p, p), np.nan)
-    errors = np.sqrt(np.diagonal(covariance))
     return MaximumLikelihood(
         x,
-        errors,
-        covariance,
+        np.sqrt(np.diagonal(local.covariance)),
+        local.covariance,
         f(x),
         len(f.values),
         local.roughness,
@@ -234,22 +240,6 @@ def maximise_likelihood(
         message,
         tuple(names),
     )
-
-
-def _as_box(theta0: ArrayLike, bounds: Any) -> tuple[Array, Array, Array]:
-    """Check and return the start and the lower and upper bounds, each (p,)."""
-    start = as_particles("theta0", np.atleast_2d(as_numbers("theta0", theta0, (None,))))[0]
-    box = as_array("bounds", bounds, (len(start), 2), finite=False)
-    lower, upper = box.T
-    if not (lower < upper).all():
-        raise ValueError(
-            f"bounds: expected each lower bound below its upper one, got {short_repr(bounds)}"
-        )
-    if ((start < lower) | (start > upper)).any():
-        raise ValueError(
-            f"theta0: expected parameters within the bounds {box.tolist()}, got {start.tolist()}"
-        )
-    return start, lower, upper
 
 
 @dataclass
@@ -273,9 +263,10 @@ class _Curvature:
 
     @property
     def covariance(self) -> Array:
-        """Inverse of the negative Hessian, (p, p), NaN for parameters at a bound."""
+        """Inverse of the negative Hessian, (p, p), NaN for parameters at a bound, and where the log-likelihood jumps."""
         covariance = np.full((len(self.steps), len(self.steps)), np.nan)
-        if self.information is not None:
+        # Where it jumps, its curvature is that of a jump, and tells nothing.
+        if self.information is not None and self.smooth:
             covariance[np.ix_(self.free, self.free)] = np.linalg.inv(self.information)
         return covariance * np.outer(self.steps, self.steps)
 
@@ -298,7 +289,18 @@ class _LogLikelihood:
         key = tuple(theta)
         if key not in self.values:
             try:
-                value = self._evaluate(theta)
+                online = self.build(theta)
+                if not callable(getattr(online, "run", None)):
+                    raise TypeError(
+                        f"build: expected a filter, which has a method run, got {short_repr(online)}"
+                    )
+                if online is self.last_filter:
+                    raise ValueError(
+                        f"build: expected a new filter every time, got the same {type(online).__name__} again"
+                    )
+                self.last_filter = online
+                with hold_warnings():
+                    value = float(online.run(self.observations, **self.run).log_likelihood)
             except Exception as error:
                 error.add_note(f"at theta = {theta.tolist()}")
                 # The first evaluation, that at theta0, must have a likelihood.
@@ -307,20 +309,6 @@ class _LogLikelihood:
                 value = -np.inf
             self.values[key] = -np.inf if np.isnan(value) and self.values else value
         return self.values[key]
-
-    def _evaluate(self, theta: Array) -> float:
-        online = self.build(theta)
-        if not callable(getattr(online, "run", None)):
-            raise TypeError(
-                f"build: expected a filter, which has a method run, got {short_repr(online)}"
-            )
-        if online is self.last_filter:
-            raise ValueError(
-                f"build: expected a new filter every time, got the same {type(online).__name__} again"
-            )
-        self.last_filter = online
-        with hold_warnings():
-            return float(online.run(self.observations, **self.run).log_likelihood)
 
     def best(self) -> Array:
         """Return the parameters of greatest log-likelihood so far."""

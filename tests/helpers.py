@@ -20,6 +20,13 @@ LINE = hf.models.LinearGaussian(
     F=[[0.9]], H=[[1.0]], Q=[[1.0]], R=[[2.0]], initial_mean=[1.0], initial_covariance=[[2.0]]
 )
 
+# A series of a model of two states, one number of which is observed: readings, durations of steps, and control inputs.
+READINGS = np.array([[0.5], [2.0], [np.nan], [-1.0], [0.3], [1.2], [3.0]])
+DURATIONS = np.array([1.0, 0.5, 2.0, 1.0, 0.2, 1.0, 0.7])
+CONTROLS = np.array(
+    [[0.0, 1.0], [2.0, 0.0], [-4.0, 1.0], [1.5, 0.5], [2.0, 2.0], [0.0, -3.0], [1.0, 0.0]]
+)
+
 
 class Walk:
     """A walk of one or more dimensions, written to the contract of models, all of them observed; parts may be replaced."""

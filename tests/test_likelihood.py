@@ -181,18 +181,17 @@ def test_a_parameter_at_its_bound_has_no_standard_error():
     assert "b at a bound" in found.message
 
 
-def test_a_likelihood_that_vanishes_in_places_is_climbed_around():
-    def build(theta):
-        if theta[0] > 1.5:
-            return Formula(lambda z: -np.inf if theta[0] < 2 else np.nan)
-        return parabola(theta)
-
-    found = hf.maximise_likelihood(build, [], [1.4], [(-5, 5)])
-    assert found.theta == pytest.approx([1.0], abs=1e-6)
+def cliff(theta):
+    if theta[0] > 1.5:
+        return Formula(lambda z: -np.inf if theta[0] < 2 else np.nan)
+    return parabola(theta)
 
 
-def test_infinite_bounds_are_none():
-    found = hf.maximise_likelihood(parabola, [], 30.0, [(-np.inf, np.inf)])
+@pytest.mark.parametrize(("build", "start", "bound"), [(cliff, [1.4], 5), (parabola, 30.0, np.inf)])
+def test_a_likelihood_that_vanishes_in_places_is_climbed_around_and_infinite_bounds_are_none(
+    build, start, bound
+):
+    found = hf.maximise_likelihood(build, [], start, [(-bound, bound)])
     assert found.theta == pytest.approx([1.0], abs=1e-6)
 
 

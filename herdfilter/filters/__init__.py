@@ -1,21 +1,11 @@
 """Filters on one model contract."""
 
-from herdfilter.filters import proposals, resampling
+from herdfilter.filters import kalman, proposals, resampling
 from herdfilter.filters.filter import ParticleFilter
 from herdfilter.filters.flow import DaumHuangFilter
 from herdfilter.filters.forecast import Forecast
 from herdfilter.filters.grid import GridFilter
-from herdfilter.filters.kalman import (
-    BatchedKalmanFilter,
-    CubatureKalmanFilter,
-    EnsembleKalmanFilter,
-    ExtendedKalmanFilter,
-    IndefiniteCovarianceError,
-    InteractingMultipleModel,
-    MixtureKalmanFilter,
-    SmartSamplingKalmanFilter,
-    UnscentedKalmanFilter,
-)
+from herdfilter.filters.kalman import *  # noqa: F403
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals import *  # noqa: F403
 from herdfilter.filters.replay import Replay
@@ -32,29 +22,21 @@ from herdfilter.filters.state import Particles
 from herdfilter.models.resolved import Transition
 
 __all__ = [
-    "BatchedKalmanFilter",
-    "CubatureKalmanFilter",
     "DaumHuangFilter",
     "DegeneracyWarning",
     "DegenerateWeightsError",
-    "EnsembleKalmanFilter",
-    "ExtendedKalmanFilter",
     "FilterResult",
     "Forecast",
     "GridFilter",
-    "IndefiniteCovarianceError",
-    "InteractingMultipleModel",
-    "MixtureKalmanFilter",
     "Observation",
     "Outcome",
     "PartialObservationWarning",
     "ParticleFilter",
     "Particles",
     "Replay",
-    "SmartSamplingKalmanFilter",
     "StepRecord",
     "Transition",
-    "UnscentedKalmanFilter",
 ]
+__all__ += kalman.__all__
 __all__ += proposals.__all__
 __all__ += resampling.__all__

@@ -86,7 +86,7 @@ class Forecast(Views):
 
     Examples
     --------
-    A random walk whose step has a variance of 1: its forecast widens, and that of its reading by the noise more.
+    A random walk whose step has a variance of 1. Its forecast widens; the forecast of its reading has the noise as well.
 
     >>> kf = hf.ExtendedKalmanFilter(hf.models.LinearGaussian([[1]], [[1]], [[1]], [[4]], [0], [[1]]))
     >>> ahead = kf.forecast(3)

@@ -14,11 +14,10 @@ from herdfilter._checks import (
     Array,
     as_any,
     as_array,
-    as_list,
-    as_numbers,
     check_count,
     check_flags,
     read_only,
+    short_repr,
 )
 from herdfilter._repr import fields_in_line, summary_repr
 from herdfilter.angles import mean_and_covariance
@@ -104,22 +103,24 @@ class GridFilter:
                 f"model: expected no angles in the state, got circular={contract.circular_dims(model)}"
             )
         d = model.dim
-        lower = _corner("lower", lower, d)
-        upper = _corner("upper", upper, d)
+        # a number stands for all dimensions
+        lower, upper = (
+            as_array(name, np.full(d, corner) if np.ndim(corner) == 0 else corner, (d,))
+            for name, corner in (("lower", lower), ("upper", upper))
+        )
         if not (lower < upper).all():
             raise ValueError(
                 f"upper: expected more than lower {lower.tolist()}, got {upper.tolist()}"
             )
-        counts = (
-            [points] * d
-            if as_any("points", points).ndim == 0
-            else as_list("points", points, "a number or d of them")
-        )
-        if len(counts) != d:
-            raise ValueError(f"points: expected {d} numbers, got {len(counts)}")
+        counts = as_any("points", points)
+        if counts.ndim == 0:
+            counts = np.full(d, counts)
+        if counts.shape != (d,):
+            raise ValueError(f"points: expected a number or {d} of them, got {short_repr(points)}")
         self.model = model
         self.shape = tuple(check_count("points", count, minimum=8) for count in counts)
         self.lower = lower
+        self.upper = upper
         self.spacing = (upper - lower) / (np.array(self.shape) - 1)
         # Grid points in the order of an array of this shape, so that (N,) and `shape` are views of each other.
         self.x = lower + self.spacing * np.indices(self.shape).reshape(d, -1).T
@@ -319,7 +320,14 @@ class GridFilter:
         size = len(self.x) if back else int(np.prod(padded))
         position = position[inside]
         cell = np.floor(position).astype(int)
-        weights = _cubic_weights(position - cell)
+        # Lagrange weights of the nodes -1, 0, 1 and 2, at t in [0, 1).
+        t = position - cell
+        weights = (
+            -t * (t - 1) * (t - 2) / 6,
+            (t + 1) * (t - 1) * (t - 2) / 2,
+            -(t + 1) * t * (t - 2) / 2,
+            (t + 1) * t * (t - 1) / 6,
+        )
         result = np.zeros(size)
         # Tensor product of four nodes in each dimension; those outside the grid wrap round into the padding.
         for stencil in product(range(4), repeat=len(padded)):
@@ -334,23 +342,6 @@ class GridFilter:
         return result if back else result.reshape(padded)
 
     def __repr__(self) -> str:
-        upper = self.lower + self.spacing * (np.array(self.shape) - 1)
         return summary_repr(
-            self, model=self.model, points=self.shape, lower=self.lower, upper=upper
+            self, model=self.model, points=self.shape, lower=self.lower, upper=self.upper
         )
-
-
-def _corner(name: str, value: ArrayLike, dim: int) -> Array:
-    """Return a corner of the grid, (dim,); a number stands for all dimensions."""
-    value = as_numbers(name, value, (dim,))
-    return as_array(name, np.full(dim, value) if value.ndim == 0 else value, (dim,))
-
-
-def _cubic_weights(t: Array) -> tuple[Array, Array, Array, Array]:
-    """Return the Lagrange weights of the nodes -1, 0, 1 and 2 at t in [0, 1)."""
-    return (
-        -t * (t - 1) * (t - 2) / 6,
-        (t + 1) * (t - 1) * (t - 2) / 2,
-        -(t + 1) * t * (t - 2) / 2,
-        (t + 1) * t * (t - 1) / 6,
-    )

@@ -118,7 +118,7 @@ def run_many(
         "the observations of one track after the other",
     )
     workers = check_count("workers", workers)
-    results: list[FilterResult | None] = [None] * len(tracks)
+    results: list[FilterResult | None] = []
     errors: dict[int, Exception] = {}
     warned: dict[type, dict[int, Any]] = {}  # kind -> index of a track -> its warning
     check_flags(progress=progress)
@@ -138,7 +138,7 @@ def run_many(
         "run_many", len(tracks), unit="tracks", visible=progress and bool(tracks)
     ) as bar:
         for k, (result, error, caught) in enumerate(chain.from_iterable(outcomes)):
-            results[k] = result
+            results.append(result)
             for warning in caught:
                 warned.setdefault(type(warning), {})[k] = warning
             if error is not None:
@@ -194,11 +194,8 @@ def _ends(
             with hold_warnings(UserWarning) as caught:
                 try:
                     if result is None:
-                        arguments = {
-                            **options,
-                            **(track if isinstance(track, Mapping) else {"observations": track}),
-                        }
-                        result = online.run(**arguments)
+                        arguments = track if isinstance(track, Mapping) else {"observations": track}
+                        result = online.run(**{**options, **arguments})
                 except Exception as error:
                     result = getattr(error, "result", None)
                     raised = error
@@ -211,9 +208,8 @@ def _ends(
             for k in range(len(tracks)):
                 if k < BLOCK or isinstance(filters[0], KalmanFilter):
                     filters.append(build(start + k))
-        except (
-            Exception
-        ) as error:  # the tracks before this one are a block; then it is tried again, as the first
+        except Exception as error:
+            # The tracks before this one are a block; then it is built again, as the first of the next.
             if not filters:
                 yield None, error, []
         # a shared filter would mix the tracks

@@ -29,7 +29,6 @@ class OnlineFilter(Forecaster, series.Timed):
     record: StepRecord | None
     rng: Any = None  # the generator of a filter that draws
     has_weights = False  # True for a filter of weighted particles, which a run can keep
-    _needs_sensor = True  # False if the model has observation functions of its own
     # True once the model's own functions have read an observation of the initial state
     _by_model_at_start = False
 
@@ -61,10 +60,8 @@ class OnlineFilter(Forecaster, series.Timed):
         for _, numbers in FilterState.of(self).streams:
             entries["generator"] = as_text(numbers)
         # A list of the names, so that `restore` notices arrays that were lost on the way.
-        return {
-            name: np.array(value)
-            for name, value in {**entries, "entries": " ".join(entries)}.items()
-        }
+        entries["entries"] = " ".join(entries)
+        return {name: np.array(value) for name, value in entries.items()}
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
         """Take over the state of a filter of the same kind and size.

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import check_methods, short_repr
+from herdfilter._checks import check_part, short_repr
 from herdfilter._repr import summary_repr
 from herdfilter.filters.results import StepRecord
 from herdfilter.filters.saved import FilterState
@@ -47,16 +47,16 @@ class Replay:
     """
 
     def __init__(self, filter: Any, lag: Any, start: Any = None) -> None:  # noqa: A002
-        check_methods("filter", filter, "predict", "update")
+        check_part("filter", filter, Timed, "a filter, or a tracker, that predicts and updates")
         self.filter = filter
         self.start = start
         self.lag = float(Clock().elapsed([lag], "lag")[0])
         if not self.lag >= 0:
             raise ValueError(f"lag: expected a duration of at least 0, got {short_repr(lag)}")
         self._recent: list[_Reading] = []  # in the order of their times, back to the lag
-        self._clock = self._first = (
-            getattr(filter, "_clock", Clock()) if start is None else Clock.at(start)
-        )
+        if start is not None:
+            filter._clock = Clock.at(start)
+        self._first = filter._clock
 
     def __repr__(self) -> str:
         return summary_repr(self, filter=self.filter, lag=self.lag, start=self.start)
@@ -93,8 +93,8 @@ class Replay:
             raise ValueError(
                 f"gate: expected None, as a tracker has gates of its own, got {short_repr(gate)}"
             )
-        since = float(self._clock.elapsed([time], "time")[0])
-        latest = self._clock.since
+        latest = self.filter._clock.since
+        since = float(self._first.elapsed([time], "time")[0])
         if since < self._first.since:
             raise ValueError(
                 f"time: expected a time not before the start, {self._first.time}, got {time}"
@@ -105,7 +105,6 @@ class Replay:
                 f"{latest - since} before it; choose a larger lag"
             )
         now = FilterState.of(self.filter)
-        clock = self._clock
         options = {
             name: value for name, value in (("sensor", sensor), ("gate", gate)) if value is not None
         }
@@ -114,21 +113,20 @@ class Replay:
         # Set the filter back before the later readings, then use this one and them again, with new snapshots.
         try:
             if later:
-                clock = later[0].clock
                 later[0].before.give_back(self.filter)
-            for reading in (_Reading(since, z, control, options, clock, now), *later):
-                used.append(reading._replace(clock=clock, before=FilterState.of(self.filter)))
+            for reading in (_Reading(since, z, control, options, now), *later):
+                used.append(reading._replace(before=FilterState.of(self.filter)))
+                clock = self.filter._clock
                 if reading.since > clock.since:
                     self.filter.predict(reading.since - clock.since, reading.control)
-                    clock = clock._replace(since=reading.since)
-                if isinstance(self.filter, Timed):
-                    self.filter._clock = clock
+                    # the time as given; `predict` has added up rounded time steps
+                    self.filter._clock = clock._replace(since=reading.since)
                 record: StepRecord = self.filter.update(reading.z, **reading.options)
         except BaseException:
             now.give_back(self.filter)
             raise
-        self._clock = clock
-        self._recent = [reading for reading in used if reading.since >= clock.since - self.lag]
+        oldest = self.filter._clock.since - self.lag
+        self._recent = [reading for reading in used if reading.since >= oldest]
         return record
 
 
@@ -137,6 +135,4 @@ class _Reading(NamedTuple):
     z: ArrayLike | None
     control: Any
     options: dict[str, Any]
-    clock: Clock
-    # the state of the filter before this reading, as `clock` is that of the clock
-    before: FilterState
+    before: FilterState  # the filter before this reading, its clock included

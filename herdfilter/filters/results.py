@@ -109,56 +109,52 @@ class Views:
         steps, dim = result.means.shape
         targets = panels(ax, dims, dim, getattr(self, "position_dims", ()))
         names = _names(labels, dim)
-        masses: Any = np.array([] if ellipses is None else ellipses)
-        for mass in np.atleast_1d(masses).tolist():
-            as_mass("quantiles" if masses.ndim else "ellipses", mass)
+        masses = np.atleast_1d([] if ellipses is None else ellipses).tolist()
+        for mass in masses:
+            as_mass("quantiles" if isinstance(ellipses, list) else "ellipses", mass)
         angles = getattr(self, "circular", ())  # a line is broken where one wraps
         all_dims = [i for _, panel_dims in targets for i in panel_dims]
-        true_states = None if truth is None else check_truth(truth, all_dims, dim)
-        if true_states is not None and len(true_states) != steps:
-            raise ValueError(
-                f"truth: expected a row for each of {steps} steps, got {len(true_states)}"
-            )
-        if not isinstance(observations, Mapping | None) or not {*(observations or {})} <= {
-            *all_dims
-        }:
+        true_states: Any = [None] * len(targets)
+        if truth is not None:
+            # there is one panel for all dimensions that are drawn, or one for each
+            true_states = np.split(check_truth(truth, all_dims, dim), len(targets), axis=1)
+            if len(true_states[0]) != steps:
+                raise ValueError(
+                    f"truth: expected a row for each of {steps} steps, got {len(true_states[0])}"
+                )
+        readings = {}
+        observations = {} if observations is None else observations
+        if not isinstance(observations, Mapping) or not observations.keys() <= {*all_dims}:
             expected = f"a mapping from a dimension that is drawn ({', '.join(map(str, all_dims))}) to its readings"
             raise ValueError(f"observations: expected {expected}, got {short_repr(observations)}")
-        readings = {}
-        for i, z in (observations or {}).items():
+        for i, z in observations.items():
             values = as_numbers("observations", z, (None,), missing=True)
             readings[i] = as_array("observations", values, (steps,), finite=False)
         axes = [axes_or_new(panel) for panel, _ in targets]
-        for panel, (_, panel_dims) in zip(axes, targets, strict=True):
-            truth_here = (
-                None
-                if true_states is None
-                else true_states[:, [all_dims.index(i) for i in panel_dims]]
-            )
+        for panel, (_, panel_dims), panel_truth in zip(axes, targets, true_states, strict=True):
             # Readings of both dimensions make dots in the plane, of one dimension dots over time.
             dots = [readings[i] for i in panel_dims if i in readings]
             if len(dots) == len(panel_dims):
                 x = dots if len(dots) == 2 else [plot_times(self, steps)[0], *dots]
                 panel.plot(*x, ".", color=text_colour(), markersize=3, alpha=0.6, label="readings")
             if len(panel_dims) == 1:
-                # a forecast is drawn into the axes of the past
-                if not panel.get_ylabel():
-                    panel.set_ylabel(names[panel_dims[0]])
+                # a forecast is drawn into the axes of the past, which have their names
+                name_axes(panel, "", names[panel_dims[0]])
                 plot_state_over_time(
                     self,
                     panel_dims[0],
                     panel,
-                    truth_here,
+                    panel_truth,
                     ellipses,
                     angles,
                     label=self.name_in_pictures,
                 )
                 continue
             name_axes(panel, *(names[i] for i in panel_dims))
-            if truth_here is not None:
+            if panel_truth is not None:
                 panel_angles = [k for k, i in enumerate(panel_dims) if i in angles]
                 plot_track(
-                    truth_here,
+                    panel_truth,
                     None,
                     panel,
                     circular=panel_angles,
@@ -171,7 +167,7 @@ class Views:
                 None if ellipses is None else result.covariances,
                 panel,
                 panel_dims,
-                mass=max(masses.flat, default=0.95),
+                mass=max(masses, default=0.95),
                 circular=angles,
                 label=self.name_in_pictures,
             )
@@ -322,7 +318,7 @@ class FilterResult(Views):
         return len(self.means)
 
     def __repr__(self) -> str:
-        unused = len(self) - sum(outcome is Outcome.UPDATED for outcome in self.outcomes)
+        unused = len(self) - self.outcomes.count(Outcome.UPDATED)
         return summary_repr(
             self,
             steps=len(self),
@@ -352,9 +348,8 @@ class FilterResult(Views):
 
         columns: dict[str, Any] = {}
         if particle_sets is not None:
-            names = ("particles", "weights", "ancestors")
-            sets = zip(*particle_sets, strict=True) if particle_sets else 3 * [()]
-            columns = dict(zip(names, map(list, sets), strict=True))
+            for k, name in enumerate(("particles", "weights", "ancestors")):
+                columns[name] = [arrays[k] for arrays in particle_sets]
             # unknown at some step
             if any(indices is None for indices in columns["ancestors"]):
                 del columns["ancestors"]

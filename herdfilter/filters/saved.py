@@ -47,32 +47,18 @@ class FilterState:
 
 
 NUMBERS = "f8", lambda x: (np.abs(x) <= LARGEST).all(), f"up to {LARGEST:g}"
+FLAG = "b", lambda x: True, "True or False"
 MEANINGS: dict[str, Any] = {
-    name: meaning
-    for names, *meaning in (
-        (
-            "weights mode_probabilities",
-            "f8",
-            lambda x: (x >= 0).all() and abs(x.sum() - 1) <= SUM_ERROR,
-            "with the sum 1",
-        ),
-        ("log_weights", "f8", lambda x: (x <= SUM_ERROR).all(), "up to 0"),
-        (
-            "covariance covariances",
-            "f8",
-            lambda x: as_covariance("state: covariance", x).max() <= LARGEST**2,
-            "definite",
-        ),
-        ("step", "i", lambda x: x >= 0, "from 0 on"),
-        ("origin", "M8", lambda x: True, "a date"),
-        (
-            "zoned by_model_at_start resampled untouched gaussian",
-            "b",
-            lambda x: True,
-            "True or False",
-        ),
-    )
-    for name in names.split()
+    "weights": ("f8", lambda x: (x >= 0).all() and abs(x.sum() - 1) <= SUM_ERROR, "with the sum 1"),
+    "log_weights": ("f8", lambda x: (x <= SUM_ERROR).all(), "up to 0"),
+    "covariances": (
+        "f8",
+        lambda x: as_covariance("state: covariance", x).max() <= LARGEST**2,
+        "definite",
+    ),
+    "step": ("i", lambda x: x >= 0, "from 0 on"),
+    "origin": ("M8", lambda x: True, "a date"),
+    **dict.fromkeys(["zoned", "by_model_at_start", "resampled", "untouched", "gaussian"], FLAG),
 }
 """Last part of the name of an array in a state -> type code, test of the values, and what to say that is expected.
 
@@ -131,7 +117,7 @@ class SavedState:
         return Transition(model, dt, control, self.read("step").item()).snapshot()
 
     def generator(self, stream: Any) -> Any:
-        """Return the saved state of a generator of the kind of `stream`; ValueError if it is that of another kind."""
+        """Return the saved state of a generator; ValueError unless the generator is of the same kind as `stream`."""
         text = str(self.entries.get("generator"))
         trial = copy.deepcopy(stream)
         # A copy takes the state and must show the same text. Positions in buffers are checked here, since NumPy reads memory

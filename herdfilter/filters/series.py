@@ -34,7 +34,7 @@ def run(
     keep_particles: bool = False,
     watcher: Watcher | None = None,
     gate: float | None = None,
-    collect: Callable[..., Any] | None = None,
+    collect: Callable[..., Any] = FilterResult.collect,
 ) -> Any:
     """Predict to, and update with, each observation in turn; where no time passes, only update.
 
@@ -43,7 +43,6 @@ def run(
     """
     if watcher is not None:
         check_methods("watcher", watcher, "predicted", "updated")
-    collect = FilterResult.collect if collect is None else collect
     gated = {} if gate is None else {"gate": gate}
     particle_sets: Any = [] if keep_particles and online.has_weights else None
     records: list[Any] = []

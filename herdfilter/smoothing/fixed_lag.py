@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from herdfilter._checks import Array, check_count
 from herdfilter._repr import summary_repr
 from herdfilter.filters import FilterResult, ParticleFilter, StepRecord, Transition
 from herdfilter.filters.kalman import KalmanFilter
+from herdfilter.filters.series import Controls, TimeSteps
 from herdfilter.models.contract import require
 from herdfilter.models.sensors import Sensor
 from herdfilter.models.series import as_duration
@@ -23,8 +23,8 @@ def fixed_lag_smoother(
     filter: ParticleFilter | KalmanFilter,  # noqa: A002
     result: FilterResult,
     lag: int,
-    dt: float | Sequence[float] | Array | None = None,
-    controls: Sequence[Any] | Array | None = None,
+    dt: TimeSteps | None = None,
+    controls: Controls | None = None,
     times: ArrayLike | None = None,
 ) -> results.SmoothedResult:
     """Smooth each state by the observations up to `lag` steps after it; return a `SmoothedResult`.

@@ -8,7 +8,6 @@ time series", Journal of the American Statistical Association 99, algorithm 1.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,6 +22,7 @@ from herdfilter.filters import FilterResult, ParticleFilter, Transition
 from herdfilter.filters.kalman import KalmanFilter
 from herdfilter.filters.proposals.gaussianity import Gaussianity, nonlinear_share
 from herdfilter.filters.results import Views
+from herdfilter.filters.series import Controls, TimeSteps
 from herdfilter.filters.state import Particles
 from herdfilter.models.contract import ADDITIVE, Model, circular_dims, position_dims, require
 from herdfilter.models.returned import read_numbers
@@ -32,15 +32,15 @@ from herdfilter.smoothing.results import Course, Horizons, SmoothedResult, Unrea
 CHUNK_SIZE = 2**16
 # Smaller eigenvalues of the correlation matrix of the transition noise are rounding errors.
 SMALLEST_EIGENVALUE = 1e-12
-# Alternatives, each of which gives a model its transition density.
+# A model has a transition density if it has all functions of one of these alternatives.
 DENSITY = (ADDITIVE, ("transition_log_density",))
 
 
 def marginal_smoother(
     model: Model | ParticleFilter,
     result: FilterResult,
-    dt: float | Sequence[float] | Array | None = None,
-    controls: Sequence[Any] | Array | None = None,
+    dt: TimeSteps | None = None,
+    controls: Controls | None = None,
     times: ArrayLike | None = None,
 ) -> SmoothedResult:
     r"""Weight the particles of every step by all observations, without random numbers.
@@ -86,7 +86,7 @@ def marginal_smoother(
 
 
 def _checked_model(model: Any, user: str) -> Model:
-    """Return a model, or that of a filter; TypeError unless it has a transition density."""
+    """Return the model, given by itself or as a filter's; TypeError unless it has a transition density."""
     model = model.model if isinstance(model, ParticleFilter | KalmanFilter) else model
     require(model, user, *DENSITY)
     return model
@@ -149,7 +149,7 @@ class ParticleStep:
         x = self.particles
         w = self.weights
         transition = self.onward
-        # A model's own density need not be that of its noise, and on a circle a regression has no meaning.
+        # A model's own density may differ from that of its noise, and on a circle a regression has no meaning.
         if transition.circular or transition.motion.has_density or not transition.additive:
             return None
         if x.shape[1] == 1 or not Gaussianity(Particles.weighted(x, w), ()).gaussian:
@@ -284,8 +284,8 @@ def backward_simulation(
     result: FilterResult,
     n_trajectories: int,
     rng: np.random.Generator | int | None,
-    dt: float | Sequence[float] | Array | None = None,
-    controls: Sequence[Any] | Array | None = None,
+    dt: TimeSteps | None = None,
+    controls: Controls | None = None,
     times: ArrayLike | None = None,
 ) -> Trajectories:
     r"""Draw trajectories from the joint distribution of all states given all observations.
@@ -324,7 +324,7 @@ def backward_simulation(
     x = np.empty((m, len(steps), model.dim))
     with np.errstate(divide="ignore"):  # particles of weight zero are never drawn
         log_weights = np.log(steps[-1].weights[None])
-    indices = _choose(log_weights, np.zeros(m, dtype=int), rng.random(m))
+    indices = _draw_by_inversion(log_weights, np.zeros(m, dtype=int), rng.random(m))
     x[:, -1] = steps[-1].particles[indices]
     for k in range(len(steps) - 2, -1, -1):
         later_indices = indices
@@ -334,7 +334,7 @@ def backward_simulation(
         for part in in_chunks(np.argsort(later_indices), steps[k].particles):
             states, row = np.unique(later_indices[part], return_inverse=True)
             log_weights = steps[k].backward_weights(steps[k + 1].particles[states])
-            indices[part] = _choose(log_weights, row, u[part])
+            indices[part] = _draw_by_inversion(log_weights, row, u[part])
         x[:, k] = steps[k].particles[indices]
     return Trajectories(
         x[:, course.step_of_row],
@@ -345,7 +345,7 @@ def backward_simulation(
     )
 
 
-def _choose(log_weights: Array, row: np.ndarray, u: Array) -> NDArray[np.intp]:
+def _draw_by_inversion(log_weights: Array, row: np.ndarray, u: Array) -> NDArray[np.intp]:
     """Return the index that each u (m,) in [0, 1) draws by inversion from the log-weights (r, n) of its `row` (m,)."""
     # The first particle at which the cumulative weight exceeds u times the total; none of weight zero.
     cumulative = np.cumsum(np.exp(log_weights - log_weights.max(axis=1, keepdims=True)), axis=1)

@@ -13,6 +13,7 @@ from herdfilter._checks import Array, as_list
 from herdfilter._repr import summary_repr
 from herdfilter.filters import FilterResult, Transition
 from herdfilter.filters.results import Views
+from herdfilter.filters.series import Controls, TimeSteps
 from herdfilter.models.contract import Model, circular_dims, position_dims
 from herdfilter.models.series import Clock, series
 
@@ -88,15 +89,15 @@ class UnreachableStateError(RuntimeError):
     """
 
     def __init__(self, step: int, n: int) -> None:
-        super().__init__(
-            f"step {step}: the transition density vanishes from all {n} particles to a state that has weight at step "
-            f"{step + 1}; use more particles, a proposal that draws from the transition, or noise of wider support"
-        )
+        super().__init__(step, n)  # what the error is pickled with
         self.step = step
         self.n = n
 
-    def __reduce__(self) -> tuple[type, tuple[int, int]]:
-        return type(self), (self.step, self.n)
+    def __str__(self) -> str:
+        return (
+            f"step {self.step}: the transition density vanishes from all {self.n} particles to a state that has weight at "
+            f"step {self.step + 1}; use more particles, a proposal that draws from the transition, or noise of wider support"
+        )
 
 
 Horizons = tuple[Array, ...]
@@ -138,17 +139,15 @@ def smooth_back(
     """
     last = len(filtered) - 1
     of_particles = filtered[last].particles is not None
-    horizon = last
     beliefs = filtered[last].belief
     model = filtered[last].onward.model
     weights = []
     moments = []
     for k in range(last, -1, -1):
         if k < last:
-            # The farthest horizon is dropped when it is more than `lag` steps ahead.
-            if k + lag < horizon:
+            # From here on the farthest horizon is more than `lag` steps ahead: one is dropped at each step.
+            if k + lag < last:
                 beliefs = tuple(part[1:] for part in beliefs)
-                horizon -= 1
             if len(beliefs[0]):
                 beliefs = filtered[k].back(filtered[k + 1], beliefs)
             # This step is the horizon of the step `lag` before it, if there is one.
@@ -183,8 +182,8 @@ class Course(NamedTuple):
         cls,
         model: Model,
         result: FilterResult,
-        dt: float | Sequence[float] | Array | None,
-        controls: Sequence[Any] | Array | None,
+        dt: TimeSteps | None,
+        controls: Controls | None,
         times: ArrayLike | None,
     ) -> Course:
         """Find the steps of a result; without `dt` and `times` its own times give the time steps."""
@@ -202,18 +201,18 @@ class Course(NamedTuple):
         entries = series([None] * rows, dt, controls, times, start)
         numbers = np.arange(1, rows + 1) if result.steps is None else result.steps
         # Rows with the same number are readings of the same time, and one step.
-        first = np.flatnonzero(np.diff(numbers, prepend=numbers[0] - 1))
+        _, first, step_of_row, counts = np.unique(
+            numbers, return_index=True, return_inverse=True, return_counts=True
+        )
         intervals = np.array([entry.dt for entry in entries])
         if dt is None and times is None and result.times is not None:
             elapsed = Clock.at(result.times[0]).elapsed(list(result.times))
-            intervals[first[1:]] = elapsed[first[1:]] - elapsed[first[:-1]]
+            intervals[first[1:]] = np.diff(elapsed[first])
         transitions = [
             Transition(model, float(intervals[row]), entries[row].control, int(numbers[row]))
             for row in first[1:]
         ]
-        # All rows of a step get its result.
-        step_of_row = np.repeat(np.arange(len(first)), np.diff(first, append=rows))
-        last = np.append(first[1:], rows) - 1
+        last = first + counts - 1
         return cls(result, last, step_of_row, [*transitions, Transition(model)])
 
     def smooth(self, steps: Sequence[FilteredStep], lag: int | None = None) -> SmoothedResult:

@@ -6,7 +6,6 @@ models Särkkä (2008), "Unscented Rauch-Tung-Striebel smoother", IEEE Transacti
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,8 +19,9 @@ from herdfilter.angles import wrap
 from herdfilter.filters import FilterResult, ParticleFilter, Transition
 from herdfilter.filters.kalman import KalmanFilter, update
 from herdfilter.filters.kalman.gaussian import linearise_transition
-from herdfilter.filters.kalman.gaussian_filters import keeps_one_gaussian
+from herdfilter.filters.kalman.gaussian_filters import ONE_GAUSSIAN
 from herdfilter.filters.kalman.rules import MomentRule
+from herdfilter.filters.series import Controls, TimeSteps
 from herdfilter.smoothing.results import Course, Horizons, SmoothedResult
 
 CERTAIN_SHARE = 1e-11
@@ -31,8 +31,8 @@ CERTAIN_SHARE = 1e-11
 def rts_smoother(
     filter: KalmanFilter,  # noqa: A002
     result: FilterResult,
-    dt: float | Sequence[float] | Array | None = None,
-    controls: Sequence[Any] | Array | None = None,
+    dt: TimeSteps | None = None,
+    controls: Controls | None = None,
     times: ArrayLike | None = None,
 ) -> SmoothedResult:
     r"""Smooth means and covariances of a Kalman filter, from the last step to the first; return a `SmoothedResult`.
@@ -79,7 +79,7 @@ def rts_smoother(
 
 def check_gaussian(filter: Any, user: str, or_else: str = "") -> None:  # noqa: A002
     """Raise TypeError unless `filter` is a Kalman filter that keeps one Gaussian; `or_else` names other kinds allowed."""
-    if keeps_one_gaussian(filter):
+    if isinstance(filter, ONE_GAUSSIAN):
         return
     name = f"the class {filter.__name__}" if isinstance(filter, type) else type(filter).__name__
     hint = "; marginal_smoother serves its particles" if isinstance(filter, ParticleFilter) else ""
@@ -92,12 +92,15 @@ def check_gaussian(filter: Any, user: str, or_else: str = "") -> None:  # noqa: 
 def gaussian_steps(filter: KalmanFilter, course: Course) -> list[GaussianStep]:  # noqa: A002
     """Return the steps of a result as Gaussians."""
     result = course.result
-    rule = filter.rule  # type: ignore[attr-defined]
-    steps = []
-    for row, onward in zip(course.last, course.transitions, strict=True):
-        factor = covariance_factor(result.covariances[row])
-        steps.append(GaussianStep(result.means[[row]], factor[None], rule, onward))
-    return steps
+    return [
+        GaussianStep(
+            result.means[[row]],
+            covariance_factor(result.covariances[[row]]),
+            filter.rule,
+            onward,
+        )
+        for row, onward in zip(course.last, course.transitions, strict=True)
+    ]
 
 
 @dataclass(frozen=True, eq=False)

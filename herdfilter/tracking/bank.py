@@ -17,8 +17,8 @@ from herdfilter._covariances import covariance_factor
 from herdfilter.angles import wrap
 from herdfilter.filters.filter import ParticleFilter
 from herdfilter.filters.kalman.batched import BatchedKalmanFilter
+from herdfilter.filters.kalman.core import VANISHING_SHARE
 from herdfilter.filters.kalman.gaussian import Gaussians, initial_moments, merge_gaussians
-from herdfilter.filters.kalman.gaussian_filters import VANISHING_SHARE
 from herdfilter.filters.kalman.rules import Linearisation
 from herdfilter.filters.observation import Observation, ObservationRows
 from herdfilter.filters.results import DegenerateWeightsError, Outcome, hold_warnings

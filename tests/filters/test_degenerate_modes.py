@@ -13,7 +13,7 @@ import pytest
 
 from herdfilter.catalogue.specifications import resolve_filters
 from herdfilter.filters import DegenerateWeightsError
-from herdfilter.filters.kalman.core import IndefiniteCovarianceError
+from herdfilter.filters.kalman.update import IndefiniteCovarianceError
 from herdfilter.mixture import GaussianMixture
 
 SEEN = [[0.4], [1.1], [0.9]]

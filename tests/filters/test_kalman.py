@@ -36,14 +36,20 @@ KNOWN = linear(
 
 
 @pytest.mark.parametrize(
-    ("model", "missing"), [(linear(2, 3), 0.4), (linear(6, 3), 0.0), (KNOWN, 0.4)]
+    ("model", "missing", "form"),
+    [
+        (linear(2, 3), 0.4, None),
+        (linear(6, 3), 0.0, None),
+        (KNOWN, 0.4, None),
+        (linear(), 0.0, of_inner_noise),
+    ],
 )
-def test_exact_on_a_linear_gaussian_model(gaussian, model, missing):
-    """Also where entries are missing, and where a known state is carried along by noise of rank one."""
+def test_exact_on_a_linear_gaussian_model(gaussian, model, missing, form):
+    """Also where entries are missing, where a known state is carried along by noise of rank one, and with noise inside."""
     _, observations = hf.simulate(model, 20, rng=1)
     observations[np.random.default_rng(3).random(observations.shape) < missing] = np.nan
     means, covariances, log_likelihoods = kalman(model, observations)
-    kf = gaussian(model)
+    kf = gaussian(form(model) if form else model)
     result = kf.run(observations)
     assert_allclose(result.means, means, rtol=0, atol=1e-8)
     assert_allclose(result.covariances, covariances, rtol=0, atol=1e-8)
@@ -80,13 +86,6 @@ def test_random_filters_tend_to_the_exact_posterior(make):
     assert (ratio > 4).all()
     assert (ratio < 16).all()
     assert errors[1][0] < 0.03
-
-
-def test_noise_inside_the_transition_is_exact_where_it_is_linear(gaussian):
-    model = linear()
-    _, observations = hf.simulate(model, 20, rng=6)
-    result = gaussian(of_inner_noise(model)).run(observations)
-    assert_allclose(result.means, kalman(model, observations)[0], rtol=0, atol=1e-8)
 
 
 def turning(start=0.0, **changed):

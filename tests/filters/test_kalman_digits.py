@@ -10,12 +10,10 @@ import herdfilter as hf
 from herdfilter.filters.kalman.update import condition
 from herdfilter.filters.observation import outside
 
-SUM, DIFFERENCE = (
-    hf.Sensor(lambda x, sign=sign: sign * x[:, :1] + x[:, 1:], [[0.01]]) for sign in (1, -1)
-)
 SCANS = {"detection_probability": 1.0, "clutter_density": 1e-30}
-SUMS, DIFFERENCES = (
-    hf.Sensor(lambda x, sign=sign: sign * x[:, :1] + x[:, 1:], [[0.01]], **SCANS)
+SUM, DIFFERENCE, SUMS, DIFFERENCES = (
+    hf.Sensor(lambda x, sign=sign: sign * x[:, :1] + x[:, 1:], [[0.01]], **options)
+    for options in ({}, SCANS)
     for sign in (1, -1)
 )
 
@@ -53,12 +51,12 @@ def modes(model):
 
 
 FILTERS = {
-    "ekf": lambda model: hf.make_filter("ekf", model),
-    "ukf": lambda model: hf.make_filter("ukf", model),
-    "ckf": lambda model: hf.make_filter("ckf", model),
+    "ekf": hf.ExtendedKalmanFilter,
+    "ukf": hf.UnscentedKalmanFilter,
+    "ckf": hf.CubatureKalmanFilter,
     "smart sampling": lambda model: hf.SmartSamplingKalmanFilter(model, 20),
-    "imm": lambda model: hf.make_filter("imm", modes(model)),
-    "mkf": lambda model: hf.make_filter("mkf", modes(model)),
+    "imm": lambda model: hf.InteractingMultipleModel(modes(model)),
+    "mkf": lambda model: hf.MixtureKalmanFilter(modes(model)),
 }
 
 

@@ -174,11 +174,11 @@ ANY_NUMBERS, ANY_POSITIVE = (
 ANY_SHAPE = ("one more axis", "a row less", "a row more")
 VALID = {
     **dict.fromkeys(
-        ("mean", "means", "members", "particles", "factor", "factors", "log_likelihood", "time"),
+        ("means", "members", "particles", "factors", "log_likelihood", "time"),
         ANY_NUMBERS,
     ),
     # moved by 1 in all entries, a covariance stays definite
-    **dict.fromkeys(("covariance", "covariances", "step", "pending_dt"), ANY_POSITIVE),
+    **dict.fromkeys(("covariances", "step", "pending_dt"), ANY_POSITIVE),
     **dict.fromkeys(
         ("by_model_at_start", "resampled", "untouched", "zoned", "gaussian"), ("negated",)
     ),

@@ -2,15 +2,11 @@
 
 import numpy as np
 import pytest
-from helpers import Simulated
+from helpers import CONTROLS, Simulated
+from helpers import DURATIONS as DT
+from helpers import READINGS as Z
 
 import herdfilter as hf
-
-Z = np.array([[0.5], [2.0], [np.nan], [-1.0], [0.3], [1.2], [3.0]])
-DT = np.array([1.0, 0.5, 2.0, 1.0, 0.2, 1.0, 0.7])
-CONTROLS = np.array(
-    [[0.0, 1.0], [2.0, 0.0], [-4.0, 1.0], [1.5, 0.5], [2.0, 2.0], [0.0, -3.0], [1.0, 0.0]]
-)
 
 
 def kalman(model):

@@ -5,14 +5,13 @@ from datetime import datetime, timedelta
 import numpy as np
 import pytest
 from filterpy.kalman import MerweScaledSigmaPoints, UnscentedKalmanFilter
-from helpers import in_units, of_inner_noise
+from helpers import CONTROLS, in_units, of_inner_noise
+from helpers import DURATIONS as DT
+from helpers import READINGS as Z
 
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
 
-DT = np.array([1.0, 0.1, 3.0, 0.2, 0.5, 1.5])
-CONTROLS = np.array([[0.0, 1.0], [2.0, 0.0], [-4.0, 1.0], [1.5, 0.5], [2.0, 2.0], [0.0, -3.0]])
-Z = np.array([[2.0], [3.5], [np.nan], [-4.0], [1.0], [2.0]])
 FILTERS = {
     "extended": hf.ExtendedKalmanFilter,
     "unscented": hf.UnscentedKalmanFilter,

@@ -14,7 +14,7 @@ from herdfilter.filters.flow.exact_flow import exact_flow, pseudo_times
 from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.kalman.ensemble import Ensemble, EnsembleKalmanFilter
 from herdfilter.filters.kalman.gaussian import Gaussians
-from herdfilter.filters.kalman.gaussian_filters import UnscentedKalmanFilter, keeps_one_gaussian
+from herdfilter.filters.kalman.gaussian_filters import ONE_GAUSSIAN, UnscentedKalmanFilter
 from herdfilter.filters.observation import Observation
 from herdfilter.models import contract, resolved
 
@@ -80,7 +80,7 @@ class DaumHuangFilter(EnsembleKalmanFilter):
         self.local = local
         self.flow_steps = check_count("flow_steps", flow_steps)
         beside: Any = kalman(model) if callable(kalman) else None
-        if not keeps_one_gaussian(beside):
+        if not isinstance(beside, ONE_GAUSSIAN):
             raise TypeError(
                 f"kalman: expected a filter such as UnscentedKalmanFilter, got {kalman!r}"
             )
@@ -106,7 +106,7 @@ class DaumHuangFilter(EnsembleKalmanFilter):
         posterior, log_densities = prior.update(
             observation, self.rule if observation.step else None
         )
-        circular = contract.circular_dims(self.model)
+        circular = self._circular
         n = self.n_particles
         members = unwrap(self.particles, np.full(n, 1 / n), circular)
         origin = members.mean(axis=0)
@@ -123,7 +123,7 @@ class DaumHuangFilter(EnsembleKalmanFilter):
     def _combine(self, beliefs: Sequence[Any], weights: Array) -> FlowEnsemble:
         gaussian = Gaussians.join([belief.gaussian for belief in beliefs], weights)
         members = super()._combine(beliefs, weights).members
-        return FlowEnsemble(members, gaussian.merged(contract.circular_dims(self.model)))
+        return FlowEnsemble(members, gaussian.merged(self._circular))
 
 
 @dataclass(frozen=True, eq=False)

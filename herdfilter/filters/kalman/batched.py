@@ -13,23 +13,15 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import LARGEST, Array, as_array, as_covariance, as_numbers
 from herdfilter._covariances import covariance_factor
 from herdfilter._repr import summary_repr
-from herdfilter.filters.kalman import gaussian_filters
 from herdfilter.filters.kalman.core import KalmanFilter, overflow_error
 from herdfilter.filters.kalman.gaussian import Gaussians
+from herdfilter.filters.kalman.gaussian_filters import ONE_GAUSSIAN
 from herdfilter.filters.kalman.rules import Linearisation, MomentRule, moment_rule
 from herdfilter.filters.kalman.update import observed_part
 from herdfilter.filters.observation import Observation, ObservationRows, outside
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord
 from herdfilter.filters.series import Controls, TimeSteps
 from herdfilter.models import contract, resolved, sensors, series
-
-KINDS = {
-    gaussian_filters.ExtendedKalmanFilter,
-    gaussian_filters.UnscentedKalmanFilter,
-    gaussian_filters.CubatureKalmanFilter,
-    gaussian_filters.SmartSamplingKalmanFilter,
-}
-"""Filters that a batch can replace; subclasses are excluded, as they may override methods."""
 
 
 def _naming_states(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -99,7 +91,7 @@ class BatchedKalmanFilter(series.Timed):
     # one of the filters that the batch replaces, if it was made from some
     _single: Any = None
     _observed_by: Any = KalmanFilter._observed_by
-    _predict: Any = gaussian_filters.GaussianFilter._predict
+    _predict: Any = KalmanFilter._predict
     predict: Any = _naming_states(KalmanFilter.predict)
 
     def __init__(
@@ -135,7 +127,8 @@ class BatchedKalmanFilter(series.Timed):
     def of(cls, filters: Sequence[Any]) -> Self | None:
         """Return a batch with the states of filters; None unless they differ in nothing but their Gaussians."""
         kinds = {*map(type, filters)}
-        if len(kinds) != 1 or not kinds <= KINDS:
+        # subclasses are excluded, as they may override methods
+        if len(kinds) != 1 or not kinds <= {*ONE_GAUSSIAN}:
             return None
         first = filters[0]
         if (
@@ -238,8 +231,8 @@ class BatchedKalmanFilter(series.Timed):
             beyond = used & outside(residuals, slopes @ slopes.mT + noises, gate, self.step)
             outcomes[beyond] = Outcome.GATED
             used &= ~beyond
-            rows = np.where(used[:, None], rows, np.nan)
-            observations = ObservationRows(measurement, rows, self.step)
+            # what lies outside must not overflow below
+            observations.z = np.where(used[:, None], rows, np.nan)
         states, log_densities = self._corrected(self.belief, observations, linear)
         if not used.all():
             # the others keep their prediction to the last bit
@@ -250,12 +243,6 @@ class BatchedKalmanFilter(series.Timed):
         self.belief = states
         self.log_likelihoods = self.log_likelihoods + log_densities
         return log_densities, outcomes
-
-    def predicted_observations(self, sensor: sensors.Sensor | None = None) -> tuple[Array, Array]:
-        """Return means (K, k) and covariances (K, k, k), noise included, of the observations predicted at this step."""
-        measurement = resolved.Measurement(self._observed_by(sensor))
-        linear = self.belief.observe(measurement, self.rule, self.step)
-        return linear.means, linear.covariances
 
     def _corrected(
         self, prior: Gaussians, observations: ObservationRows, linear: Linearisation
@@ -293,9 +280,10 @@ class BatchedKalmanFilter(series.Timed):
         gate: float | None = None,
         **timing: Any,
     ) -> tuple[list[FilterResult], list[Self]]:
-        """As `run`; return also the batches of states that have ended, in the order in which they did.
+        """Do as `run`, for tracks of different length; return also a batch of the states that ended at each step.
 
-        With `lengths` (K,), in descending order, each state leaves the batch after so many steps: the last states first.
+        `lengths` (K,), in descending order, are the numbers of steps of the tracks, so that the last states leave first;
+        None if all have T. The returned batches are in the order of time, the last one with the states that went on to T.
         """
         z = as_numbers("observations", observations, (None, len(self), None), missing=True)
         z = z[:, :, None] if z.ndim == 2 else z
@@ -306,7 +294,7 @@ class BatchedKalmanFilter(series.Timed):
         d = self.means.shape[1]
         # Rows of results are filled for all states at each step, and divided among the states at the end.
         ends = np.full(count, T) if lengths is None else lengths
-        numbers = np.empty(T, dtype=int)
+        numbers = self.step + np.cumsum([step.dt > 0 for step in steps], dtype=int)
         times = series.as_objects([step.time for step in steps])
         means = np.empty((count, T, d))
         covariances = np.empty((count, T, d, d))
@@ -326,16 +314,15 @@ class BatchedKalmanFilter(series.Timed):
             log_densities[:alive, t], outcomes[:alive, t] = active.update(z[t, :alive], None, gate)
             means[:alive, t] = active.means
             covariances[:alive, t] = active.covariances
-            numbers[t] = active.step
         # Only now, after all steps have succeeded.
         vars(self).update(vars(active))
         results = [
             FilterResult(
-                means[k, :n].copy(),
-                covariances[k, :n].copy(),
+                means[k, :n],
+                covariances[k, :n],
                 np.full(n, np.nan),
                 np.zeros(n, dtype=bool),
-                log_densities[k, :n].copy(),
+                log_densities[k, :n],
                 tuple(outcomes[k, :n]),
                 steps=numbers[:n].copy(),
                 times=times[:n].copy(),
@@ -367,7 +354,7 @@ def run_together(
     batch = BatchedKalmanFilter.of(filters)
     # Options of single filters, such as a watcher, and tracks with times of their own need one run each.
     known_options = options.keys() <= {"dt", "controls", "times", "gate"}
-    if batch is None or not known_options or not all(map(_is_plain, tracks)):
+    if batch is None or not known_options or any(map(_has_times, tracks)):
         return None
     z = [as_numbers("observations", track, (None, None), missing=True) for track in tracks]
     z = [rows[:, None] if rows.ndim == 1 else rows for rows in z]
@@ -397,15 +384,13 @@ def run_together(
                 outcome=result.outcomes[-1],
             )
             online._by_model_at_start |= steps[0] == 0
-    for part in ended:
-        part.hand_back(in_order[len(in_order) - len(part) :])
-        del in_order[len(in_order) - len(part) :]
+    for part in ended:  # the last filters first
+        part.hand_back([in_order.pop() for _ in part.means][::-1])
     return [results[row] for row in np.argsort(order)]  # back in the order of the tracks
 
 
-def _is_plain(track: Any) -> bool:
-    """Return True if a track is an array of observations, without times of its own."""
-    if isinstance(track, Mapping) or series.own_times(track) is not None:
-        return False
-    entries = track if isinstance(track, list | tuple) else ()
-    return not any(series.is_reading("observations", entry) for entry in entries)
+def _has_times(track: Any) -> bool:
+    """Return True if a track has times of its own: in its index, in its readings, or beside its observations."""
+    if isinstance(track, list | tuple):
+        return any(series.is_reading("observations", entry) for entry in track)
+    return isinstance(track, Mapping) or series.own_times(track) is not None

@@ -13,18 +13,25 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import Array, short_repr
 from herdfilter._repr import brief, summary_repr
 from herdfilter.angles import wrap
+from herdfilter.filters.kalman.gaussian import Gaussians
+from herdfilter.filters.kalman.rules import MomentRule
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.online import OnlineFilter
-from herdfilter.filters.results import FilterResult, Outcome, StepRecord
+from herdfilter.filters.results import Outcome, StepRecord
 from herdfilter.filters.saved import SavedState
 from herdfilter.models import contract, resolved, series, trial
 from herdfilter.models.sensors import Sensor, sensed, to_check, unobserved
 
+# hypotheses of less weight do not change the moments of a mixture, and are dropped
+VANISHING_SHARE = 1e-16
+
 
 class KalmanFilter(OnlineFilter):
-    """Base class of the Kalman filters: of those that keep `Gaussians`, and of those that keep an `Ensemble`.
+    """Base class of the Kalman filters. It keeps `Gaussians`, whose moments go through functions by a moment rule.
 
-    What differs between them are the private methods at the end of this class.
+    An ensemble, and filters of models that jump, replace private methods at the end of this class. Scans are used by
+    probabilistic data association without a gate (Bar-Shalom and Tse 1975): the Gaussian gets the moments of the mixture
+    over all hypotheses.
 
     Parameters
     ----------
@@ -52,11 +59,12 @@ class KalmanFilter(OnlineFilter):
     """
 
     belief: Any
-    # methods of the initial distribution, and functions of a transition, one set of which a model must have
+    rule: MomentRule
+    # A model's initial distribution needs these methods, and its transition all functions of one of these sets.
     _initial_needs: tuple[str, ...] = ("mean", "covariance")
     _transitions: tuple[tuple[str, ...], ...] = (contract.ADDITIVE, contract.FROM_NOISE)
     # attributes that a filter must share with one whose state it takes over
-    _settings: tuple[str, ...] = ()
+    _settings: tuple[str, ...] = ("rule",)
 
     def __init__(self, model: contract.Model) -> None:
         self.model = model
@@ -70,9 +78,14 @@ class KalmanFilter(OnlineFilter):
         contract.require(to_check(model), user, contract.OBSERVED)
 
     @property
+    def _circular(self) -> tuple[int, ...]:
+        # the model may be replaced at any step
+        return contract.circular_dims(self.model)
+
+    @property
     def mean(self) -> Array:
         """Mean of the state, shape (d,); angles in [-pi, pi)."""
-        return wrap(self._moments(self.belief)[0], contract.circular_dims(self.model))
+        return wrap(self._moments(self.belief)[0], self._circular)
 
     @property
     def covariance(self) -> Array:
@@ -145,7 +158,7 @@ class KalmanFilter(OnlineFilter):
             mean, covariance = self._moments(belief)
             record = StepRecord(
                 self.step,
-                wrap(mean, contract.circular_dims(self.model)),
+                wrap(mean, self._circular),
                 covariance,
                 ess=self._ess(belief),
                 resampled=False,
@@ -154,11 +167,7 @@ class KalmanFilter(OnlineFilter):
                 mode_probabilities=self._probabilities(belief),
             )
         # With P_D = 1 every hypothesis needs a detection; an empty scan, or one out of reach, has the density 0.
-        if (
-            observation is not None
-            and contract.has_scans(observation.model)
-            and increment == -np.inf
-        ):
+        if observation is not None and observation.measurement.scans and increment == -np.inf:
             raise ValueError(
                 f"z: expected a scan with a detection of the target, which cannot be missed, got {short_repr(z)} at step "
                 f"{self.step}; give the model a detection_probability below 1"
@@ -178,7 +187,7 @@ class KalmanFilter(OnlineFilter):
         """
         if sensor is None and unobserved(self.model):
             return None
-        return self._predicted_observation(self._observed_by(sensor))
+        return self._predicted_observation(resolved.Measurement(self._observed_by(sensor)))
 
     def combine(self, others: Sequence[KalmanFilter], weights: Array) -> KalmanFilter:
         """Return a filter for the mixture of others at the same step, with weights (H,).
@@ -216,29 +225,38 @@ class KalmanFilter(OnlineFilter):
     def _rewind(self) -> None:
         self.belief = self._initial_belief
 
+    # An ensemble, and filters of several modes, replace some of the methods below.
+
     def _initial(self) -> Any:
         """Check the model; return the belief at step 0."""
-        raise NotImplementedError
+        self._check_model(self.model)
+        return Gaussians.initial([self.model])
 
     def _predict(self, transition: resolved.Transition) -> Any:
         """Return the belief at the step that `transition` leads to."""
-        raise NotImplementedError
+        return self.belief.predict(transition, self.rule)
 
     def _update(self, observation: Observation) -> tuple[Any, float]:
         """Return the belief after an observation, and the log-density of the observation."""
-        raise NotImplementedError
+        scan = observation.measurement.scans
+        # A prior may be wide, and the rule's points far from the posterior: the first update is iterated (rule None).
+        rule = self.rule if scan or observation.step else None
+        updated, log_density, *_ = self.belief.branch(observation, rule, negligible=VANISHING_SHARE)
+        return updated.merged(self._circular) if scan else updated, log_density
 
     def _moments(self, belief: Any) -> tuple[Array, Array]:
         """Return mean (d,) and covariance (d, d) of a belief."""
-        raise NotImplementedError
+        mean, covariance = belief.moments(self._circular)
+        return mean, covariance
 
-    def _predicted_observation(self, model: contract.Model) -> tuple[Array, Array]:
+    def _predicted_observation(self, measurement: resolved.Measurement) -> tuple[Array, Array]:
         """Return mean (k,) and covariance (k, k) of the observation at this step, its noise included."""
-        raise NotImplementedError
+        mean, covariance = self.belief.predicted_observation(measurement, self.rule, self.step)
+        return mean, covariance
 
     def _combine(self, beliefs: Sequence[Any], weights: Array) -> Any:
         """Return one belief for the mixture of beliefs with weights (H,) that sum to 1."""
-        raise NotImplementedError
+        return Gaussians.join(beliefs, weights).merged(self._circular)
 
     def _ess(self, belief: Any) -> float:
         return np.nan
@@ -279,35 +297,3 @@ def overflow_error(z: ArrayLike | None, step: int) -> ValueError:
         f"z: expected an observation that leaves moments and log-likelihood finite, got {short_repr(z)} at step {step}; "
         "choose larger units, or leave out the observation"
     )
-
-
-class IndefiniteCovarianceError(RuntimeError):
-    """A covariance lost its positive definiteness by more than rounding; the filter is as before the call.
-
-    Attributes
-    ----------
-    step : int
-        The step at which it happened.
-    result : FilterResult or None
-        In a batch run, the steps before.
-
-    Examples
-    --------
-    The centre of the sigma points has the weight -9, and the square of the state is observed.
-
-    >>> try:
-    ...     hf.UnscentedKalmanFilter(hf.models.UNGM(), kappa=-0.9).run([[0.2], [1.5], [4.0]])
-    ... except hf.IndefiniteCovarianceError as error:
-    ...     print(error, len(error.result))
-    ...
-    step 1: the observation's covariance is not positive definite 0
-    """
-
-    def __init__(self, step: int, what: str) -> None:
-        super().__init__(f"step {step}: the {what} covariance is not positive definite")
-        self.step = step
-        self.what = what
-        self.result: FilterResult | None = None
-
-    def __reduce__(self) -> tuple[type, tuple[int, str], dict[str, FilterResult | None]]:
-        return type(self), (self.step, self.what), {"result": self.result}

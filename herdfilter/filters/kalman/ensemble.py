@@ -46,6 +46,7 @@ class EnsembleKalmanFilter(KalmanFilter):
     """
 
     belief: Ensemble
+    _settings: tuple[str, ...] = ()
     _initial_needs: tuple[str, ...] = ("sample",)
     _transitions: tuple[tuple[str, ...], ...] = (
         contract.ADDITIVE,
@@ -77,8 +78,7 @@ class EnsembleKalmanFilter(KalmanFilter):
 
     def _moments(self, belief: Ensemble) -> tuple[Array, Array]:
         n = self.n_particles
-        circular = contract.circular_dims(self.model)
-        mean, covariance = angles.moments(belief.members, np.full(n, 1 / n), circular)
+        mean, covariance = angles.moments(belief.members, np.full(n, 1 / n), self._circular)
         return mean, covariance * n / (n - 1)  # unbiased
 
     def _ess(self, belief: Ensemble) -> float:
@@ -87,9 +87,11 @@ class EnsembleKalmanFilter(KalmanFilter):
     def _update(self, observation: Observation) -> tuple[Ensemble, float]:
         """Correct each member by the ensemble's gain, towards the observation plus independent noise."""
         n = self.n_particles
-        circular = contract.circular_dims(self.model)
-        members = unwrap_members(self.particles, circular)
-        means = unwrap_members(observation.mean(self.particles), observation.circular)
+        circular = self._circular
+        # angles are unwrapped about the circular mean of the ensemble
+        equal = np.ones(n)
+        members = angles.unwrap(self.particles, equal, circular)
+        means = angles.unwrap(observation.mean(self.particles), equal, observation.circular)
         # Sample covariances P_xz and P_zz of the ensemble, the mean noise covariance added to the latter.
         predicted = means.mean(axis=0)
         spread = (means - predicted) / (n - 1)
@@ -112,10 +114,10 @@ class EnsembleKalmanFilter(KalmanFilter):
             log_densities[0]
         )
 
-    def _predicted_observation(self, model: contract.Model) -> tuple[Array, Array]:
+    def _predicted_observation(self, measurement: resolved.Measurement) -> tuple[Array, Array]:
         n = self.n_particles
         mean, covariance, noise = predicted_moments(
-            resolved.Measurement(model), self.particles, np.full(n, 1 / n), self.step
+            measurement, self.particles, np.full(n, 1 / n), self.step
         )
         # the unbiased covariance, as in the update
         return mean, covariance * (n / (n - 1)) + noise
@@ -132,8 +134,3 @@ class Ensemble:
     """Members (n, d) of equal weight."""
 
     members: Array
-
-
-def unwrap_members(x: Array, circular: tuple[int, ...]) -> Array:
-    """Return members (n, d) of equal weight with their angles unwrapped about their circular mean."""
-    return angles.unwrap(x, np.ones(len(x)), circular)

@@ -68,11 +68,12 @@ class Gaussians:
 
     @classmethod
     def join(cls, parts: Sequence[Gaussians], weights: Array | None = None) -> Gaussians:
-        """Return all Gaussians of the parts, each part's weights times its entry of `weights` (H,), if there are any."""
-        columns: list[Any] = []
-        for name in ("weights", "means", "factors", "modes"):
-            arrays = list(map(attrgetter(name), parts))
-            columns.append(None if arrays[0] is None else np.concatenate(arrays))
+        """Concatenate H parts; with `weights` (H,), the weights of each part are multiplied by its entry."""
+        fields = attrgetter("weights", "means", "factors", "modes")
+        columns: list[Any] = [
+            None if arrays[0] is None else np.concatenate(arrays)
+            for arrays in zip(*map(fields, parts), strict=True)
+        ]
         if weights is not None:
             columns[0] *= np.repeat(weights, list(map(len, parts)))
         return cls(*columns)
@@ -104,11 +105,14 @@ class Gaussians:
 
     def observe(self, measurement: Measurement, rule: MomentRule, step: int) -> Linearisation:
         """Linearise the observation of each Gaussian by a rule; the noise is part of the `rests`."""
-
-        def observe_in_mode(measurement: Measurement, part: Gaussians) -> tuple[Array, ...]:
-            return linearise_observation(measurement, part.means, part.factors, rule, step)
-
-        return Linearisation(*self._in_modes(measurement, observe_in_mode))
+        return Linearisation(
+            *self._in_modes(
+                measurement,
+                lambda in_mode, part: linearise_observation(
+                    in_mode, part.means, part.factors, rule, step
+                ),
+            )
+        )
 
     def update(
         self,
@@ -120,15 +124,17 @@ class Gaussians:
 
         Without a rule the update is iterated. `linear` is the result of `observe`, if it has been computed.
         """
-
-        def update_in_mode(measurement: Measurement, part: Gaussians) -> tuple[Array, ...]:
-            same = measurement is observation.measurement
-            in_mode = observation if same else observation.by(measurement)
-            return update_gaussians(in_mode, part.means, part.factors, rule)
-
         measurement = observation.measurement
         if rule is None or linear is None:
-            means, factors, log_densities = self._in_modes(measurement, update_in_mode)
+            means, factors, log_densities = self._in_modes(
+                measurement,
+                lambda in_mode, part: update_gaussians(
+                    observation if in_mode is measurement else observation.by(in_mode),
+                    part.means,
+                    part.factors,
+                    rule,
+                ),
+            )
         else:
             means, factors, log_densities = correct_gaussians(
                 self.means, self.factors, *observed_part(observation, linear), observation.step
@@ -363,12 +369,13 @@ def expected_detection(
     """
     if not callable(model.detection_probability):
         return model.detection_probability
-
-    def column(x: Array) -> Array:
-        return np.reshape(model.detection_probabilities(x, step), (-1, 1))
-
-    circular = contract.circular_dims(model)
-    expected = linearise(rule, column, states.means, states.factors, circular).means
+    expected = linearise(
+        rule,
+        lambda x: np.reshape(model.detection_probabilities(x, step), (-1, 1)),
+        states.means,
+        states.factors,
+        contract.circular_dims(model),
+    ).means
     return np.clip(expected[:, 0], 0.0, 1.0)
 
 

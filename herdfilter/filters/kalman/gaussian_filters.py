@@ -2,71 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-from herdfilter._checks import Array, as_array, as_positive, check_count
+from herdfilter._checks import as_array, as_positive, check_count
 from herdfilter.filters.kalman import rules
 from herdfilter.filters.kalman.core import KalmanFilter
-from herdfilter.filters.kalman.gaussian import Gaussians
-from herdfilter.filters.observation import Observation
-from herdfilter.models import contract, resolved
-
-# hypotheses of less weight do not change the moments of a mixture, and are dropped
-VANISHING_SHARE = 1e-16
+from herdfilter.models import contract
 
 
-class GaussianFilter(KalmanFilter):
-    """Base of the Kalman filters that keep `Gaussians`: a single one, or one for each mode of a model that jumps.
-
-    Scans are used by probabilistic data association without a gate (Bar-Shalom and Tse 1975): the Gaussian gets the moments
-    of the mixture over all hypotheses.
-
-    Parameters
-    ----------
-    model : object
-        As for `ExtendedKalmanFilter`.
-    rule : str or MomentRule
-        How moments are computed.
-    """
-
-    belief: Gaussians
-    _settings = ("rule",)
-
-    def __init__(self, model: contract.Model, rule: str | rules.MomentRule) -> None:
-        self.rule = rules.moment_rule(rule)
-        super().__init__(model)
-
-    def _initial(self) -> Gaussians:
-        self._check_model(self.model)
-        return Gaussians.initial([self.model])
-
-    def _predict(self, transition: resolved.Transition) -> Gaussians:
-        return self.belief.predict(transition, self.rule)
-
-    def _update(self, observation: Observation) -> tuple[Gaussians, float]:
-        scan = contract.has_scans(observation.model)
-        # A prior may be wide, and the rule's points far from the posterior: the first update is iterated (rule None).
-        rule = self.rule if scan or observation.step else None
-        updated, log_density, *_ = self.belief.branch(observation, rule, negligible=VANISHING_SHARE)
-        return updated.merged(contract.circular_dims(self.model)) if scan else updated, log_density
-
-    def _moments(self, belief: Gaussians) -> tuple[Array, Array]:
-        return belief.moments(contract.circular_dims(self.model))
-
-    def _predicted_observation(self, model: contract.Model) -> tuple[Array, Array]:
-        return self.belief.predicted_observation(resolved.Measurement(model), self.rule, self.step)
-
-    def _combine(self, beliefs: Sequence[Gaussians], weights: Array) -> Gaussians:
-        return Gaussians.join(beliefs, weights).merged(contract.circular_dims(self.model))
-
-
-def keeps_one_gaussian(online: Any) -> bool:
-    """Return True if a filter keeps a single Gaussian: extended, unscented, cubature or smart sampling."""
-    return isinstance(online, GaussianFilter) and online.belief.modes is None
-
-
-class ExtendedKalmanFilter(GaussianFilter):
+class ExtendedKalmanFilter(KalmanFilter):
     """Kalman filter on the model's linearisation at the mean (Jazwinski 1970, chapter 8).
 
     For additive noise the Jacobians are the model's, from the optional ``transition_jacobian(x, dt, control,
@@ -97,11 +39,10 @@ class ExtendedKalmanFilter(GaussianFilter):
     (True, True)
     """
 
-    def __init__(self, model: contract.Model) -> None:
-        super().__init__(model, rules.LINEAR_RULE)
+    rule = rules.LINEAR_RULE
 
 
-class UnscentedKalmanFilter(GaussianFilter):
+class UnscentedKalmanFilter(KalmanFilter):
     r"""Kalman filter whose moments are taken over 2 m + 1 weighted sigma points.
 
     The points are those of `SigmaPoints`, the centre and :math:`\pm \sqrt{m + \lambda}` columns of the Cholesky
@@ -146,13 +87,13 @@ class UnscentedKalmanFilter(GaussianFilter):
             float(as_array("beta", beta, ())),
             float(as_array("kappa", kappa, ())),
         )
-        rule = rules.PointRule(points)
-        super().__init__(model, rule)
+        self.rule = rules.PointRule(points)
+        super().__init__(model)
         # raises the error for a kappa out of range here, not in the first step
-        rule.points(model.dim)
+        self.rule.points(model.dim)
 
 
-class CubatureKalmanFilter(GaussianFilter):
+class CubatureKalmanFilter(KalmanFilter):
     r"""Kalman filter whose moments are taken over 2 m points of equal weight (Arasaratnam and Haykin 2009).
 
     The points are :math:`\pm \sqrt m` columns of the Cholesky factor (`SigmaPoints`), drawn anew for every prediction
@@ -176,11 +117,10 @@ class CubatureKalmanFilter(GaussianFilter):
     (True, True)
     """
 
-    def __init__(self, model: contract.Model) -> None:
-        super().__init__(model, rules.CUBATURE_RULE)
+    rule = rules.CUBATURE_RULE
 
 
-class SmartSamplingKalmanFilter(GaussianFilter):
+class SmartSamplingKalmanFilter(KalmanFilter):
     """Kalman filter whose moments are taken over n optimal points of equal weight (Steinbring and Hanebeck 2013).
 
     The points are those of `LCDSampling` for N(0, I), computed once per process for each number and dimension, and
@@ -211,6 +151,15 @@ class SmartSamplingKalmanFilter(GaussianFilter):
     """
 
     def __init__(self, model: contract.Model, n_particles: int = 100) -> None:
-        self.n_particles = check_count("n_particles", n_particles)
-        super().__init__(model, rules.PointRule(rules.OptimalPoints(self.n_particles)))
-        check_count("n_particles", n_particles, minimum=2 * model.dim)
+        self.rule = rules.PointRule(rules.OptimalPoints(n_particles))
+        super().__init__(model)
+        self.n_particles = check_count("n_particles", n_particles, minimum=2 * model.dim)
+
+
+ONE_GAUSSIAN = (
+    ExtendedKalmanFilter,
+    UnscentedKalmanFilter,
+    CubatureKalmanFilter,
+    SmartSamplingKalmanFilter,
+)
+"""Filters that keep a single Gaussian: they can be smoothed, and run beside a particle flow."""

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from herdfilter._checks import Array, check_count
+from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.kalman.gaussian import Gaussians
-from herdfilter.filters.kalman.gaussian_filters import GaussianFilter
-from herdfilter.filters.kalman.rules import MomentRule
+from herdfilter.filters.kalman.rules import MomentRule, moment_rule
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.state import Indices
 from herdfilter.models.contract import Model, in_mode
@@ -18,11 +18,14 @@ from herdfilter.models.jump_markov import with_modes
 from herdfilter.models.resolved import Transition
 
 
-class ModeFilter(GaussianFilter):
+class ModeFilter(KalmanFilter):
     """Base of the Kalman filters of models that jump, whose Gaussians each follow the model of their mode."""
 
-    def __init__(self, model: Model, rule: str | MomentRule) -> None:
-        super().__init__(with_modes(model, type(self).__name__), rule)
+    belief: Gaussians
+
+    def __init__(self, model: Model, rule: str | MomentRule = "unscented") -> None:
+        self.rule = moment_rule(rule)
+        super().__init__(with_modes(model, type(self).__name__))
 
     @property
     def mode_probabilities(self) -> Array:
@@ -67,9 +70,6 @@ class InteractingMultipleModel(ModeFilter):
     >>> np.round(result.mode_probabilities[:, 1], 2).tolist()
     [0.24, 0.1, 0.05, 0.03, 0.03, 0.97, 0.91]
     """
-
-    def __init__(self, model: Model, rule: str | MomentRule = "unscented") -> None:
-        super().__init__(model, rule)
 
     def _predict(self, transition: Transition) -> Gaussians:
         belief = self.belief
@@ -142,13 +142,12 @@ def select_histories(weights: Array, room: int) -> tuple[Indices, Array]:
     positive = np.flatnonzero(weights > 0)
     if len(positive) <= room:
         return positive, weights[positive]
-    ordered = np.sort(weights)[::-1]
-    sums = np.cumsum(ordered[::-1])[::-1]  # of each weight and all smaller ones
-    # The threshold c: weights are large until one is at most the mean of what remains over the number of places left.
-    large = int(np.argmax(ordered[:room] * (room - np.arange(room)) <= sums[:room]))
-    if ordered[large] * (room - large) > sums[large]:
-        large = room
     ranks = np.argsort(-weights, kind="stable")
+    ordered = weights[ranks]
+    sums = np.cumsum(ordered[::-1])[::-1]  # of each weight and all smaller ones
+    # The threshold c: weights are large until one is at most the mean of what remains over the number of places left. That
+    # holds for the last place at the latest.
+    large = int(np.argmax(ordered[:room] * np.arange(room, 0, -1) <= sums[:room]))
     selected = np.zeros(len(weights))
     selected[ranks[:large]] = weights[ranks[:large]]
     small = np.sort(ranks[large:])

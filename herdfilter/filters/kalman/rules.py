@@ -75,9 +75,11 @@ def differentiate(function: VectorFunction, means: Array, sd: Array) -> tuple[Ar
     return values, as_array("jacobian", function.jacobian(means), (*values.shape, means.shape[1]))
 
 
-StandardPoints = Callable[[int], tuple[Array, Array, Array]]
-"""Dimension m -> points (n, m) with the mean and covariance of N(0, I), their weights, and weights for covariances (n,).
-Hashable, since the points are cached."""
+RegressionPoints = tuple[Array, Array, Array]
+"""Points (n, m) with the mean and covariance of N(0, I), their weights, and weights for covariances (n,)."""
+
+StandardPoints = Callable[[int], RegressionPoints]
+"""Dimension m -> points; hashable, since they are cached."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ class PointRule:
 
 
 @lru_cache(maxsize=64)
-def _cached_points(standard: StandardPoints, m: int) -> tuple[Array, Array, Array]:
+def _cached_points(standard: StandardPoints, m: int) -> RegressionPoints:
     return standard(m)
 
 
@@ -164,7 +166,7 @@ class ScaledSigmaPoints:
     beta: float
     kappa: float
 
-    def __call__(self, m: int) -> tuple[Array, Array, Array]:
+    def __call__(self, m: int) -> RegressionPoints:
         """See `StandardPoints`."""
         if m + self.kappa <= 0:
             raise ValueError(
@@ -183,7 +185,7 @@ class OptimalPoints:
 
     n: int
 
-    def __call__(self, m: int) -> tuple[Array, Array, Array]:
+    def __call__(self, m: int) -> RegressionPoints:
         """See `StandardPoints`."""
         if self.n < 2 * m:  # the points come in pairs, mirrored at the origin
             raise ValueError(
@@ -193,7 +195,7 @@ class OptimalPoints:
         return points.x, points.weights, points.weights
 
 
-def _cubature_points(m: int) -> tuple[Array, Array, Array]:
+def _cubature_points(m: int) -> RegressionPoints:
     points = SigmaPoints("cubature").sample(_standard_normal(m), 2 * m)
     return points.x, points.weights, points.weights
 

@@ -6,20 +6,51 @@ keeps its digits however wide the prior is (Kailath, Sayed and Hassibi 2000, "Li
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter._jit import njit
 from herdfilter.angles import wrap
-from herdfilter.filters.kalman.core import IndefiniteCovarianceError
 from herdfilter.filters.kalman.rules import Linearisation
 from herdfilter.filters.observation import Observation
 from herdfilter.samplers.compiled import IN_PLACE, NO_ARRAYS
 
 RELATIVE_TOLERANCE = 1e-8  # negative eigenvalues down to this share of the variances are rounding, and are raised to zero
 SINGULAR_SHARE = 1e-14  # a conditional variance below this share of the variance is rounding: the matrix is singular
+
+
+class IndefiniteCovarianceError(RuntimeError):
+    """A covariance lost its positive definiteness by more than rounding; the filter is as before the call.
+
+    Attributes
+    ----------
+    step : int
+        The step at which it happened.
+    result : FilterResult or None
+        In a batch run, the steps before.
+
+    Examples
+    --------
+    The centre of the sigma points has the weight -9, and the square of the state is observed.
+
+    >>> try:
+    ...     hf.UnscentedKalmanFilter(hf.models.UNGM(), kappa=-0.9).run([[0.2], [1.5], [4.0]])
+    ... except hf.IndefiniteCovarianceError as error:
+    ...     print(error, len(error.result))
+    ...
+    step 1: the observation's covariance is not positive definite 0
+    """
+
+    def __init__(self, step: int, what: str) -> None:
+        super().__init__(f"step {step}: the {what} covariance is not positive definite")
+        self.step = step
+        self.what = what
+        self.result: Any = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.step, self.what), {"result": self.result}
 
 
 class Conditioned(NamedTuple):
@@ -177,8 +208,8 @@ def condition(slopes: Array, noises: Array, factors: Array, step: int, what: str
     factors : ndarray, shape (K or 1, d, m)
         The matrices F; with d = 0 only S is computed.
     step, what : int, str
-        For the text of IndefiniteCovarianceError, if the covariance of y is indefinite. If only that of e is, that of x
-        given y may be, and the error names the updated covariance.
+        For the text of IndefiniteCovarianceError, which names `what` if the covariance of y is indefinite. If only the
+        noise e is, the covariance of x given y may be indefinite too, and the error names the updated covariance.
     """
     result = _try_condition(slopes, noises, factors)
     if result is None:

@@ -10,9 +10,13 @@ from numba.extending import register_jitable
 
 from herdfilter._checks import Array, read_only
 from herdfilter.angles import unwrap, wrap
-from herdfilter.filters.kalman.core import IndefiniteCovarianceError
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE, regress
-from herdfilter.filters.kalman.update import factorise, factorise_noise, rotate
+from herdfilter.filters.kalman.update import (
+    IndefiniteCovarianceError,
+    factorise,
+    factorise_noise,
+    rotate,
+)
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals import balanced
 from herdfilter.filters.proposals.quadratic import linear_observations, stencil
