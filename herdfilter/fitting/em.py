@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
@@ -112,7 +112,7 @@ class EMFit(Fit):
         factor = np.linalg.cholesky(regular)
         inverse = np.linalg.inv(factor)
         z = np.ascontiguousarray(inverse @ centred.T)
-        # In directions without spread every component gets that of `regular`.
+        # Particles in a plane or on a line: across it every component gets the small spread of `regular`.
         widening = (
             np.zeros_like(regular)
             if regular is covariance
@@ -127,18 +127,17 @@ class EMFit(Fit):
         means = mean + fitted.means @ factor.T
         return GaussianMixture.unchecked(fitted.weights, means, covariances)
 
-    def _best(self, z: Array, w: Array, widening: Array) -> Components:
-        """Return the components for the given or the best number of them, in whitened coordinates."""
+    def _best(self, z: Array, w: Array, widening: Array) -> Any:
+        """Return the `Components` for the given or the best number of them, in whitened coordinates."""
         d = len(z)
         fewest = d + 1.0 if self.least is None else self.least
         limits = Limits(self.floor, fewest, self.shared, self.tolerance, self.max_iterations)
         # Candidates evenly spaced in weight along the sorted particles.
         quantiles = (np.arange(SEED_CANDIDATES) + 0.5) / SEED_CANDIDATES
         candidates = z.T[np.unique(np.searchsorted(np.cumsum(w), quantiles))]
-        if not isinstance(self.n_components, str):
-            seeds = spread_seeds(z, w, candidates, self.n_components)
-            best: Components = maximise_mixture(z, w, seeds, widening, limits, -np.inf)[0]
-            return best
+        by_criterion = isinstance(self.n_components, str)
+        most = self.max_components if by_criterion else self.n_components
+        seeds = spread_seeds(z, w, candidates, most)
         observations = 1.0 / (w @ w)
 
         def penalty(components: int) -> float:
@@ -147,18 +146,14 @@ class EMFit(Fit):
             parameters = components * (1 + d) - 1 + matrices * d * (d + 1) / 2
             return float(0.5 * parameters * np.log(observations) / observations)
 
-        # Most posteriors need at most two components; further seeds are computed when a third is tried.
-        seeds = spread_seeds(z, w, candidates, min(2, self.max_components))
+        best: Any = None
         score = -np.inf
-        for count in range(1, self.max_components + 1):
-            if count == 3:
-                seeds = spread_seeds(z, w, candidates, self.max_components)
-            if count > len(seeds):
-                break
+        # The first seeds are those of fewer components. Particles that coincide may give fewer seeds than asked for.
+        for count in range(1 if by_criterion else len(seeds), len(seeds) + 1):
             target = score + penalty(count)
             rival, likelihood = maximise_mixture(z, w, seeds[:count], widening, limits, target)
             rival_score = likelihood - penalty(len(rival.weights))
-            if count > 1 and not rival_score > score:
+            if best is not None and not rival_score > score:
                 break
             best = rival
             score = rival_score

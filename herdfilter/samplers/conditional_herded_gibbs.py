@@ -257,7 +257,15 @@ class ConditionalLine:
         """
         halvings = 0
         while True:
-            density = self._density(x)
+            values = self.conditional(self.nodes, x.copy())
+            try:
+                density = as_array("density", values, self.nodes.shape)
+            except ValueError as error:
+                raise self._error(x, str(error).removeprefix("density: ")) from None
+            lowest = int(density.argmin())
+            if density[lowest] < 0:
+                message = f"expected non-negative numbers, got {density[lowest]:g} at {self.nodes[lowest]:g}"
+                raise self._error(x, message)
             total = float(self.fine @ density)
             rough = float(self.coarse @ density[::2])
             settled = abs(total - rough) <= self.tolerance * total
@@ -279,19 +287,6 @@ class ConditionalLine:
         elif self.normalised:
             message += "; widen the bounds, or pass normalised=False"
         raise self._error(x, message, total)
-
-    def _density(self, x: Array) -> Array:
-        """Return the conditional density at the quadrature nodes."""
-        values = self.conditional(self.nodes, x.copy())
-        try:
-            density = as_array("density", values, self.nodes.shape)
-        except ValueError as error:
-            raise self._error(x, str(error).removeprefix("density: ")) from None
-        k = int(density.argmin())
-        if density[k] < 0:
-            message = f"expected non-negative numbers, got {density[k]:g} at {self.nodes[k]:g}"
-            raise self._error(x, message)
-        return density
 
     def _error(self, x: Array, message: str, integral: float | None = None) -> ConditionalError:
         text = np.array2string(x, precision=6, separator=", ", threshold=8)

@@ -8,12 +8,12 @@ from typing import Literal
 import numpy as np
 import scipy
 
-from herdfilter._checks import UNDERFLOW, Array, check_count, check_fields, one_of
+from herdfilter._checks import UNDERFLOW, Array, check_count, check_fields, check_methods, one_of
 from herdfilter.bandwidths import Bandwidth, check_bandwidth, kernel_covariance
 from herdfilter.discrepancy import optimal_weights
 from herdfilter.kernels import Gaussian, Kernel, KernelMean, as_kernel
 from herdfilter.mixture import GaussianMixture
-from herdfilter.samplers.base import MixtureSampler, Sampler, as_sampler, draw_points
+from herdfilter.samplers.base import MixtureSampler, Sampler, draw_points
 from herdfilter.samplers.herding.frame import KernelFrame, move_groups
 
 DISTANCES_AT_ONCE = 2**21  # numbers in memory
@@ -27,7 +27,7 @@ class _Improved(MixtureSampler):
     kernel: Kernel = Gaussian()
 
     def __post_init__(self) -> None:
-        as_sampler("sampler", self.sampler)
+        check_methods("sampler", self.sampler, "sample")
         check_fields(self, bandwidth=check_bandwidth)
         as_kernel("kernel", self.kernel)
 

@@ -27,7 +27,6 @@ from herdfilter.samplers.herding.greedy import (
     place_points,
 )
 
-WEIGHTINGS = ("equal", "line-search", "fully-corrective")
 Climb = Callable[[Array, Array, Array], tuple[Array, float]]
 """(start, points, coefficients) -> position and height of a local maximum of the objective."""
 
@@ -71,7 +70,7 @@ class KernelHerding(MixtureSampler):
 
     def __post_init__(self) -> None:
         check_fields(self, bandwidth=check_bandwidth)
-        one_of("weights", self.weights, WEIGHTINGS)
+        one_of("weights", self.weights, ("equal", "line-search", "fully-corrective"))
         as_kernel("kernel", self.kernel)
         # Under -r the best position for a point beside weighted ones may be at infinity.
         if self.weights != "equal" and not self.kernel.value(np.zeros(1))[0] > 0:
