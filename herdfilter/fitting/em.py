@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -135,9 +135,6 @@ class EMFit(Fit):
         # Candidates evenly spaced in weight along the sorted particles.
         quantiles = (np.arange(SEED_CANDIDATES) + 0.5) / SEED_CANDIDATES
         candidates = z.T[np.unique(np.searchsorted(np.cumsum(w), quantiles))]
-        by_criterion = isinstance(self.n_components, str)
-        most = self.max_components if by_criterion else self.n_components
-        seeds = spread_seeds(z, w, candidates, most)
         observations = 1.0 / (w @ w)
 
         def penalty(components: int) -> float:
@@ -146,12 +143,18 @@ class EMFit(Fit):
             parameters = components * (1 + d) - 1 + matrices * d * (d + 1) / 2
             return float(0.5 * parameters * np.log(observations) / observations)
 
+        # For the criterion one seed more is searched for each trial, else all at once.
+        by_criterion = isinstance(self.n_components, str)
+        seeds = spread_seeds(
+            z, w, candidates, self.max_components if by_criterion else self.n_components
+        )
         best: Any = None
         score = -np.inf
-        # The first seeds are those of fewer components. Particles that coincide may give fewer seeds than asked for.
-        for count in range(1 if by_criterion else len(seeds), len(seeds) + 1):
-            target = score + penalty(count)
-            rival, likelihood = maximise_mixture(z, w, seeds[:count], widening, limits, target)
+        chosen: list[int] = []
+        for more in ([seed] for seed in seeds) if by_criterion else [list(seeds)]:
+            chosen += more
+            target = score + penalty(len(chosen))
+            rival, likelihood = maximise_mixture(z, w, candidates[chosen], widening, limits, target)
             rival_score = likelihood - penalty(len(rival.weights))
             if best is not None and not rival_score > score:
                 break
@@ -179,25 +182,24 @@ class Components(NamedTuple):
     factors: Array
 
 
-def spread_seeds(z: Array, w: Array, candidates: Array, count: int) -> Array:
-    """Choose up to `count` candidates, each the one that most lowers the weighted squared distance to the nearest seed.
+def spread_seeds(z: Array, w: Array, candidates: Array, count: int) -> Iterator[int]:
+    """Yield the indices of up to `count` candidates, each of which most lowers the squared distance to the nearest seed.
 
     The points are the columns of z (d, n). This is the greedy form of the initialisation of k-means++ (Arthur and
     Vassilvitskii 2007), without its random draws.
     """
     distances = scipy.spatial.distance.cdist(candidates, z.T, "sqeuclidean")
     nearest = np.full(len(w), np.inf)  # squared distance of each point to its nearest seed
-    seed_indices: list[int] = []
     lowest = np.inf
     for _ in range(count):
         totals = np.minimum(nearest, distances) @ w
         # A gain within rounding does not count, so that ties do not depend on the order of sums.
         if not totals.min() < lowest * (1.0 - 1e-9):  # every candidate coincides with a seed
             break
-        seed_indices.append(int(np.argmax(totals * (1.0 - 1e-9) <= totals.min())))
-        lowest = totals[seed_indices[-1]]
-        nearest = np.minimum(nearest, distances[seed_indices[-1]])
-    return candidates[seed_indices]
+        seed = int(np.argmax(totals * (1.0 - 1e-9) <= totals.min()))
+        yield seed
+        lowest = totals[seed]
+        nearest = np.minimum(nearest, distances[seed])
 
 
 @njit(**CALLED, fastmath=VECTORISE)

@@ -89,17 +89,18 @@ class KernelHerding(MixtureSampler):
             frame = KernelFrame.of(mixture, kernel, turn=True)
             z, weights = self._herd(frame, n)
             x = frame.back(z)
-        return x, equal_weights(n) if weights is None else weights / weights.sum()
+        return x, weights if self.weights == "equal" else weights / weights.sum()
 
-    def _herd(self, frame: KernelFrame, n: int) -> tuple[Array, Array | None]:
-        """Return points (n, d) in the coordinates of the frame, and their weights (n,), None if all are equal."""
+    def _herd(self, frame: KernelFrame, n: int) -> tuple[Array, Array]:
+        """Return points (n, d) in the coordinates of the frame, and their weights (n,)."""
         if self.kernel != Gaussian() or self.weights != "equal":
-            z, weights = herd_weighted(frame, self.kernel, n, self.weights)
-            return z, None if self.weights == "equal" else weights
+            return herd_weighted(frame, self.kernel, n, self.weights)
         if self.bandwidth == "auto":
             # Each point is placed again, so that a short first climb will do.
-            return place_again(frame, herd_greedily(frame, n, steps=len(frame.origin) + 4)), None
-        return herd_greedily(frame, n), None
+            z = place_again(frame, herd_greedily(frame, n, steps=len(frame.origin) + 4))
+        else:
+            z = herd_greedily(frame, n)
+        return z, equal_weights(n)
 
 
 def herd_weighted(

@@ -117,14 +117,9 @@ class ListedFilters(list[Any]):
         for online in self:
             missed, _ = online.suppose(None) if of_particles else _suppose(online, None, sensor)
             updated.append({0: missed})
-        if of_particles and inside.any():
-            first = Observation(measurement, z[0], step, None)
-            _ = (first.observed_entries, first.circular)  # computed once for all detections
         for i, j in np.argwhere(inside).tolist():
             if of_particles:
-                observation = copy.copy(first)
-                observation.z = observation.vector = z[j]
-                detected = self[i].suppose(observation)
+                detected = self[i].suppose(Observation(measurement, z[j], step, None))
             else:
                 detected = _suppose(self[i], z[j], sensor)
             updated[i][1 + j], log_densities[i, j] = detected

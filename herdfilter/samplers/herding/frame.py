@@ -15,6 +15,7 @@ from herdfilter._covariances import regularised_and_rank
 from herdfilter.bandwidths import scale_rule
 from herdfilter.discrete.herding import herded_labels
 from herdfilter.mixture import GaussianMixture
+from herdfilter.samplers.base import equal_weights
 
 EQUAL_EIGENVALUES = 1e-9  # relative difference up to which eigenvalues, and weights, count as equal
 # relative difference up to which lengths count as equal, and the first is taken
@@ -26,8 +27,8 @@ UNLIKE_RATIO = 5.0  # of widths: a kernel that suits one component is lost on th
 GROUP_POINTS = 2  # points per group, on average, that repay a kernel of its own
 THIN_VARIANCE = 1e-24  # in units of the mixture's: a thinner dimension counts as that wide
 Labels = NDArray[np.int64]
-Herd = Callable[["KernelFrame", int], tuple[Array, Array | None]]
-"""(frame, n) -> points (n, d) in the frame, and their weights (n,), or None for equal ones."""
+Herd = Callable[["KernelFrame", int], tuple[Array, Array]]
+"""(frame, n) -> points (n, d) in the frame, and their weights (n,)."""
 Descent = Callable[[GaussianMixture, Array, Array], Array]
 """(mixture, points (n, d), weights (n,)) -> better points (n, d)."""
 
@@ -162,8 +163,8 @@ def _along_coordinates(basis: Array) -> Array:
 
 def grouped(
     mixture: GaussianMixture, n: int, herd: Herd, *, weighted: bool = False
-) -> tuple[Array, Array | None]:
-    """Herd each group of components by itself, n points in all; return points (n, d) and weights (n,), None for equal ones.
+) -> tuple[Array, Array]:
+    """Herd each group of components by itself, n points in all; return points (n, d) and weights (n,).
 
     The groups take turns by herding on their weights, so that the first points, too, are shared out in proportion. All
     points weigh the same; if `weighted`, those of a group together as much as the group. If points have equal weights and
@@ -202,8 +203,8 @@ def grouped(
             x[rows], within = grouped(
                 _part(mixture, labels == group), count, herd, weighted=weighted
             )
-        weights[rows] *= 1 / count if within is None else within / within.sum()
-    return x, weights if weighted else None
+        weights[rows] *= within / within.sum()
+    return x, weights if weighted else equal_weights(n)
 
 
 def move_groups(mixture: GaussianMixture, x: Array, weights: Array, descend: Descent) -> Array:
