@@ -93,10 +93,7 @@ class EMFit(Fit):
         check_count("max_iterations", self.max_iterations)
 
     def fit(
-        self,
-        particles: Array,
-        weights: Array | None = None,
-        circular: Sequence[int] = (),
+        self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()
     ) -> GaussianMixture:
         x, w = unwrap_particles(particles, weights, circular)
         x = x[w > 0]

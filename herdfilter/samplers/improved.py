@@ -161,7 +161,7 @@ def descend(
 
     minimum = minimize(
         objective, x.ravel(), jac=True, method="L-BFGS-B",
-        options={"maxiter": iterations, "maxfun": 2 * iterations, "ftol": 1e-12, "gtol": 1e-9, "maxcor": 20},
+        options={"maxiter": iterations, "maxfun": 2 * iterations, "ftol": 1e-12, "gtol": 1e-9, "maxcor": 20}
     )  # fmt: skip
     return minimum.x.reshape(n, d)
 

@@ -51,7 +51,7 @@ def test_expectations_are_integrals_over_the_line(kernel):
     for point, found in zip(x[:, 0], expected_kernel(LINE, x, covariance, kernel), strict=True):
         expected, _ = integrate.quad(
             lambda y, p=point: kernel.value(np.array((p - y) ** 2 / 0.6)) * density(y),
-            -12, 12, points=[point, -3, 0, 2.5], limit=400,
+            -12, 12, points=[point, -3, 0, 2.5], limit=400
         )  # fmt: skip
         assert found == pytest.approx(expected, abs=3e-6)
     y = np.linspace(-12, 12, 4801)[:, None]
