@@ -84,13 +84,17 @@ class EMFit(Fit):
                 )
         else:
             check_count("n_components", self.n_components)
-        check_count("max_components", self.max_components)
         if self.least is not None:
             check_fields(self, least=as_positive)
-        if as_positive("floor", self.floor) > 1:
+        check_fields(
+            self,
+            max_components=check_count,
+            floor=as_positive,
+            tolerance=as_positive,
+            max_iterations=check_count,
+        )
+        if self.floor > 1:
             raise ValueError(f"floor: expected a fraction of at most 1, got {self.floor!r}")
-        check_fields(self, tolerance=as_positive)
-        check_count("max_iterations", self.max_iterations)
 
     def fit(
         self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()

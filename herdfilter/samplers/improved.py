@@ -19,21 +19,8 @@ from herdfilter.samplers.herding.frame import KernelFrame, move_groups
 DISTANCES_AT_ONCE = 2**21  # numbers in memory
 
 
-class _Improved(MixtureSampler):
-    """Base class of samplers that improve another sampler's points, in the metric of a kernel."""
-
-    sampler: Sampler
-    bandwidth: Bandwidth
-    kernel: Kernel = Gaussian()
-
-    def __post_init__(self) -> None:
-        check_methods("sampler", self.sampler, "sample")
-        check_fields(self, bandwidth=check_bandwidth)
-        as_kernel("kernel", self.kernel)
-
-
 @dataclass(frozen=True)
-class Polished(_Improved):
+class Polished(MixtureSampler):
     """Another sampler's points, moved together until the herding error no longer falls.
 
     All points move at once, by L-BFGS on the squared herding error with its analytic gradient; the weights stay. The first
@@ -67,8 +54,8 @@ class Polished(_Improved):
     iterations: int = 50
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        check_fields(self, iterations=check_count)
+        check_methods("sampler", self.sampler, "sample")
+        check_fields(self, bandwidth=check_bandwidth, kernel=as_kernel, iterations=check_count)
 
     def draw(
         self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None
@@ -91,7 +78,7 @@ class Polished(_Improved):
 
 
 @dataclass(frozen=True)
-class Reweighted(_Improved):
+class Reweighted(MixtureSampler):
     """Another sampler's points, with the weights that minimise their herding error.
 
     Parameters
@@ -119,7 +106,8 @@ class Reweighted(_Improved):
     kernel: Kernel = Gaussian()  # noqa: RUF009  frozen
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        check_methods("sampler", self.sampler, "sample")
+        check_fields(self, bandwidth=check_bandwidth, kernel=as_kernel)
         one_of("constraint", self.constraint, ("simplex", "sum"))
 
     def draw(

@@ -69,9 +69,8 @@ class KernelHerding(MixtureSampler):
     kernel: Kernel = Gaussian()  # noqa: RUF009  frozen
 
     def __post_init__(self) -> None:
-        check_fields(self, bandwidth=check_bandwidth)
+        check_fields(self, bandwidth=check_bandwidth, kernel=as_kernel)
         one_of("weights", self.weights, ("equal", "line-search", "fully-corrective"))
-        as_kernel("kernel", self.kernel)
         # Under -r the best position for a point beside weighted ones may be at infinity.
         if self.weights != "equal" and not self.kernel.value(np.zeros(1))[0] > 0:
             raise ValueError(

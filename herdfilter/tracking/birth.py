@@ -17,6 +17,7 @@ from herdfilter._checks import (
     as_positive,
     check_fields,
     check_methods,
+    check_part,
     read_only,
     short_repr,
 )
@@ -37,13 +38,6 @@ from herdfilter.models.contract import (
 from herdfilter.models.jump_markov import JumpMarkov, with_modes
 from herdfilter.models.resolved import Measurement, only_mode
 from herdfilter.models.with_clutter import WithClutter
-
-
-def _check_initial(initial: Any) -> None:
-    if not isinstance(initial, GaussianMixture):
-        raise TypeError(
-            f"initial: expected a herdfilter.GaussianMixture, got {short_repr(initial)}"
-        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,7 +66,7 @@ class Birth:
 
     def __post_init__(self) -> None:
         check_fields(self, probability=as_fraction)
-        _check_initial(self.initial)
+        check_part("initial", self.initial, GaussianMixture, "a herdfilter.GaussianMixture")
 
     def within(self, dt: float) -> Birth:
         """Return the birth with the probability that a target appears in a time `dt`."""
@@ -135,16 +129,15 @@ class BirthFromMeasurements:
     __repr__ = fields_in_line
 
     def __post_init__(self) -> None:
-        _check_initial(self.initial)
+        check_part("initial", self.initial, GaussianMixture, "a herdfilter.GaussianMixture")
         if len(self.initial) != 1:
             raise ValueError(f"initial: expected one component, got {len(self.initial)}")
         as_definite("initial.covariance", self.initial.distinct_covariances[0], None)
-        check_fields(self, expected=as_positive)
+        check_fields(self, expected=as_positive, most=as_fraction)
         if self.state is not None and not callable(self.state):
             raise TypeError(
                 f"state: expected a function of detections, got {short_repr(self.state)}"
             )
-        check_fields(self, most=as_fraction)
 
     def births_at(
         self, scans: Sequence[UnexplainedDetections], step: int, dt: float

@@ -17,6 +17,7 @@ from herdfilter._checks import (
     as_fraction,
     as_generator,
     check_count,
+    check_part,
     one_of,
     read_only,
     short_repr,
@@ -145,10 +146,7 @@ class LMBTracker(Timed):
         gate_probability: float = 1 - 1e-9,
         confirm: Sequence[int] = (3, 5),
     ) -> None:
-        if not isinstance(model, WithClutter):
-            raise TypeError(
-                f"model: expected a herdfilter.models.WithClutter, got {type(model).__name__}"
-            )
+        check_part("model", model, WithClutter, "a herdfilter.models.WithClutter")
         self.model = model
         self.birth = (
             birth if isinstance(birth, BirthFromMeasurements) else _as_births("birth", birth)

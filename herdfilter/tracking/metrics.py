@@ -249,9 +249,7 @@ def _distances(truth: ArrayLike, estimates: ArrayLike) -> Array:
         raise ValueError(
             f"estimates: expected shape (*, {x.shape[1]}), as truth has, got {y.shape}"
         )
-    difference = x[:, None] - y
-    distances: Array = np.sqrt((difference * difference).sum(axis=2))
-    return distances
+    return np.asarray(np.linalg.norm(x[:, None] - y, axis=2))
 
 
 def _as_set(name: str, points: ArrayLike, finite: bool = True) -> Array:
