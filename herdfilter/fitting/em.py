@@ -165,7 +165,7 @@ class EMFit(Fit):
 
 
 class Limits(NamedTuple):
-    """Least variance, effective number of points of a component, one covariance for all, and when the iteration ends."""
+    """The constraints of a fit: least variance and effective number of points of a component; when the iteration ends."""
 
     floor: float
     fewest: float
@@ -234,7 +234,7 @@ def maximise_mixture(z, w, seeds, widening, limits, target):
                 best = squared
         shares[nearest, i] = w[i]
     likelihood = -np.inf
-    iteration = -1
+    iteration = -1  # until the seeds' groups have given the first components
     while iteration < limits.max_iterations:
         # At first all components share one covariance, so that no group is too small to have one.
         shared = limits.shared or iteration < 0

@@ -80,7 +80,7 @@ def draw_points(
 
 
 def check_dim(name: str, sampler: Any, dim: int, user: str) -> None:
-    """Raise ValueError if a sampler, or one inside it, serves fewer dimensions than `dim`; `user` precedes its name."""
+    """Raise ValueError if a sampler, or one that it wraps, serves fewer dimensions than `dim`; `user` precedes its name."""
     largest = getattr(sampler, "largest_dim", None)
     if largest is not None and dim > largest:
         raise ValueError(

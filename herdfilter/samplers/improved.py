@@ -130,8 +130,8 @@ def descend(
 ) -> Array:
     """Move points (n, d) down the squared herding error, by L-BFGS with the analytic gradient; weights stay.
 
-    In coordinates in which the kernel has bandwidth 1. With `symmetric` the points are mirrored through the origin: `x`
-    holds one half, and the weights are those of the half, its mirror image and, if there is one more, of the origin.
+    In coordinates in which the kernel has bandwidth 1. With `symmetric` the set is point-symmetric and only one half, `x`,
+    is moved and returned; the weights are those of the half, of its mirror image and, if there is one more, of the origin.
     """
     from scipy.optimize import minimize  # slow to import
 

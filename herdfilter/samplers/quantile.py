@@ -16,9 +16,9 @@ from herdfilter.samplers.line import (
     ACCURATE_SHARE,
     ROOT,
     advance_cells,
-    before_the_first,
     evaluate_cells,
     in_order,
+    start_line,
     take_logs,
 )
 
@@ -117,7 +117,7 @@ def weighted_quantiles(means, deviations, weights, targets, levels, points, log_
 @njit(**CALLED)
 def _sweep(means, deviations, weights, targets, levels, points, densities):
     """Fill in the quantiles at ascending levels (n,), and the densities of mixture and target there (2, n)."""
-    line = before_the_first(means, deviations, weights, targets)
+    line = start_line(means, deviations, weights, targets)
     n = len(levels)
     x = -np.inf
     below = 0.0

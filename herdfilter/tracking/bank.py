@@ -46,7 +46,7 @@ class Detections(NamedTuple):
 class ListedFilters(list[Any]):
     """Filters of tracks at one step, of any kind, one by one; `GaussianFilters` does the same in a batch."""
 
-    # Filters are copied before they change: those of other hypotheses, and of earlier steps, stay as they are.
+    # A filter is never changed but copied first: other hypotheses, and earlier steps that a replay returns to, share it.
 
     @cached_property
     def negligible_share(self) -> Array | None:

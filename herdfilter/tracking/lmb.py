@@ -429,7 +429,10 @@ class LMBTracker(Timed):
         )
 
     def _start_tracks(self, births: Sequence[Birth], born: int, dt: float | None = None) -> Tracks:
-        """Return tracks that are born at a step; their filters stand there, `dt` away, or else at the present step."""
+        """Return tracks with labels of the step `born`.
+
+        With `dt`, the states of `births` are those at that step, a time `dt` away; without, those at the present step.
+        """
         labels = [(born, i) for i in range(len(births))]
         starts = [birth.initial for birth in births]
         predicted = dt is not None

@@ -129,7 +129,7 @@ def principal_axes(covariance: Array, towards: Array) -> tuple[Array, Array]:
     (d,); one at right angles to that has a positive largest entry, of equally large entries the first.
     """
     values, vectors = np.linalg.eigh(covariance)
-    # The basis of a space of equal eigenvalues is arbitrary.
+    # Any basis of a space of equal eigenvalues would do, so the one along the coordinates is taken.
     distinct = np.diff(values) > EQUAL_EIGENVALUES * values[-1]
     if not distinct.all():
         for first, end in pairwise([0, *np.flatnonzero(distinct) + 1, len(values)]):
@@ -166,10 +166,10 @@ def grouped(
 ) -> tuple[Array, Array]:
     """Herd each group of components by itself, n points in all; return points (n, d) and weights (n,).
 
-    The groups take turns by herding on their weights, so that the first points, too, are shared out in proportion. All
-    points weigh the same; if `weighted`, those of a group together as much as the group. If points have equal weights and
-    components share a covariance, groups share a frame: their kernels have one shape, and a width for their numbers of
-    points. Otherwise a group gets a frame of its own, and may be divided again.
+    The groups take turns by herding on their weights, so that the first points, too, are shared out in proportion. Points
+    have equal weights or, if `weighted`, the weights that `herd` gives them within their group, whose total is the group's.
+    With equal weights and one covariance of all components, groups share a frame: their kernels have one shape, and a width
+    that follows the number of points. Otherwise a group gets a frame of its own, and may be divided again.
     """
     labels = far_groups(mixture, n)
     if not labels.any():

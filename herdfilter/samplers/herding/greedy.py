@@ -44,11 +44,12 @@ class Schedule(NamedTuple):
 def climbing_room(
     frame: KernelFrame, n: int, widths: tuple[float, ...]
 ) -> tuple[SmoothedTarget, Bumps, ClimbWorkspace]:
-    """Return the mixture of a turned frame, smoothed by kernels that count by their widths, and workspace for n points.
+    """Return the mixture of a turned frame, smoothed by a kernel of each width, room for n samples, and a climb's workspace.
 
-    The points have no weight yet; there is workspace for climbs, too.
+    A kernel counts in proportion to its width. The samples have no weight yet.
     """
     components, d = frame.means.shape
+    # Rounded up to whole vectors of the processor; the components added have height 0.
     padded = -(-components // PAD) * PAD
     W = len(widths)
     width = np.array(widths)
@@ -102,7 +103,7 @@ def place_points(target, samples, candidate, tables, schedule, room):
     value = tables[2]
     x = room.vectors[5]
     height = 0.0
-    # Steps below zero evaluate the expected kernel at a candidate.
+    # Negative steps come first: a climb of no steps from each candidate gives the expected kernel there.
     start = -size if schedule.first < n else 0
     for step in range(start, n - schedule.first + schedule.moves):
         s = schedule.first + step
@@ -125,6 +126,7 @@ def place_points(target, samples, candidate, tables, schedule, room):
             for i in range(d):
                 x[i] = candidate[i, best]
         else:
+            # One of the n samples moves: the objective counts all others.
             s = (s - n) % n
             count = n
             for i in range(d):

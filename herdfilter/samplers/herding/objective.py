@@ -171,7 +171,7 @@ def climb(target, samples, count, scale, x, steps, room):
     trial = room.vectors[2]
     change = room.vectors[3]
     longest = max(1.0, np.sqrt(d) / 2.0)  # step, in kernel widths
-    # Samples beyond the count have no height yet.
+    # Whole vectors of the processor: samples beyond the count have height 0 and add nothing.
     count = (count + PAD - 1) // PAD * PAD
     value = -np.inf
     curvature = 0.0
@@ -181,6 +181,8 @@ def climb(target, samples, count, scale, x, steps, room):
         trial[i] = x[i]
     step_count = -1
     halvings = 0
+    # Each pass tries a point. It is too low, and the step is halved; or nothing is gained, and the climb ends; or it is
+    # accepted, and the model tells the next step.
     while True:
         trial_value, trial_curvature = objective(target, samples, count, scale, trial, change, room)
         sufficient = value + SUFFICIENT_RISE * rate * slope * curvature
