@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from helpers import refuses
-from scipy import integrate, special
+from scipy import integrate
 
 from herdfilter import kernels
 from herdfilter.discrepancy import energy_distance, herding_error
@@ -136,11 +136,3 @@ test_bad_shapes_are_named = refuses(
     (kernels.Matern, 80.0, "nu: expected a number from 0.001 to 30, got 80"),
     (kernels.LocalizedCumulative, 0.0, "largest: expected a positive finite number"),
 )
-
-
-def test_bessel_form_of_the_matern_kernel():
-    """Rasmussen and Williams (2006), eq. 4.14."""
-    r, nu = np.array([0.2, 1.0, 3.0]), 0.8
-    z = np.sqrt(2 * nu) * r
-    expected = 2 ** (1 - nu) / special.gamma(nu) * z**nu * special.kv(nu, z)
-    np.testing.assert_allclose(kernels.Matern(nu).value(r**2), expected, rtol=1e-12)
