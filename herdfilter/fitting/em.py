@@ -151,11 +151,13 @@ class EMFit(Fit):
         )
         best: Any = None
         score = -np.inf
-        chosen: list[int] = []
-        for more in ([seed] for seed in seeds) if by_criterion else [list(seeds)]:
-            chosen += more
-            target = score + penalty(len(chosen))
-            rival, likelihood = maximise_mixture(z, w, candidates[chosen], widening, limits, target)
+        seed_indices: list[int] = []
+        for batch in ([seed] for seed in seeds) if by_criterion else [list(seeds)]:
+            seed_indices += batch
+            target = score + penalty(len(seed_indices))
+            rival, likelihood = maximise_mixture(
+                z, w, candidates[seed_indices], widening, limits, target
+            )
             rival_score = likelihood - penalty(len(rival.weights))
             if best is not None and not rival_score > score:
                 break

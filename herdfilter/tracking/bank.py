@@ -127,6 +127,7 @@ class ListedFilters(list[Any]):
         def merge(tracks: np.ndarray, weights: Array) -> ListedFilters:
             merged = ListedFilters()
             for i in tracks:
+                # Only hypotheses that were updated and have weight; a miss if there is none.
                 shares = weights[i, [*updated[i]]]
                 filters = list(compress(updated[i].values(), shares)) or [updated[i][0]]
                 if len(filters) > 1:

@@ -143,7 +143,7 @@ class BirthFromMeasurements:
         self, scans: Sequence[UnexplainedDetections], step: int, dt: float
     ) -> list[Birth]:
         """Return the births at the detections of a step, `expected` times `dt` in the mean."""
-        # The expected number is shared out over all scans of the step.
+        # The expected number of births is shared out over all scans of the step, by how much of each is unexplained.
         total = sum(scan.probabilities.sum() for scan in scans)
         births = []
         for model, z, probabilities in scans:
@@ -259,7 +259,7 @@ def start_filter(
     """
     starting = BirthModel if predicted else ModelWithInitial
     if jumps(model):
-        # A target keeps its mode at a birth.
+        # Each mode starts from the same distribution. A target keeps its mode at a birth.
         matrix = np.eye(len(model.models)) if predicted else model.transition_matrix
         modes = [starting(mode, initial) for mode in model.models]
         online = make(JumpMarkov(modes, matrix, model.initial_modes))
@@ -268,6 +268,7 @@ def start_filter(
     # What a filter needs to carry several hypotheses.
     check_methods("filter", online, "predicted_observation", "combine")
     if predicted:
+        # The filter's first prediction is the birth's own transition, with its noise.
         online.step = step - 1
         online.predict()
     else:

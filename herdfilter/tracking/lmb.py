@@ -210,7 +210,7 @@ class LMBTracker(Timed):
         step = self.step + 1
         # A target survives a time dt with probability p_S ** dt.
         tracks = replace(self._held, existence=self.survival_probability**dt * self._held.existence)
-        # Births at detections stand at the step of these, and are predicted with the others.
+        # The states of births at detections are those at the last scan, and are predicted with the others.
         if isinstance(self.birth, BirthFromMeasurements):
             births = self.birth.births_at(self._unexplained, self.step, dt)
             tracks = tracks.join(self._start_tracks(births, step))
@@ -260,7 +260,7 @@ class LMBTracker(Timed):
             _log.info(
                 "step %d: %d of %d tracks kept, max_tracks", self.step, self.max_tracks, count
             )
-            # Of equally probable tracks the older ones stay.
+            # Of equally probable tracks the older ones stay: they come first.
             bound = np.sort(tracks.existence)[-self.max_tracks]
             tracks = tracks.take(np.flatnonzero(tracks.existence >= bound)[: self.max_tracks])
         self._held = tracks
@@ -336,6 +336,7 @@ class LMBTracker(Timed):
                 f"scan: expected only detections of tracks, as the clutter density is zero, got {z[j]} as detection {j} at "
                 f"step {self.step}, which belongs to no track; give a clutter density, or births where targets may appear"
             )
+        # The marginals of the association become probabilities of existence, and weights of each track's hypotheses.
         existence, weights = update_existence(tracks.existence, detected, marginals)
         hits = (marginals[:, 1:].sum(axis=1) > 0.5).tolist()
         histories = add_scan(tracks.histories, hits, self.confirm)
@@ -360,7 +361,7 @@ class LMBTracker(Timed):
         its density is then that of the Gaussian.
         """
         bank = self._held.bank
-        # Without a prediction of the detections, or a gate, all detections are in all gates.
+        # Without a prediction of the detections, or without a gate, all detections are in all gates.
         inside = np.ones((len(self._held.labels), len(detections.z)), dtype=bool)
         log_densities = np.full(inside.shape, -np.inf)
         prediction = bank.predict_detections(detections) if inside.size else None

@@ -126,6 +126,7 @@ def ospa(truth: ArrayLike, estimates: ArrayLike, cutoff: float, p: float = 1.0) 
     7.5
     """
     counts, near, cutoff = _assign(truth, estimates, cutoff, p)
+    # Members of the larger set that are unmatched, or matched no nearer than the cutoff, cost the cutoff each.
     larger = max(counts)
     total = (near**p).sum() + (larger - len(near)) * cutoff**p
     return float((total / max(larger, 1)) ** (1 / p))
