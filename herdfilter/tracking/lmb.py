@@ -165,8 +165,6 @@ class LMBTracker(Timed):
         self.prune = as_fraction("prune", prune)
         self.max_tracks = check_count("max_tracks", max_tracks)
         self.gate_probability = as_fraction("gate_probability", gate_probability)
-        # Without a gate nothing is left out.
-        self._negligible_ratio = SMALLEST_GATED_RATIO if self.gate_probability < 1 else 0.0
         self.confirm = as_confirm(confirm)
         self.step = 0
         self.record: TrackingRecord | None = None
@@ -317,8 +315,10 @@ class LMBTracker(Timed):
             log_clutter = np.log(clutter)
         detections = Detections(z, self.step, measurement, sensor)
         log_densities, merge = self._update_with_each(detections, detected, log_clutter)
+        # Without a gate nothing is left out.
+        negligible = SMALLEST_GATED_RATIO if self.gate_probability < 1 else 0.0
         matrix = association_matrix(
-            tracks.existence, detected, log_densities, log_clutter, self._negligible_ratio
+            tracks.existence, detected, log_densities, log_clutter, negligible
         )
         # A row of zeros: the target exists and is detected for certain, but no detection is near it.
         possible = matrix.any(axis=1)
