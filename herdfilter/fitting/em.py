@@ -145,14 +145,12 @@ class EMFit(Fit):
             return float(0.5 * parameters * np.log(observations) / observations)
 
         # For the criterion one seed more is searched for each trial, else all at once.
-        by_criterion = isinstance(self.n_components, str)
-        seeds = spread_seeds(
-            z, w, candidates, self.max_components if by_criterion else self.n_components
-        )
+        most = self.max_components if isinstance(self.n_components, str) else self.n_components
+        seeds = spread_seeds(z, w, candidates, most)
         best: Any = None
         score = -np.inf
         seed_indices: list[int] = []
-        for batch in ([seed] for seed in seeds) if by_criterion else [list(seeds)]:
+        for batch in ([seed] for seed in seeds) if self.n_components == "bic" else [list(seeds)]:
             seed_indices += batch
             target = score + penalty(len(seed_indices))
             rival, likelihood = maximise_mixture(
@@ -186,10 +184,10 @@ class Components(NamedTuple):
 
 
 def spread_seeds(z: Array, w: Array, candidates: Array, count: int) -> Iterator[int]:
-    """Yield the indices of up to `count` candidates, each of which most lowers the squared distance to the nearest seed.
+    """Yield the indices of up to `count` candidates to start components from.
 
-    The points are the columns of z (d, n). This is the greedy form of the initialisation of k-means++ (Arthur and
-    Vassilvitskii 2007), without its random draws.
+    Each is the one that most lowers the weighted squared distance of the points, the columns of z (d, n), to the nearest
+    seed. This is the greedy form of the initialisation of k-means++ (Arthur and Vassilvitskii 2007), without random draws.
     """
     distances = scipy.spatial.distance.cdist(candidates, z.T, "sqeuclidean")
     nearest = np.full(len(w), np.inf)  # squared distance of each point to its nearest seed

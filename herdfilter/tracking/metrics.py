@@ -196,12 +196,12 @@ def label_switches(
         near = distances < cutoff
         assigned: dict[int, Hashable] = {}
         # Of two targets that had a label, the later one keeps it.
-        for target, name in reversed(last.items()):
-            if target in targets and name in names:
+        for target, label in reversed(last.items()):
+            if target in targets and label in names:
                 i = targets.index(target)
-                j = names.index(name)
+                j = names.index(label)
                 if near[i, j]:
-                    assigned[target] = name
+                    assigned[target] = label
                     near[i] = False
                     near[:, j] = False
         # Above every sum of distances, so that one more pair always pays.
