@@ -160,7 +160,7 @@ DOORS = {
     "backward_simulation": lambda rng: (
         hf.backward_simulation(hf.ParticleFilter(WALK, 10, rng=0), RUN, 3, rng).means
     ),
-    "RandomGibbs.cluster": lambda rng: COUNTING.cluster(RATIOS, rng)[0],
+    "GibbsMethod.cluster": lambda rng: COUNTING.cluster(RATIOS, rng)[0],
     "posterior_cramer_rao_bound": lambda rng: study.posterior_cramer_rao_bound(
         models.UNGM(), 2, runs=5, rng=rng
     ),

@@ -29,14 +29,10 @@ def test_points_of_a_normal_are_its_quantiles():
         np.testing.assert_allclose(x, 3 + 2 * ndtri(levels(n)), atol=1e-12)
 
 
-def hostile_on_a_line():
-    mixtures = (hostile_mixture(seed) for seed in range(500))
-    return [mixture for mixture in mixtures if mixture.dim == 1]
-
-
 def test_the_distribution_function_has_the_levels_at_the_points_of_hostile_mixtures():
     """To its rounding, and to what a step to the next number makes of it."""
-    for mixture in hostile_on_a_line():
+    mixtures = map(hostile_mixture, range(500))
+    for mixture in (mixture for mixture in mixtures if mixture.dim == 1):
         n = 1 + 7 * len(mixture)
         x = QUANTILES.sample(mixture, n).x
         assert (np.diff(x[:, 0]) >= 0).all()
