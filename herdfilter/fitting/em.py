@@ -145,8 +145,10 @@ class EMFit(Fit):
             return float(0.5 * parameters * np.log(observations) / observations)
 
         # For the criterion one seed more is searched for each trial, else all at once.
-        most = self.max_components if isinstance(self.n_components, str) else self.n_components
-        seeds = spread_seeds(z, w, candidates, most)
+        seed_count = (
+            self.max_components if isinstance(self.n_components, str) else self.n_components
+        )
+        seeds = spread_seeds(z, w, candidates, seed_count)
         best: Any = None
         score = -np.inf
         seed_indices: list[int] = []
