@@ -83,20 +83,21 @@ def solve_clusters(method: ClusterMethod, ratios: Array, rng: Any) -> Associatio
     # The weight of a joint assignment is the product over the clusters: marginals multiply, log evidences add up.
     shared = np.count_nonzero(ratios, axis=0) > 1
     shared[0] = False
-    # A measurement in the gate of a single track is no other track's concern: its weight is added to that of column 0.
+    # A measurement in the gate of a single track competes with nothing: within the track's cluster it counts as column 0,
+    # and afterwards takes its share of that column's marginal.
     unshared = np.where(shared, 0.0, ratios)
-    alone = unshared.sum(axis=1)
+    uncontested = unshared.sum(axis=1)
     pairs = ratios[:, shared]
     unmatched = np.ones(len(ratios))  # probability that a track has none of the shared measurements
     matched = np.zeros_like(pairs)
     first = first_competitors(pairs > 0)
     sizes = np.bincount(first, minlength=len(ratios))
     # A track that competes with no other contributes the sum of its row.
-    log_evidence = float(np.log(alone[sizes[first] == 1]).sum())
+    log_evidence = float(np.log(uncontested[sizes[first] == 1]).sum())
     for cluster in np.flatnonzero(sizes > 1):
         tracks = np.flatnonzero(first == cluster)
         block = np.ix_(tracks, pairs[tracks].any(axis=0))
-        competing = np.column_stack([alone[tracks], pairs[block]])
+        competing = np.column_stack([uncontested[tracks], pairs[block]])
         # Tracks that cannot be missed need a matching that gives each of them a measurement.
         in_need = competing[competing[:, 0] == 0, 1:] > 0
         if len(in_need):
@@ -108,7 +109,9 @@ def solve_clusters(method: ClusterMethod, ratios: Array, rng: Any) -> Associatio
         unmatched[tracks] = probabilities[:, 0]
         matched[block] = probabilities[:, 1:]
         log_evidence += log_sum
-    marginals = unmatched[:, None] * (unshared / np.where(alone > 0, alone, 1.0)[:, None])
+    marginals = unmatched[:, None] * (
+        unshared / np.where(uncontested > 0, uncontested, 1.0)[:, None]
+    )
     marginals[:, shared] = matched
     return Association(marginals, log_evidence)
 

@@ -173,7 +173,8 @@ def _eliminate(logs: Array, order: Integers) -> tuple[Array, float]:
     row = np.zeros(size, np.int64)
     column = np.zeros(size, np.int64)
     log_weight = np.zeros(size)
-    slot = np.zeros(n, np.int64)  # 1 + the position of a vertex's bit; 0 before, -1 afterwards
+    # 1 + the position of an open vertex's bit; 0 before it is opened, -1 once it is eliminated
+    slot = np.zeros(n, np.int64)
     holder = np.zeros(n, np.int64)  # the vertex of each bit
     n_open = 0
     k = 0

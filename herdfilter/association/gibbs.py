@@ -310,7 +310,8 @@ def sweep_tracks(rows, moves, uniforms, herding, sums, states):
                             assignment ^= codes[r, state[r]]
                             if counts_for[t, state[r]] or (s >= 0 and counts_for[s, state[r]]):
                                 key ^= codes[0, state[r]]
-                    # Look both up in the table (open addressing); the assignment's own vector comes second and is used.
+                    # Look both up in the table (open addressing). The assignment comes second: its vector, once it has
+                    # one, replaces that of the set, from which a new one is copied.
                     vector = 0
                     is_new = True
                     for code in (key if separate_after else assignment, assignment):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
-from itertools import count
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -103,11 +102,10 @@ def k_best_assignments(ratios: ArrayLike, k: int) -> tuple[Integers, Array]:
     if best is None:
         raise no_assignment_error()
     # Sets of assignments by the cost of their best one: tracks before `fixed` keep their columns, the track `fixed` has none
-    # of the forbidden columns, later tracks are free. The running number keeps the heap from comparing arrays.
+    # of the forbidden columns, later tracks are free. The number, larger each time, keeps the heap from comparing arrays.
     heap: list[tuple[float, int, Integers, int, list[int]]] = [
         (costs[rows, best].sum(), 0, best, 0, [])
     ]
-    order = count(1)
     ranked: list[Integers] = []
     log_weights: list[float] = []
     while heap and len(ranked) < k:
@@ -123,7 +121,8 @@ def k_best_assignments(ratios: ArrayLike, k: int) -> tuple[Integers, Array]:
             if best is not None:
                 assigned = np.concatenate([columns[:t], free[best]])
                 cost = costs[rows, assigned].sum()
-                heapq.heappush(heap, (cost, next(order), assigned, t, excluded))
+                number = len(ranked) * tracks + t
+                heapq.heappush(heap, (cost, number, assigned, t, excluded))
     assignments = np.array(ranked, dtype=np.int64).reshape(len(ranked), tracks) + 1
     assignments[assignments > n] = 0
     return assignments, np.array(log_weights)

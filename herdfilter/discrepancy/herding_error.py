@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, short_repr
 from herdfilter._covariances import covariance_factor
-from herdfilter.bandwidths import BandwidthRule, check_bandwidth, kernel_covariance
+from herdfilter.bandwidths import BandwidthRule, kernel_covariance
 from herdfilter.discrepancy.energy import pair_sum
 from herdfilter.kernels import Gaussian, Kernel, base
 from herdfilter.mixture import GaussianMixture
@@ -81,13 +81,12 @@ def normalised_l2(points: Points, mixture: GaussianMixture, sigma_k: float | Arr
 
 def _kernel(sigma_k: float | ArrayLike, mixture: GaussianMixture) -> Array:
     """Return the kernel covariance (d, d); a rule has no place here, since the error depends on the kernel."""
+    if isinstance(sigma_k, str | BandwidthRule):
+        raise ValueError(f"sigma_k: expected a positive finite number, got {short_repr(sigma_k)}")
     try:
-        width = check_bandwidth("bandwidth", sigma_k)
-        if not isinstance(width, str | BandwidthRule):
-            return kernel_covariance(width, mixture, 1)
+        return kernel_covariance(sigma_k, mixture, 1)
     except ValueError as error:
         raise ValueError(str(error).replace("bandwidth", "sigma_k", 1)) from None
-    raise ValueError(f"sigma_k: expected a positive finite number, got {short_repr(sigma_k)}")
 
 
 def _kernel_pairs(points: Points, covariance: Array, kernel: Kernel) -> float:

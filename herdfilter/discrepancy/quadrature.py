@@ -8,7 +8,7 @@ or from which one is removed in O(k^2).
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import scipy
@@ -31,14 +31,6 @@ RIDGE = 1e-10  # added to the diagonal of the Gram matrix, whose diagonal is 1, 
 # squared, relative, from the span of the free points: a nearer point is not added
 DEPENDENT_DISTANCE = 1e-11
 NEGLIGIBLE_GAIN = 1e-14  # of an entering point
-
-# Options of functions that only compiled code calls
-SOLVER: dict[str, Any] = {
-    "nogil": True,
-    "error_model": "numpy",
-    "no_cpython_wrapper": True,
-    "no_cfunc_wrapper": True,
-}
 
 
 def optimal_weights(
@@ -86,17 +78,14 @@ def optimal_weights(
     one_of("constraint", constraint, ("simplex", "sum", "none"))
     d = as_mixture("mixture", mixture).dim
     x = as_points("x", x, d)
-    n = len(x)
-    if n == 0:
-        raise ValueError("x: expected at least one point, got none")
     covariance = as_definite("kernel_covariance", kernel_covariance, d)
     kernel = Gaussian() if kernel is None else as_kernel("kernel", kernel)
     gram = kernel_matrix(x, covariance, kernel)
     z = expected_kernel(mixture, x, covariance, kernel)
     if constraint == "simplex":
         return simplex_weights(gram, z)
-    gram[np.diag_indices(n)] += RIDGE
-    weights, unit = np.linalg.solve(gram, np.stack([z, np.ones(n)], axis=1)).T
+    gram[np.diag_indices(len(z))] += RIDGE
+    weights, unit = np.linalg.solve(gram, np.stack([z, np.ones(len(z))], axis=1)).T
     if constraint == "sum":  # Lagrange: K w = z + lambda 1
         weights = weights + unit * ((1.0 - weights.sum()) / unit.sum())
     return np.asarray(weights)
@@ -193,7 +182,7 @@ def correct_weights(gram, z):
     return w
 
 
-@njit(inline="always", **SOLVER)
+@njit(inline="always")
 def _add(gram, free, size, factor, point):
     """Append a point to the free ones, unless it depends on them; return their number."""
     row = factor[size]
@@ -211,7 +200,7 @@ def _add(gram, free, size, factor, point):
     return size + 1
 
 
-@njit(inline="always", **SOLVER)
+@njit(inline="always")
 def _remove(free, size, factor, position):
     """Remove the free point at `position` from the factor by plane rotations; return the number of those that stay."""
     for i in range(position, size - 1):
@@ -234,7 +223,7 @@ def _remove(free, size, factor, position):
     return size - 1
 
 
-@njit(inline="always", **SOLVER)
+@njit(inline="always")
 def _minimise(z, w, free, size, factor, work):
     """Minimise over the free points, dropping those of weight zero; return their number, and z_i - (K w)_i on them."""
     goal = work[0]
@@ -243,8 +232,16 @@ def _minimise(z, w, free, size, factor, work):
         for i in range(size):
             goal[i] = z[free[i]]
             ones[i] = 1.0
-        _solve(factor, size, goal)
-        _solve(factor, size, ones)
+        # F F' y = z and F F' y = 1, both in place, by forward and backward substitution
+        for vector in work:
+            for i in range(size):
+                for k in range(i):
+                    vector[i] -= factor[i, k] * vector[k]
+                vector[i] /= factor[i, i]
+            for i in range(size - 1, -1, -1):
+                vector[i] /= factor[i, i]
+                for k in range(i):
+                    vector[k] -= factor[i, k] * vector[i]
         total = 0.0
         unit = 0.0
         for i in range(size):
@@ -266,16 +263,3 @@ def _minimise(z, w, free, size, factor, work):
             return size, -shift
         w[free[leaving]] = 0.0
         size = _remove(free, size, factor, leaving)
-
-
-@njit(**SOLVER)
-def _solve(factor, size, vector):
-    """Solve F F' y = vector in place."""
-    for i in range(size):
-        for k in range(i):
-            vector[i] -= factor[i, k] * vector[k]
-        vector[i] /= factor[i, i]
-    for i in range(size - 1, -1, -1):
-        vector[i] /= factor[i, i]
-        for k in range(i):
-            vector[k] -= factor[i, k] * vector[i]

@@ -59,7 +59,7 @@ def herding(moments: ArrayLike, n: int, features: ArrayLike | None = None) -> ND
         )
     target = as_array("moments", moments, (phi.shape[1],))
     states = np.empty(n, np.int64)
-    length, direction = herded_states(np.ascontiguousarray(phi), target, states, SEPARATING_MARGIN)
+    length, direction = herded_states(np.ascontiguousarray(phi), target, states)
     if length < n:
         raise ValueError(
             f"moments: expected a point in the convex hull of the features, got one outside: along the direction "
@@ -90,11 +90,11 @@ def _herd_labels(weights, lack, labels):
 
 
 @njit(cache=True, nogil=True)
-def herded_states(features, moments, states, tolerance):
+def herded_states(features, moments, states):
     """Fill in the states by herding with features (S, k); return how many were chosen, and the last weights.
 
     The loop stops early if the weights w separate the moments from all features, <w, moments> > max_x <w, phi(x)> by more
-    than `tolerance` times the largest term: the moments then lie outside the convex hull.
+    than rounding: the moments then lie outside the convex hull.
     """
     size, k = features.shape
     w = np.zeros(k)
@@ -118,7 +118,7 @@ def herded_states(features, moments, states, tolerance):
             if score > best_score + TIED_SCORES * scale:
                 best_score = score
                 best = x
-        if target_score - best_score > tolerance * scale:
+        if target_score - best_score > SEPARATING_MARGIN * scale:
             return t, w
         states[t] = best
         for j in range(k):

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from herdfilter._checks import (
     LARGEST,
     Array,
-    as_array,
     as_dims,
     as_numbers,
     as_particles,
@@ -81,8 +80,7 @@ def thin(
         raise ValueError(
             f"x: expected shape (n, d), got {sample.shape}; x.reshape(-1, {sample.shape[2]}) joins chains"
         )
-    points = as_particles("x", sample[:, None] if sample.ndim == 1 else sample)
-    points = as_array("x", points, (None, None), largest=LARGEST)
+    points = as_particles("x", sample[:, None] if sample.ndim == 1 else sample, LARGEST)
     n, d = points.shape
     m = check_count("m", m)
     angles = sorted({*as_dims("circular", circular, d)})

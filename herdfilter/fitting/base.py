@@ -31,10 +31,7 @@ class Fit(Protocol):
     """
 
     def fit(
-        self,
-        particles: Array,
-        weights: Array,
-        circular: Sequence[int] = (),
+        self, particles: Array, weights: Array, circular: Sequence[int] = ()
     ) -> GaussianMixture:
         """Fit particles (n, d) with weights (n,) that sum to 1; fits of this package take equal ones when omitted."""
 

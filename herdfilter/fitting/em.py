@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
@@ -84,19 +84,20 @@ class EMFit(Fit):
                 )
         else:
             check_count("n_components", self.n_components)
-        check_count("max_components", self.max_components)
         if self.least is not None:
             check_fields(self, least=as_positive)
-        if as_positive("floor", self.floor) > 1:
+        check_fields(
+            self,
+            max_components=check_count,
+            floor=as_positive,
+            tolerance=as_positive,
+            max_iterations=check_count,
+        )
+        if self.floor > 1:
             raise ValueError(f"floor: expected a fraction of at most 1, got {self.floor!r}")
-        check_fields(self, tolerance=as_positive)
-        check_count("max_iterations", self.max_iterations)
 
     def fit(
-        self,
-        particles: Array,
-        weights: Array | None = None,
-        circular: Sequence[int] = (),
+        self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()
     ) -> GaussianMixture:
         x, w = unwrap_particles(particles, weights, circular)
         x = x[w > 0]
@@ -112,7 +113,7 @@ class EMFit(Fit):
         factor = np.linalg.cholesky(regular)
         inverse = np.linalg.inv(factor)
         z = np.ascontiguousarray(inverse @ centred.T)
-        # In directions without spread every component gets that of `regular`.
+        # Particles in a plane or on a line: across it every component gets the small spread of `regular`.
         widening = (
             np.zeros_like(regular)
             if regular is covariance
@@ -127,18 +128,14 @@ class EMFit(Fit):
         means = mean + fitted.means @ factor.T
         return GaussianMixture.unchecked(fitted.weights, means, covariances)
 
-    def _best(self, z: Array, w: Array, widening: Array) -> Components:
-        """Return the components for the given or the best number of them, in whitened coordinates."""
+    def _best(self, z: Array, w: Array, widening: Array) -> Any:
+        """Return the `Components` for the given or the best number of them, in whitened coordinates."""
         d = len(z)
         fewest = d + 1.0 if self.least is None else self.least
         limits = Limits(self.floor, fewest, self.shared, self.tolerance, self.max_iterations)
         # Candidates evenly spaced in weight along the sorted particles.
         quantiles = (np.arange(SEED_CANDIDATES) + 0.5) / SEED_CANDIDATES
         candidates = z.T[np.unique(np.searchsorted(np.cumsum(w), quantiles))]
-        if not isinstance(self.n_components, str):
-            seeds = spread_seeds(z, w, candidates, self.n_components)
-            best: Components = maximise_mixture(z, w, seeds, widening, limits, -np.inf)[0]
-            return best
         observations = 1.0 / (w @ w)
 
         def penalty(components: int) -> float:
@@ -147,18 +144,22 @@ class EMFit(Fit):
             parameters = components * (1 + d) - 1 + matrices * d * (d + 1) / 2
             return float(0.5 * parameters * np.log(observations) / observations)
 
-        # Most posteriors need at most two components; further seeds are computed when a third is tried.
-        seeds = spread_seeds(z, w, candidates, min(2, self.max_components))
+        # For the criterion one seed more is searched for each trial, else all at once.
+        seed_count = (
+            self.max_components if isinstance(self.n_components, str) else self.n_components
+        )
+        seeds = spread_seeds(z, w, candidates, seed_count)
+        best: Any = None
         score = -np.inf
-        for count in range(1, self.max_components + 1):
-            if count == 3:
-                seeds = spread_seeds(z, w, candidates, self.max_components)
-            if count > len(seeds):
-                break
-            target = score + penalty(count)
-            rival, likelihood = maximise_mixture(z, w, seeds[:count], widening, limits, target)
+        seed_indices: list[int] = []
+        for batch in ([seed] for seed in seeds) if self.n_components == "bic" else [list(seeds)]:
+            seed_indices += batch
+            target = score + penalty(len(seed_indices))
+            rival, likelihood = maximise_mixture(
+                z, w, candidates[seed_indices], widening, limits, target
+            )
             rival_score = likelihood - penalty(len(rival.weights))
-            if count > 1 and not rival_score > score:
+            if best is not None and not rival_score > score:
                 break
             best = rival
             score = rival_score
@@ -166,7 +167,7 @@ class EMFit(Fit):
 
 
 class Limits(NamedTuple):
-    """Least variance, effective number of points of a component, one covariance for all, and when the iteration ends."""
+    """The constraints of a fit: least variance and effective number of points of a component; when the iteration ends."""
 
     floor: float
     fewest: float
@@ -184,25 +185,24 @@ class Components(NamedTuple):
     factors: Array
 
 
-def spread_seeds(z: Array, w: Array, candidates: Array, count: int) -> Array:
-    """Choose up to `count` candidates, each the one that most lowers the weighted squared distance to the nearest seed.
+def spread_seeds(z: Array, w: Array, candidates: Array, count: int) -> Iterator[int]:
+    """Yield the indices of up to `count` candidates to start components from.
 
-    The points are the columns of z (d, n). This is the greedy form of the initialisation of k-means++ (Arthur and
-    Vassilvitskii 2007), without its random draws.
+    Each is the one that most lowers the weighted squared distance of the points, the columns of z (d, n), to the nearest
+    seed. This is the greedy form of the initialisation of k-means++ (Arthur and Vassilvitskii 2007), without random draws.
     """
     distances = scipy.spatial.distance.cdist(candidates, z.T, "sqeuclidean")
     nearest = np.full(len(w), np.inf)  # squared distance of each point to its nearest seed
-    seed_indices: list[int] = []
     lowest = np.inf
     for _ in range(count):
         totals = np.minimum(nearest, distances) @ w
         # A gain within rounding does not count, so that ties do not depend on the order of sums.
         if not totals.min() < lowest * (1.0 - 1e-9):  # every candidate coincides with a seed
             break
-        seed_indices.append(int(np.argmax(totals * (1.0 - 1e-9) <= totals.min())))
-        lowest = totals[seed_indices[-1]]
-        nearest = np.minimum(nearest, distances[seed_indices[-1]])
-    return candidates[seed_indices]
+        seed = int(np.argmax(totals * (1.0 - 1e-9) <= totals.min()))
+        yield seed
+        lowest = totals[seed]
+        nearest = np.minimum(nearest, distances[seed])
 
 
 @njit(**CALLED, fastmath=VECTORISE)
@@ -236,7 +236,7 @@ def maximise_mixture(z, w, seeds, widening, limits, target):
                 best = squared
         shares[nearest, i] = w[i]
     likelihood = -np.inf
-    iteration = -1
+    iteration = -1  # until the seeds' groups have given the first components
     while iteration < limits.max_iterations:
         # At first all components share one covariance, so that no group is too small to have one.
         shared = limits.shared or iteration < 0

@@ -27,10 +27,7 @@ class GaussianFit(Fit):
     """
 
     def fit(
-        self,
-        particles: Array,
-        weights: Array | None = None,
-        circular: Sequence[int] = (),
+        self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()
     ) -> GaussianMixture:
         x, weights = unwrap_particles(particles, weights, circular)
         mean = weights @ x

@@ -61,10 +61,7 @@ class KernelDensityFit(Fit):
         check_count("modes", self.modes)
 
     def fit(
-        self,
-        particles: Array,
-        weights: Array | None = None,
-        circular: Sequence[int] = (),
+        self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()
     ) -> GaussianMixture:
         x, weights = unwrap_particles(particles, weights, circular)
         d = x.shape[1]

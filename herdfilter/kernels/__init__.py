@@ -13,14 +13,7 @@ from herdfilter.kernels.base import (
     expected_kernel_pair,
     log_normaliser,
 )
-from herdfilter.kernels.radial import (
-    Energy,
-    Gaussian,
-    Kernel,
-    Laplace,
-    LocalizedCumulative,
-    Matern,
-)
+from herdfilter.kernels.radial import Energy, Gaussian, Kernel, Laplace, LocalizedCumulative, Matern
 
 __all__ = [
     "Energy",

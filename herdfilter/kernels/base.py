@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from herdfilter._checks import Array, as_covariance, as_definite, as_points, short_repr
+from herdfilter._checks import Array, as_covariance, as_definite, as_points, check_methods
 from herdfilter.kernels.radial import Gaussian, Kernel
 from herdfilter.mixture import GaussianMixture, as_mixture
 
@@ -22,14 +22,9 @@ def as_kernel(name: str, kernel: Kernel) -> Kernel:
     ...     hf.kernels.as_kernel("kernel", "gaussian")
     ... except TypeError as error:
     ...     print(error)
-    kernel: expected a kernel with value, slope and scales, got 'gaussian'
+    kernel: expected an object with value and slope and scales, got 'gaussian'
     """
-    if isinstance(kernel, type):
-        raise TypeError(f"{name}: expected an instance, got the class {kernel.__name__}")
-    if not isinstance(kernel, Kernel):
-        raise TypeError(
-            f"{name}: expected a kernel with value, slope and scales, got {short_repr(kernel)}"
-        )
+    check_methods(name, kernel, "value", "slope", "scales")
     return kernel
 
 

@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from herdfilter._checks import Array, as_array, as_generator, check_count, short_repr
+from herdfilter._checks import Array, as_array, as_generator, check_count
 from herdfilter.mixture import GaussianMixture, as_mixture
 from herdfilter.points import Points
 
@@ -35,23 +35,12 @@ class Sampler(Protocol):
         """Return `n` weighted points that represent `mixture`."""
 
 
-def as_sampler(name: str, sampler: Any) -> Sampler:
-    """Return `sampler` if it follows the contract; raise TypeError if it is a class, or has no method ``sample``."""
-    if isinstance(sampler, type):
-        raise TypeError(f"{name}: expected an instance, got the class {sampler.__name__}")
-    if not isinstance(sampler, Sampler):
-        raise TypeError(
-            f"{name}: expected an object with sample(mixture, n, rng), got {short_repr(sampler)}"
-        )
-    return sampler
-
-
 class MixtureSampler(Sampler):
     """Base class of the samplers here: a subclass has `draw`, and `sample` checks what a user asks for."""
 
     @property
     def draws(self) -> bool:
-        """True if `sample` is `draw` and checks; a subclass may override `sample`, which then counts."""
+        """False if a subclass overrides `sample`: then `draw` alone would pass by what that adds."""
         return type(self).sample is MixtureSampler.sample
 
     def sample(
@@ -91,7 +80,7 @@ def draw_points(
 
 
 def check_dim(name: str, sampler: Any, dim: int, user: str) -> None:
-    """Raise ValueError if a sampler, or one inside it, serves fewer dimensions than `dim`; `user` precedes its name."""
+    """Raise ValueError if a sampler, or one that it wraps, serves fewer dimensions than `dim`; `user` precedes its name."""
     largest = getattr(sampler, "largest_dim", None)
     if largest is not None and dim > largest:
         raise ValueError(

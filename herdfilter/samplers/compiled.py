@@ -20,12 +20,7 @@ CALLED: dict[str, Any] = {
     "no_cfunc_wrapper": True,
 }
 # Functions that only compiled code calls: they compile faster without wrappers and are cached with their callers.
-INSIDE: dict[str, Any] = {
-    "nogil": True,
-    "error_model": "numpy",
-    "no_cpython_wrapper": True,
-    "no_cfunc_wrapper": True,
-}
+INSIDE: dict[str, Any] = CALLED | {"cache": False, "no_cpython_wrapper": True}
 FAST: dict[str, Any] = INSIDE | {"fastmath": VECTORISE}
 # Functions that allocate no array: numba then need not count the references to their arguments.
 IN_PLACE: dict[str, Any] = CALLED | {"_nrt": False}

@@ -257,7 +257,15 @@ class ConditionalLine:
         """
         halvings = 0
         while True:
-            density = self._density(x)
+            values = self.conditional(self.nodes, x.copy())
+            try:
+                density = as_array("density", values, self.nodes.shape)
+            except ValueError as error:
+                raise self._error(x, str(error).removeprefix("density: ")) from None
+            lowest = int(density.argmin())
+            if density[lowest] < 0:
+                message = f"expected non-negative numbers, got {density[lowest]:g} at {self.nodes[lowest]:g}"
+                raise self._error(x, message)
             total = float(self.fine @ density)
             rough = float(self.coarse @ density[::2])
             settled = abs(total - rough) <= self.tolerance * total
@@ -279,19 +287,6 @@ class ConditionalLine:
         elif self.normalised:
             message += "; widen the bounds, or pass normalised=False"
         raise self._error(x, message, total)
-
-    def _density(self, x: Array) -> Array:
-        """Return the conditional density at the quadrature nodes."""
-        values = self.conditional(self.nodes, x.copy())
-        try:
-            density = as_array("density", values, self.nodes.shape)
-        except ValueError as error:
-            raise self._error(x, str(error).removeprefix("density: ")) from None
-        k = int(density.argmin())
-        if density[k] < 0:
-            message = f"expected non-negative numbers, got {density[k]:g} at {self.nodes[k]:g}"
-            raise self._error(x, message)
-        return density
 
     def _error(self, x: Array, message: str, integral: float | None = None) -> ConditionalError:
         text = np.array2string(x, precision=6, separator=", ", threshold=8)
@@ -315,7 +310,8 @@ class ConditionalLine:
         heights = weights[:, None] * np.exp(-0.5 * u * u)
         inside = (cell >= 0) & (cell <= self.cells)
         objective -= np.bincount(cell[inside], heights[inside], self.cells + 1)
-        # The quadrature nodes within one cell of each search point, and how many of them have a positive density
+        # A point of the search grid stands for the quadrature nodes up to one cell away: from `begin` to before `end`. It is
+        # no candidate if none of them has a positive density, and beside an edge of the density if not all have.
         position = np.arange(self.cells + 1)
         begin = np.maximum(position - 1, 0) << self.level
         end = (np.minimum(position + 1, self.cells) << self.level) + 1
@@ -323,7 +319,7 @@ class ConditionalLine:
         positive = below[end] - below[begin]
         objective[positive == 0] = -np.inf
         padded = np.concatenate(([-np.inf], objective, [-np.inf]))
-        # Peaks that may be the highest, by how much the objective can rise between grid points
+        # Peaks that may be the highest: between grid points the objective can rise by `doubt`, beside an edge fall as much.
         peaks = np.flatnonzero((objective > padded[:-2]) & (objective >= padded[2:]))
         edge = positive < end - begin
         doubt = np.where(edge, EDGE_DOUBT, PEAK_DOUBT)

@@ -101,13 +101,13 @@ class ContinuousHerdedGibbs(MixtureSampler):
     ) -> tuple[Array, Array]:
         """Herd the points, group by group if the bandwidth is "auto" and the target smoothed."""
         if self.bandwidth == "auto" and self.target == "smoothed":
-            x, _ = grouped(
-                mixture, n, lambda frame, m: (place_again(frame, self._herd(frame, m, None)), None)
-            )
-        else:
-            frame = self._frame(mixture, n)
-            x = frame.back(self._herd(frame, n, None))
-        return x, equal_weights(n)
+
+            def herd(frame: KernelFrame, count: int) -> tuple[Array, Array]:
+                return place_again(frame, self._herd(frame, count, None)), equal_weights(count)
+
+            return grouped(mixture, n, herd)
+        frame = self._frame(mixture, n)
+        return frame.back(self._herd(frame, n, None)), equal_weights(n)
 
     def _frame(self, mixture: GaussianMixture, n: int) -> KernelFrame:
         kernel = kernel_covariance(self.bandwidth, mixture, n)

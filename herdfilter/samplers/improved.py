@@ -8,32 +8,19 @@ from typing import Literal
 import numpy as np
 import scipy
 
-from herdfilter._checks import UNDERFLOW, Array, check_count, check_fields, one_of
+from herdfilter._checks import UNDERFLOW, Array, check_count, check_fields, check_methods, one_of
 from herdfilter.bandwidths import Bandwidth, check_bandwidth, kernel_covariance
 from herdfilter.discrepancy import optimal_weights
 from herdfilter.kernels import Gaussian, Kernel, KernelMean, as_kernel
 from herdfilter.mixture import GaussianMixture
-from herdfilter.samplers.base import MixtureSampler, Sampler, as_sampler, draw_points
+from herdfilter.samplers.base import MixtureSampler, Sampler, draw_points
 from herdfilter.samplers.herding.frame import KernelFrame, move_groups
 
 DISTANCES_AT_ONCE = 2**21  # numbers in memory
 
 
-class _Improved(MixtureSampler):
-    """Base class of samplers that improve another sampler's points, in the metric of a kernel."""
-
-    sampler: Sampler
-    bandwidth: Bandwidth
-    kernel: Kernel = Gaussian()
-
-    def __post_init__(self) -> None:
-        as_sampler("sampler", self.sampler)
-        check_fields(self, bandwidth=check_bandwidth)
-        as_kernel("kernel", self.kernel)
-
-
 @dataclass(frozen=True)
-class Polished(_Improved):
+class Polished(MixtureSampler):
     """Another sampler's points, moved together until the herding error no longer falls.
 
     All points move at once, by L-BFGS on the squared herding error with its analytic gradient; the weights stay. The first
@@ -67,8 +54,8 @@ class Polished(_Improved):
     iterations: int = 50
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        check_fields(self, iterations=check_count)
+        check_methods("sampler", self.sampler, "sample")
+        check_fields(self, bandwidth=check_bandwidth, kernel=as_kernel, iterations=check_count)
 
     def draw(
         self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None
@@ -91,7 +78,7 @@ class Polished(_Improved):
 
 
 @dataclass(frozen=True)
-class Reweighted(_Improved):
+class Reweighted(MixtureSampler):
     """Another sampler's points, with the weights that minimise their herding error.
 
     Parameters
@@ -119,7 +106,8 @@ class Reweighted(_Improved):
     kernel: Kernel = Gaussian()  # noqa: RUF009  frozen
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        check_methods("sampler", self.sampler, "sample")
+        check_fields(self, bandwidth=check_bandwidth, kernel=as_kernel)
         one_of("constraint", self.constraint, ("simplex", "sum"))
 
     def draw(
@@ -142,8 +130,8 @@ def descend(
 ) -> Array:
     """Move points (n, d) down the squared herding error, by L-BFGS with the analytic gradient; weights stay.
 
-    In coordinates in which the kernel has bandwidth 1. With `symmetric` the points are mirrored through the origin: `x`
-    holds one half, and the weights are those of the half, its mirror image and, if there is one more, of the origin.
+    In coordinates in which the kernel has bandwidth 1. With `symmetric` the set is point-symmetric and only one half, `x`,
+    is moved and returned; the weights are those of the half, of its mirror image and, if there is one more, of the origin.
     """
     from scipy.optimize import minimize  # slow to import
 
@@ -161,7 +149,7 @@ def descend(
 
     minimum = minimize(
         objective, x.ravel(), jac=True, method="L-BFGS-B",
-        options={"maxiter": iterations, "maxfun": 2 * iterations, "ftol": 1e-12, "gtol": 1e-9, "maxcor": 20},
+        options={"maxiter": iterations, "maxfun": 2 * iterations, "ftol": 1e-12, "gtol": 1e-9, "maxcor": 20}
     )  # fmt: skip
     return minimum.x.reshape(n, d)
 

@@ -27,7 +27,6 @@ from herdfilter.samplers.herding.greedy import (
     place_points,
 )
 
-WEIGHTINGS = ("equal", "line-search", "fully-corrective")
 Climb = Callable[[Array, Array, Array], tuple[Array, float]]
 """(start, points, coefficients) -> position and height of a local maximum of the objective."""
 
@@ -70,9 +69,8 @@ class KernelHerding(MixtureSampler):
     kernel: Kernel = Gaussian()  # noqa: RUF009  frozen
 
     def __post_init__(self) -> None:
-        check_fields(self, bandwidth=check_bandwidth)
-        one_of("weights", self.weights, WEIGHTINGS)
-        as_kernel("kernel", self.kernel)
+        check_fields(self, bandwidth=check_bandwidth, kernel=as_kernel)
+        one_of("weights", self.weights, ("equal", "line-search", "fully-corrective"))
         # Under -r the best position for a point beside weighted ones may be at infinity.
         if self.weights != "equal" and not self.kernel.value(np.zeros(1))[0] > 0:
             raise ValueError(
@@ -90,17 +88,18 @@ class KernelHerding(MixtureSampler):
             frame = KernelFrame.of(mixture, kernel, turn=True)
             z, weights = self._herd(frame, n)
             x = frame.back(z)
-        return x, equal_weights(n) if weights is None else weights / weights.sum()
+        return x, weights if self.weights == "equal" else weights / weights.sum()
 
-    def _herd(self, frame: KernelFrame, n: int) -> tuple[Array, Array | None]:
-        """Return points (n, d) in the coordinates of the frame, and their weights (n,), None if all are equal."""
+    def _herd(self, frame: KernelFrame, n: int) -> tuple[Array, Array]:
+        """Return points (n, d) in the coordinates of the frame, and their weights (n,)."""
         if self.kernel != Gaussian() or self.weights != "equal":
-            z, weights = herd_weighted(frame, self.kernel, n, self.weights)
-            return z, None if self.weights == "equal" else weights
+            return herd_weighted(frame, self.kernel, n, self.weights)
         if self.bandwidth == "auto":
             # Each point is placed again, so that a short first climb will do.
-            return place_again(frame, herd_greedily(frame, n, steps=len(frame.origin) + 4)), None
-        return herd_greedily(frame, n), None
+            z = place_again(frame, herd_greedily(frame, n, steps=len(frame.origin) + 4))
+        else:
+            z = herd_greedily(frame, n)
+        return z, equal_weights(n)
 
 
 def herd_weighted(

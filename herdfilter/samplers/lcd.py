@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy
@@ -43,12 +44,13 @@ class LCDSampling(MixtureSampler):
 
     largest: float = 10.0
     iterations: int = 500
-    _mapped: MappedSampling = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_fields(self, largest=as_positive, iterations=check_count)
-        standard = MappedSampling(_Standard(self.largest, self.iterations))
-        object.__setattr__(self, "_mapped", standard)
+
+    @cached_property
+    def _mapped(self) -> MappedSampling:
+        return MappedSampling(_Standard(self.largest, self.iterations))
 
     def draw(
         self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None

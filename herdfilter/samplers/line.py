@@ -83,10 +83,10 @@ def in_order(
 
 
 @njit(**INSIDE)
-def before_the_first(means, deviations, weights, targets):
-    """Group components whose means ascend, except those without any weight; return the line, with cells left of it.
+def start_line(means, deviations, weights, targets):
+    """Group components whose means ascend, except those without any weight; return the line, before its first cells.
 
-    Each width has its own group if there are few, else each octave.
+    Each width has its own group if there are at most three widths, else each octave of widths.
     """
     count = len(means)
     keys = np.empty(count)
@@ -98,6 +98,7 @@ def before_the_first(means, deviations, weights, targets):
     groups = 0
     size = 0
     key = -np.inf
+    # One pass for each group: it takes the components of one key, and finds the next larger key.
     while key < np.inf:
         next_key = np.inf
         for i in range(count):
@@ -279,8 +280,8 @@ def _sum_densities(means, deviations, weights, x, terms, values):
 
 @njit(**CALLED)
 def _sweep_densities(means, deviations, weights, targets, x, values):
-    """Fill in the densities at points that ascend; the other arguments are those of `before_the_first`."""
-    line = before_the_first(means, deviations, weights, targets)
+    """Fill in the densities at points that ascend; the other arguments are those of `start_line`."""
+    line = start_line(means, deviations, weights, targets)
     for i in range(len(x)):
         advance_cells(line, x[i])
         values[i] = evaluate_cells(line.terms, x[i])[1]

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from herdfilter._checks import UNDERFLOW, Array, check_flags
+from herdfilter._checks import UNDERFLOW, Array, check_flags, check_methods
 from herdfilter._covariances import standardise
 from herdfilter.mixture import GaussianMixture, largest_remainders
-from herdfilter.samplers.base import MixtureSampler, Sampler, as_sampler, draw_points
+from herdfilter.samplers.base import MixtureSampler, Sampler, draw_points
 from herdfilter.samplers.herding.frame import principal_axes
 
 
@@ -47,7 +47,7 @@ class MappedSampling(MixtureSampler):
 
     def __post_init__(self) -> None:
         check_flags(match_moments=self.match_moments)
-        as_sampler("sampler", self.sampler)
+        check_methods("sampler", self.sampler, "sample")
 
     def draw(
         self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None

@@ -16,9 +16,9 @@ from herdfilter.samplers.line import (
     ACCURATE_SHARE,
     ROOT,
     advance_cells,
-    before_the_first,
     evaluate_cells,
     in_order,
+    start_line,
     take_logs,
 )
 
@@ -68,7 +68,21 @@ def quantiles(
     densities = np.empty((2, len(levels)))
     _sweep(means, deviations, weights, targets_in_order, levels, points, densities)
     if targets is None:
-        _correct_tails(means, deviations, weights, levels, points)
+        # At levels near 0 and 1 the distribution function has no digits: bisection in logarithms.
+        for i in np.flatnonzero(np.abs(levels - 0.5) > 0.5 - TAIL):
+            side = np.sign(0.5 - levels[i])
+            tail = min(levels[i], 1.0 - levels[i])
+            # The quantile lies between those of the components.
+            ends = means + side * ndtri(tail) * deviations
+            low = ends.min()
+            high = ends.max()
+            while low < (x := 0.5 * (low + high)) < high:
+                log_tail = logsumexp(log_ndtr(side * (x - means) / deviations), b=weights)
+                if (log_tail > np.log(tail)) == (side > 0):
+                    high = x
+                else:
+                    low = x
+            points[i] = high
         return points, np.zeros(len(levels))
     both_weights = np.stack([weights, targets_in_order])
     peaks = (both_weights / (deviations * ROOT)).sum(axis=1)
@@ -77,26 +91,6 @@ def quantiles(
     for component_weights, values in zip(both_weights, densities, strict=True):
         take_logs(means, deviations, component_weights, points, values)
     return points, densities[1] - densities[0]
-
-
-def _correct_tails(
-    means: Array, deviations: Array, weights: Array, levels: Array, points: Array
-) -> None:
-    """Replace quantiles at levels near 0 and 1, where the distribution function has no digits, by bisection in logs."""
-    for i in np.flatnonzero(np.abs(levels - 0.5) > 0.5 - TAIL):
-        side = np.sign(0.5 - levels[i])
-        tail = min(levels[i], 1.0 - levels[i])
-        # It lies between the quantiles of the components.
-        ends = means + side * ndtri(tail) * deviations
-        low = ends.min()
-        high = ends.max()
-        while low < (x := 0.5 * (low + high)) < high:
-            log_tail = logsumexp(log_ndtr(side * (x - means) / deviations), b=weights)
-            if (log_tail > np.log(tail)) == (side > 0):
-                high = x
-            else:
-                low = x
-        points[i] = high
 
 
 def weighted_quantiles(means, deviations, weights, targets, levels, points, log_ratios):
@@ -117,7 +111,7 @@ def weighted_quantiles(means, deviations, weights, targets, levels, points, log_
 @njit(**CALLED)
 def _sweep(means, deviations, weights, targets, levels, points, densities):
     """Fill in the quantiles at ascending levels (n,), and the densities of mixture and target there (2, n)."""
-    line = before_the_first(means, deviations, weights, targets)
+    line = start_line(means, deviations, weights, targets)
     n = len(levels)
     x = -np.inf
     below = 0.0

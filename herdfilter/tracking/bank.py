@@ -46,7 +46,7 @@ class Detections(NamedTuple):
 class ListedFilters(list[Any]):
     """Filters of tracks at one step, of any kind, one by one; `GaussianFilters` does the same in a batch."""
 
-    # Filters are copied before they change: those of other hypotheses, and of earlier steps, stay as they are.
+    # A filter is never changed but copied first: other hypotheses, and earlier steps that a replay returns to, share it.
 
     @cached_property
     def negligible_share(self) -> Array | None:
@@ -117,14 +117,9 @@ class ListedFilters(list[Any]):
         for online in self:
             missed, _ = online.suppose(None) if of_particles else _suppose(online, None, sensor)
             updated.append({0: missed})
-        if of_particles and inside.any():
-            first = Observation(measurement, z[0], step, None)
-            _ = (first.observed_entries, first.circular)  # computed once for all detections
         for i, j in np.argwhere(inside).tolist():
             if of_particles:
-                observation = copy.copy(first)
-                observation.z = observation.vector = z[j]
-                detected = self[i].suppose(observation)
+                detected = self[i].suppose(Observation(measurement, z[j], step, None))
             else:
                 detected = _suppose(self[i], z[j], sensor)
             updated[i][1 + j], log_densities[i, j] = detected
@@ -132,6 +127,7 @@ class ListedFilters(list[Any]):
         def merge(tracks: np.ndarray, weights: Array) -> ListedFilters:
             merged = ListedFilters()
             for i in tracks:
+                # Only hypotheses that were updated and have weight; a miss if there is none.
                 shares = weights[i, [*updated[i]]]
                 filters = list(compress(updated[i].values(), shares)) or [updated[i][0]]
                 if len(filters) > 1:

@@ -17,6 +17,7 @@ from herdfilter._checks import (
     as_positive,
     check_fields,
     check_methods,
+    check_part,
     read_only,
     short_repr,
 )
@@ -37,13 +38,6 @@ from herdfilter.models.contract import (
 from herdfilter.models.jump_markov import JumpMarkov, with_modes
 from herdfilter.models.resolved import Measurement, only_mode
 from herdfilter.models.with_clutter import WithClutter
-
-
-def _check_initial(initial: Any) -> None:
-    if not isinstance(initial, GaussianMixture):
-        raise TypeError(
-            f"initial: expected a herdfilter.GaussianMixture, got {short_repr(initial)}"
-        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,7 +66,7 @@ class Birth:
 
     def __post_init__(self) -> None:
         check_fields(self, probability=as_fraction)
-        _check_initial(self.initial)
+        check_part("initial", self.initial, GaussianMixture, "a herdfilter.GaussianMixture")
 
     def within(self, dt: float) -> Birth:
         """Return the birth with the probability that a target appears in a time `dt`."""
@@ -135,22 +129,21 @@ class BirthFromMeasurements:
     __repr__ = fields_in_line
 
     def __post_init__(self) -> None:
-        _check_initial(self.initial)
+        check_part("initial", self.initial, GaussianMixture, "a herdfilter.GaussianMixture")
         if len(self.initial) != 1:
             raise ValueError(f"initial: expected one component, got {len(self.initial)}")
         as_definite("initial.covariance", self.initial.distinct_covariances[0], None)
-        check_fields(self, expected=as_positive)
+        check_fields(self, expected=as_positive, most=as_fraction)
         if self.state is not None and not callable(self.state):
             raise TypeError(
                 f"state: expected a function of detections, got {short_repr(self.state)}"
             )
-        check_fields(self, most=as_fraction)
 
     def births_at(
         self, scans: Sequence[UnexplainedDetections], step: int, dt: float
     ) -> list[Birth]:
         """Return the births at the detections of a step, `expected` times `dt` in the mean."""
-        # The expected number is shared out over all scans of the step.
+        # The expected number of births is shared out over all scans of the step, by how much of each is unexplained.
         total = sum(scan.probabilities.sum() for scan in scans)
         births = []
         for model, z, probabilities in scans:
@@ -266,7 +259,7 @@ def start_filter(
     """
     starting = BirthModel if predicted else ModelWithInitial
     if jumps(model):
-        # A target keeps its mode at a birth.
+        # Each mode starts from the same distribution. A target keeps its mode at a birth.
         matrix = np.eye(len(model.models)) if predicted else model.transition_matrix
         modes = [starting(mode, initial) for mode in model.models]
         online = make(JumpMarkov(modes, matrix, model.initial_modes))
@@ -275,6 +268,7 @@ def start_filter(
     # What a filter needs to carry several hypotheses.
     check_methods("filter", online, "predicted_observation", "combine")
     if predicted:
+        # The filter's first prediction is the birth's own transition, with its noise.
         online.step = step - 1
         online.predict()
     else:

@@ -17,6 +17,7 @@ from herdfilter._checks import (
     as_fraction,
     as_generator,
     check_count,
+    check_part,
     one_of,
     read_only,
     short_repr,
@@ -145,10 +146,7 @@ class LMBTracker(Timed):
         gate_probability: float = 1 - 1e-9,
         confirm: Sequence[int] = (3, 5),
     ) -> None:
-        if not isinstance(model, WithClutter):
-            raise TypeError(
-                f"model: expected a herdfilter.models.WithClutter, got {type(model).__name__}"
-            )
+        check_part("model", model, WithClutter, "a herdfilter.models.WithClutter")
         self.model = model
         self.birth = (
             birth if isinstance(birth, BirthFromMeasurements) else _as_births("birth", birth)
@@ -167,8 +165,6 @@ class LMBTracker(Timed):
         self.prune = as_fraction("prune", prune)
         self.max_tracks = check_count("max_tracks", max_tracks)
         self.gate_probability = as_fraction("gate_probability", gate_probability)
-        # Without a gate nothing is left out.
-        self._negligible_ratio = SMALLEST_GATED_RATIO if self.gate_probability < 1 else 0.0
         self.confirm = as_confirm(confirm)
         self.step = 0
         self.record: TrackingRecord | None = None
@@ -212,7 +208,7 @@ class LMBTracker(Timed):
         step = self.step + 1
         # A target survives a time dt with probability p_S ** dt.
         tracks = replace(self._held, existence=self.survival_probability**dt * self._held.existence)
-        # Births at detections stand at the step of these, and are predicted with the others.
+        # The states of births at detections are those at the last scan, and are predicted with the others.
         if isinstance(self.birth, BirthFromMeasurements):
             births = self.birth.births_at(self._unexplained, self.step, dt)
             tracks = tracks.join(self._start_tracks(births, step))
@@ -262,7 +258,7 @@ class LMBTracker(Timed):
             _log.info(
                 "step %d: %d of %d tracks kept, max_tracks", self.step, self.max_tracks, count
             )
-            # Of equally probable tracks the older ones stay.
+            # Of equally probable tracks the older ones stay: they come first.
             bound = np.sort(tracks.existence)[-self.max_tracks]
             tracks = tracks.take(np.flatnonzero(tracks.existence >= bound)[: self.max_tracks])
         self._held = tracks
@@ -319,8 +315,10 @@ class LMBTracker(Timed):
             log_clutter = np.log(clutter)
         detections = Detections(z, self.step, measurement, sensor)
         log_densities, merge = self._update_with_each(detections, detected, log_clutter)
+        # Without a gate nothing is left out.
+        negligible = SMALLEST_GATED_RATIO if self.gate_probability < 1 else 0.0
         matrix = association_matrix(
-            tracks.existence, detected, log_densities, log_clutter, self._negligible_ratio
+            tracks.existence, detected, log_densities, log_clutter, negligible
         )
         # A row of zeros: the target exists and is detected for certain, but no detection is near it.
         possible = matrix.any(axis=1)
@@ -338,6 +336,7 @@ class LMBTracker(Timed):
                 f"scan: expected only detections of tracks, as the clutter density is zero, got {z[j]} as detection {j} at "
                 f"step {self.step}, which belongs to no track; give a clutter density, or births where targets may appear"
             )
+        # The marginals of the association become probabilities of existence, and weights of each track's hypotheses.
         existence, weights = update_existence(tracks.existence, detected, marginals)
         hits = (marginals[:, 1:].sum(axis=1) > 0.5).tolist()
         histories = add_scan(tracks.histories, hits, self.confirm)
@@ -362,7 +361,7 @@ class LMBTracker(Timed):
         its density is then that of the Gaussian.
         """
         bank = self._held.bank
-        # Without a prediction of the detections, or a gate, all detections are in all gates.
+        # Without a prediction of the detections, or without a gate, all detections are in all gates.
         inside = np.ones((len(self._held.labels), len(detections.z)), dtype=bool)
         log_densities = np.full(inside.shape, -np.inf)
         prediction = bank.predict_detections(detections) if inside.size else None
@@ -432,7 +431,10 @@ class LMBTracker(Timed):
         )
 
     def _start_tracks(self, births: Sequence[Birth], born: int, dt: float | None = None) -> Tracks:
-        """Return tracks that are born at a step; their filters stand there, `dt` away, or else at the present step."""
+        """Return tracks with labels of the step `born`.
+
+        With `dt`, the states of `births` are those at that step, a time `dt` away; without, those at the present step.
+        """
         labels = [(born, i) for i in range(len(births))]
         starts = [birth.initial for birth in births]
         predicted = dt is not None

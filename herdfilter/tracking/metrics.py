@@ -82,12 +82,9 @@ def gospa(
     >>> found.localisation, found.missed, found.false, round(found.distance, 6)
     (25.0, 50.0, 0.0, 8.660254)
     """
-    cutoff, p = _as_cutoff(cutoff, p)
     if as_positive("alpha", alpha) > 2:
         raise ValueError(f"alpha: expected a number of at most 2, got {short_repr(alpha)}")
-    distances = _distances(truth, estimates)
-    n, m = distances.shape
-    near = _assigned(distances, cutoff, p)
+    (n, m), near, cutoff = _assign(truth, estimates, cutoff, p)
     localisation = float((near**p).sum())
     penalty = cutoff**p
     if alpha == 2:
@@ -128,10 +125,9 @@ def ospa(truth: ArrayLike, estimates: ArrayLike, cutoff: float, p: float = 1.0) 
     >>> hf.tracking.ospa([[0.0, 0.0], [9.0, 9.0]], [[3.0, 4.0]], cutoff=10)
     7.5
     """
-    cutoff, p = _as_cutoff(cutoff, p)
-    distances = _distances(truth, estimates)
-    near = _assigned(distances, cutoff, p)
-    larger = max(distances.shape)
+    counts, near, cutoff = _assign(truth, estimates, cutoff, p)
+    # Members of the larger set that are unmatched, or matched no nearer than the cutoff, cost the cutoff each.
+    larger = max(counts)
     total = (near**p).sum() + (larger - len(near)) * cutoff**p
     return float((total / max(larger, 1)) ** (1 / p))
 
@@ -169,6 +165,8 @@ def label_switches(
     >>> hf.tracking.label_switches(truth, truth, labels, cutoff=1.0)
     2
     """
+    from scipy.optimize import linear_sum_assignment
+
     cutoff = as_positive("cutoff", cutoff)
     path = as_array("truth", truth, (None, None, None), finite=False)
     for name, sets in (("estimates", estimates), ("labels", labels)):
@@ -184,61 +182,56 @@ def label_switches(
         present = np.flatnonzero(np.isfinite(states).all(axis=1))
         distances = _distances(states[present], points)
         names = (
-            names if isinstance(names, str) else as_list("labels", names, "labels for each step")
+            list(names)
+            if isinstance(names, str)
+            else as_list("labels", names, "labels for each step")
         )
         hashable = all(isinstance(name, Hashable) for name in names)
         if not (hashable and distances.shape[1] == len(names) == len({*names})):
             raise ValueError(
                 f"labels: expected {distances.shape[1]} different ones at step {step}, got {short_repr(names)}"
             )
-        assigned = _correspondence(distances, present.tolist(), list(names), last, cutoff)
+        targets = present.tolist()
+        # A pair that is assigned takes its row and column out of reach.
+        near = distances < cutoff
+        assigned: dict[int, Hashable] = {}
+        # Of two targets that had a label, the later one keeps it.
+        for target, label in reversed(last.items()):
+            if target in targets and label in names:
+                i = targets.index(target)
+                j = names.index(label)
+                if near[i, j]:
+                    assigned[target] = label
+                    near[i] = False
+                    near[:, j] = False
+        # Above every sum of distances, so that one more pair always pays.
+        penalty = cutoff * (1 + min(near.shape))
+        pairs = linear_sum_assignment(np.where(near, distances, penalty))
+        for i, j in np.transpose(pairs).tolist():
+            if near[i, j]:
+                assigned[targets[i]] = names[j]
         for target, label in assigned.items():
             switches += last.pop(target, label) != label
             last[target] = label
     return switches
 
 
-def _correspondence(
-    distances: Array,
-    targets: list[int],
-    names: list[Hashable],
-    last: dict[int, Hashable],
-    cutoff: float,
-) -> dict[int, Hashable]:
-    """Assign labels to targets at one step: first the last labels, then as many others as possible."""
+def _assign(
+    truth: ArrayLike, estimates: ArrayLike, cutoff: float, p: float
+) -> tuple[tuple[int, ...], Array, float]:
+    """Assign estimates to targets with the least sum of p-th powers of the distances, each at most the cutoff.
+
+    Return the numbers of targets and estimates, the distances below the cutoff, and the cutoff, whose p-th power is finite.
+    """
     from scipy.optimize import linear_sum_assignment
 
-    # A pair that is assigned takes its row and column out of reach.
-    near = distances < cutoff
-    assigned: dict[int, Hashable] = {}
-    # Of two targets that had a label, the later one keeps it.
-    for target, name in reversed(last.items()):
-        if target not in targets or name not in names:
-            continue
-        i = targets.index(target)
-        j = names.index(name)
-        if near[i, j]:
-            assigned[target] = name
-            near[i] = False
-            near[:, j] = False
-    # Above every sum of distances, so that one more pair always pays.
-    penalty = cutoff * (1 + min(near.shape))
-    for i, j in np.transpose(linear_sum_assignment(np.where(near, distances, penalty))).tolist():
-        if near[i, j]:
-            assigned[targets[i]] = names[j]
-    return assigned
-
-
-def _assigned(distances: Array, cutoff: float, p: float) -> Array:
-    """Return the distances below the cutoff in the assignment with the least sum of p-th powers, cut off."""
-    if not distances.size:
-        return np.empty(0)
-    from scipy.optimize import linear_sum_assignment
-
+    p = as_number("p", p, "a number from 1 to 100", lambda p: 1 <= p <= 100)
+    cutoff = as_positive("cutoff", cutoff, SMALLEST ** (2 / p), LARGEST ** (2 / p))
+    distances = _distances(truth, estimates)
     # In units of the cutoff, so that no power overflows.
     relative = np.minimum(distances / cutoff, 1.0)
-    pairs: Array = relative[linear_sum_assignment(relative**p)]
-    return cutoff * pairs[pairs < 1]
+    pairs = relative[linear_sum_assignment(relative**p)]
+    return distances.shape, cutoff * pairs[pairs < 1], cutoff
 
 
 def _distances(truth: ArrayLike, estimates: ArrayLike) -> Array:
@@ -257,9 +250,7 @@ def _distances(truth: ArrayLike, estimates: ArrayLike) -> Array:
         raise ValueError(
             f"estimates: expected shape (*, {x.shape[1]}), as truth has, got {y.shape}"
         )
-    difference = x[:, None] - y
-    distances: Array = np.sqrt((difference * difference).sum(axis=2))
-    return distances
+    return np.asarray(np.linalg.norm(x[:, None] - y, axis=2))
 
 
 def _as_set(name: str, points: ArrayLike, finite: bool = True) -> Array:
@@ -267,9 +258,3 @@ def _as_set(name: str, points: ArrayLike, finite: bool = True) -> Array:
     if isinstance(points, list | tuple) and len(points) == 0:
         return np.empty((0, 0))
     return as_array(name, points, (None, None), finite=finite, largest=LARGEST)
-
-
-def _as_cutoff(cutoff: float, p: float) -> tuple[float, float]:
-    """Return a cutoff whose p-th power is a number, and p."""
-    p = as_number("p", p, "a number from 1 to 100", lambda p: 1 <= p <= 100)
-    return as_positive("cutoff", cutoff, SMALLEST ** (2 / p), LARGEST ** (2 / p)), p

@@ -262,7 +262,7 @@ class TrackingResult:
             over_time = len(pane_dims) == 1
             figure.name_axes(pane, *[time_label] * over_time, *(names[i] for i in pane_dims))
             for x, spread, coasting, style in paths:
-                # From the first to the last scan that reports the track.
+                # Only from the first to the last scan that reports the track; in between NaN breaks the line.
                 present = np.flatnonzero(np.isfinite(x[:, pane_dims[0]])).tolist() or [0]
                 rows = slice(present[0], present[-1] + 1)
                 covariances = None if spread is None else spread[rows]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_generator
+from herdfilter._checks import Array, as_array, as_generator, check_part
 from herdfilter.models import contract
 from herdfilter.models.resolved import Measurement, Transition
 from herdfilter.models.with_clutter import WithClutter
@@ -36,10 +36,7 @@ def simulate_scans(model: Any, truth: ArrayLike, rng: np.random.Generator | int)
     >>> np.allclose(np.mean([len(scan) for scan in scans]), 3, atol=0.2)
     True
     """
-    if not isinstance(model, WithClutter):
-        raise TypeError(
-            f"model: expected a herdfilter.models.WithClutter, got {type(model).__name__}"
-        )
+    check_part("model", model, WithClutter, "a herdfilter.models.WithClutter")
     states = as_array("truth", truth, (None, None, model.dim), finite=False)
     rng = as_generator(rng)
     size: Any = model.detection_size(step=1)

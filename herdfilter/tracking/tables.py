@@ -60,6 +60,7 @@ def scans_from_table(
         raise TypeError(
             f"table: expected a pandas.DataFrame or the path of a CSV file, got {short_repr(table)}"
         )
+    # A wrong column is named before any of the table is converted.
     names = as_list("columns", columns, "a list of the columns of a detection")
     if not names:
         raise ValueError("columns: expected at least one column of a detection, got none")

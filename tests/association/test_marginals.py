@@ -31,16 +31,6 @@ class TestEveryMethod:
         np.testing.assert_allclose(found.marginals, exact, rtol=1e-14)
         assert found.log_evidence == pytest.approx(np.log(3 * 5 * 2))
 
-    def test_clusters_are_independent(self, method):
-        rng = np.random.default_rng(1)
-        ratios = np.zeros((5, 6))
-        ratios[:, 0] = 1
-        ratios[:3, 1:4], ratios[3:, 4:] = rng.exponential(size=(3, 3)), rng.exponential(size=(2, 2))
-        found = association.marginals(ratios, method, rng=7)
-        np.testing.assert_allclose(
-            found[:3, :4], association.marginals(ratios[:3, :4], method, rng=7)
-        )
-
     def test_rows_may_have_any_scale(self, method):
         ratios = np.random.default_rng(2).exponential(size=(3, 4))
         scale = np.array([[1e-300], [1.0], [1e300]])

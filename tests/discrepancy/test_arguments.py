@@ -18,7 +18,7 @@ MEASURES = {
 @cases(
     "points mixture message",
     (MIXTURE, POINTS, "points: expected .*Points, got .* GaussianMixture; points come first, then the mixture"),
-    (POINTS, POINTS.x, r"mixture: expected a GaussianMixture, got array\(\[\[.*; GaussianFit\(\)"),
+    (POINTS, POINTS.x, r"mixture: expected a GaussianMixture, got array\(\[\[.*; GaussianFit\(\)")
 )  # fmt: skip
 def test_what_is_no_points_or_no_mixture_is_named(points, mixture, message):
     for measure in MEASURES.values():

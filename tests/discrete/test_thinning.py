@@ -170,5 +170,5 @@ test_bad_input_is_named = refuses(
     (X * 1e200, 2, r"x: expected numbers up to 1e.150, got .*; choose larger units"),
     (X.reshape(3, 2, 2), 2, r"x: expected shape \(n, d\), got \(3, 2, 2\); x\.reshape\(-1, 2\) joins chains"),
     (X, 2, None, [2], r"circular: expected a sequence of indices from 0 to 1, such as \[0\], got \[2\]"),
-    words="^{}",
+    words="^{}"
 )  # fmt: skip

@@ -90,18 +90,6 @@ test_bad_options_are_named = refuses(
 )
 
 
-def test_weights_that_all_but_underflow_leave_a_fit():
-    """After an outlier one particle may hold the weight but for 1e-309: the spread of the rest is lost to rounding."""
-    rng = np.random.default_rng(0)
-    particles, weights = rng.normal(size=(100, 4)), np.zeros(100)
-    weights[7], weights[8] = 1.0, 1e-309
-    for n_components in (1, 3, "bic"):
-        fitted = EMFit(n_components).fit(particles, weights)
-        assert len(fitted) == 1
-        np.testing.assert_allclose(fitted.means[0], particles[7])
-        assert np.linalg.eigvalsh(fitted.covariances[0])[0] > 0
-
-
 def test_of_particles_at_two_places_there_are_two_components_at_most():
     """A third has no place of its own to start from."""
     x = np.repeat([[-1.0, 0.0], [2.0, 1.0]], [10, 30], axis=0)

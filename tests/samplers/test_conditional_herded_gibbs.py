@@ -27,6 +27,13 @@ def wide_bounds(mixture):
     return np.column_stack((mixture.means.min(axis=0) - reach, mixture.means.max(axis=0) + reach))
 
 
+def herd(mixture, n, start, bandwidth, **options):
+    sampler = ConditionalHerdedGibbs(bandwidth, **options)
+    points = sampler.herd(conditionals_of(mixture), n, start, wide_bounds(mixture))
+    np.testing.assert_array_equal(points.weights, 1 / n)
+    return points.x
+
+
 # The published recursion, by the sampler that knows the mixture
 
 
@@ -35,13 +42,11 @@ def wide_bounds(mixture):
 )
 def test_a_mixture_s_own_conditionals_give_the_points_of_the_mixture(d, options):
     mixture = random_mixture(d, d, n_components=3)
-    sampler = ConditionalHerdedGibbs(0.6, **options)
-    points = sampler.herd(conditionals_of(mixture), 30, mixture.mean, wide_bounds(mixture))
     reference = ContinuousHerdedGibbs("paper", 0.6, **{"effective_count": True} | options)
+    expected = reference.sample(mixture, 30, start=mixture.mean)
     np.testing.assert_allclose(
-        points.x, reference.sample(mixture, 30, start=mixture.mean).x, atol=1e-4
+        herd(mixture, 30, mixture.mean, 0.6, **options), expected.x, atol=1e-4
     )
-    np.testing.assert_array_equal(points.weights, 1 / 30)
 
 
 def test_conditionals_narrower_than_the_search_grid_are_resolved():
@@ -50,13 +55,9 @@ def test_conditionals_narrower_than_the_search_grid_are_resolved():
     narrow = GaussianMixture(mixture.weights, mixture.means, 2e-3 * mixture.covariances)
     assert np.sqrt(narrow.covariances.diagonal(axis1=1, axis2=2)).min() < 0.2 * 0.5 / 4
     start = narrow.means[narrow.weights.argmax()] + [0.03, -0.05]
-    points = ConditionalHerdedGibbs(0.5).herd(
-        conditionals_of(narrow), 12, start, wide_bounds(mixture)
-    )
-    reference = ContinuousHerdedGibbs("paper", 0.5, effective_count=True).sample(
-        narrow, 12, start=start
-    )
-    np.testing.assert_allclose(points.x, reference.x, atol=1e-4)
+    reference = ContinuousHerdedGibbs("paper", 0.5, effective_count=True)
+    expected = reference.sample(narrow, 12, start=start)
+    np.testing.assert_allclose(herd(narrow, 12, start, 0.5), expected.x, atol=1e-4)
 
 
 def test_a_kernel_width_for_each_coordinate_is_a_change_of_units():
@@ -64,13 +65,9 @@ def test_a_kernel_width_for_each_coordinate_is_a_change_of_units():
     scaled = GaussianMixture(
         mixture.weights, mixture.means * units, mixture.covariances * np.outer(units, units)
     )
-    points = ConditionalHerdedGibbs(0.7).herd(
-        conditionals_of(mixture), 30, mixture.mean, wide_bounds(mixture)
-    )
-    other = ConditionalHerdedGibbs(0.7 * units).herd(
-        conditionals_of(scaled), 30, scaled.mean, wide_bounds(scaled)
-    )
-    np.testing.assert_allclose(other.x / units, points.x, atol=1e-4)
+    points = herd(mixture, 30, mixture.mean, 0.7)
+    other = herd(scaled, 30, scaled.mean, 0.7 * units)
+    np.testing.assert_allclose(other / units, points, atol=1e-4)
 
 
 def test_unnormalised_conditionals_give_the_same_points():

@@ -29,7 +29,7 @@ def test_published_sequences_are_reproduced(name):
 # The recursion, coordinate by coordinate: with one sweep per point, the place of every move is known from outside
 
 
-def conditional_density(x, i, values, weights, means, covariances):
+def conditional_density(x, i, weights, means, covariances):
     rest = [j for j in range(len(x)) if j != i]
     log_w, centres, variances = [], [], []
     for w, m, S in zip(weights, means, covariances, strict=True):
@@ -51,7 +51,7 @@ def objective(x, i, earlier, mixture, sigma, sampler):
     smoothed = sampler.target == "smoothed"
     covariances = mixture.covariances + (sigma**2 * np.eye(mixture.dim) if smoothed else 0)
     share, centres, variances = conditional_density(
-        x, i, None, mixture.weights, mixture.means, covariances
+        x, i, mixture.weights, mixture.means, covariances
     )
     variances = variances if smoothed else variances + sigma**2
     rest = np.delete(np.arange(mixture.dim), i)
@@ -83,6 +83,15 @@ def highest(value, grid):
     return value(centres).max()
 
 
+def assert_highest(points, t, start, mixture, sigma, sampler):
+    """Follow one sweep from `start` to point t: to 2e-8, the share of far samples that the sampler may leave out."""
+    x = start.copy()
+    for i in range(mixture.dim):
+        value, grid = objective(x, i, points[:t], mixture, sigma, sampler)
+        x[i] = points[t, i]
+        assert value(x[i]) >= highest(value, grid) - 2e-8
+
+
 @pytest.mark.parametrize(
     ("target", "effective", "herded"),
     [
@@ -95,7 +104,6 @@ def highest(value, grid):
 def test_every_move_is_to_the_highest_point_of_its_objective(
     target, effective, herded, random_mixture
 ):
-    """To 2e-8, the share of far samples that the sampler may leave out."""
     for seed, (d, sigma) in enumerate([(2, 0.4), (2, 1.5), (3, 0.7), (4, 1.0)]):
         mixture = random_mixture(40 + seed, d, n_components=3)
         sampler = ContinuousHerdedGibbs(target, sigma, effective, herded, sweeps=1)
@@ -107,11 +115,8 @@ def test_every_move_is_to_the_highest_point_of_its_objective(
             )  # herding on the component weights
             counts[label] += 1
             if t:
-                x = (latest[label] if herded else points[t - 1]).copy()
-                for i in range(d):
-                    value, grid = objective(x, i, points[:t], mixture, sigma, sampler)
-                    x[i] = points[t, i]
-                    assert value(x[i]) >= highest(value, grid) - 2e-8
+                start = latest[label] if herded else points[t - 1]
+                assert_highest(points, t, start, mixture, sigma, sampler)
             latest[label] = points[t]
 
 
@@ -237,11 +242,7 @@ def test_every_move_among_many_samples_is_to_the_highest_point_of_its_objective(
     )
     points = sampler.sample(mixture, n).x
     for t in range(n - 60, n, 10):
-        x = points[t - 1].copy()
-        for i in range(2):
-            value, grid = objective(x, i, points[:t], mixture, sigma, sampler)
-            x[i] = points[t, i]
-            assert value(x[i]) >= highest(value, grid) - 2e-8
+        assert_highest(points, t, points[t - 1], mixture, sigma, sampler)
 
 
 def test_points_do_not_depend_on_how_many_follow_when_they_are_many(random_mixture):

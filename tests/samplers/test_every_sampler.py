@@ -110,7 +110,7 @@ for function in vars(module).values():
     if hasattr(function, "_cache"):
         function._cache = NullCache()
 {PROGRAM}
-assert module._sweep.signatures and not module._sweep_few.stats.cache_hits
+assert module._sweep.signatures and not module._sweep.stats.cache_hits
 """
 
 

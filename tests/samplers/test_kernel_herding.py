@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
-from helpers import assert_same
+from helpers import assert_same, normal
 from scipy.optimize import minimize
 
 from herdfilter import kernels
 from herdfilter.bandwidths import Whitened, kernel_covariance
 from herdfilter.discrepancy import herding_error, optimal_weights
-from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers import KernelHerding
 
@@ -86,21 +85,11 @@ def test_the_herding_error_falls_faster_than_that_of_independent_draws(random_mi
 # Weights
 
 
-def errors_on_the_way(mixture, weights, n, kernel=1.0):
-    return np.array(
-        [
-            herding_error(
-                KernelHerding(kernel, weights=weights).sample(mixture, k), mixture, kernel
-            )
-            for k in range(1, n + 1)
-        ]
-    )
-
-
 @pytest.mark.parametrize(("weights", "d"), [("line-search", 5), ("fully-corrective", 2)])
 def test_weighted_herding_never_raises_the_error(random_mixture, d, weights):
-    errors = errors_on_the_way(random_mixture(37, d), weights, 25)
-    assert (np.diff(errors**2) <= 1e-13).all()
+    mixture, sampler = random_mixture(37, d), KernelHerding(1.0, weights)
+    errors = [herding_error(sampler.sample(mixture, n), mixture, 1.0) ** 2 for n in range(1, 26)]
+    assert (np.diff(errors) <= 1e-13).all()
 
 
 @pytest.mark.parametrize(("d", "n"), [(1, 40), (5, 5)])
@@ -170,11 +159,4 @@ def test_weights_need_a_kernel_with_a_peak():
         match="kernel: expected one with a positive peak for weights 'line-search', got Energy",
     ):
         KernelHerding(weights="line-search", kernel=kernels.Energy())
-    assert (
-        len(
-            KernelHerding(kernel=kernels.Energy()).sample(
-                GaussianMixture([1.0], [[0.0]], [[1.0]]), 5
-            )
-        )
-        == 5
-    )
+    assert len(KernelHerding(kernel=kernels.Energy()).sample(normal([0.0]), 5)) == 5

@@ -10,10 +10,21 @@ from herdfilter.points import Points
 from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, MappedSampling, RandomSampling
 
 few = settings(max_examples=15, deadline=None, derandomize=True)
+
+
+class Weighted:
+    """A base sampler whose points differ in weight."""
+
+    def sample(self, mixture, n, rng=None):
+        x = np.random.default_rng(n).standard_normal((n, mixture.dim))
+        return Points(x, np.arange(1, n + 1))
+
+
 BASES = {
     "kernel herding": KernelHerding(),
     "herded Gibbs": ContinuousHerdedGibbs(),
     "random": RandomSampling(),
+    "weighted": Weighted(),
 }
 
 
@@ -34,6 +45,7 @@ def test_moments_of_every_component_are_met_exactly(mapped, random_mixture, d, s
     for m in range(3):
         own = Points(points.x[labels == m], points.weights[labels == m])
         assert len(own) == shares[m]
+        assert points.weights[labels == m].sum() == pytest.approx(shares[m] / 60, rel=1e-12)
         np.testing.assert_allclose(own.mean, means[m], atol=1e-9)
         np.testing.assert_allclose(own.covariance, mixture.covariances[m], atol=1e-9)
 
@@ -43,27 +55,6 @@ def test_too_few_points_to_span_the_space_have_the_mean(random_mixture):
         gaussian = random_mixture(62, d, n_components=1)
         points = MappedSampling(RandomSampling()).sample(gaussian, n, np.random.default_rng(0))
         np.testing.assert_allclose(points.mean, gaussian.mean, atol=1e-12)
-
-
-class Weighted:
-    """A base sampler whose points differ in weight."""
-
-    def sample(self, mixture, n, rng=None):
-        return Points(
-            np.random.default_rng(n).standard_normal((n, mixture.dim)), np.arange(1, n + 1)
-        )
-
-
-def test_the_weights_of_the_base_sampler_are_kept():
-    mixture = GaussianMixture(
-        [0.25, 0.75], [[-1e3, 0.0], [1e3, 0.0]], [np.eye(2), [[2.0, 1.0], [1.0, 1.0]]]
-    )
-    points = MappedSampling(Weighted()).sample(mixture, 40)
-    right = points.x[:, 0] > 0
-    assert points.weights[right].sum() == pytest.approx(0.75, rel=1e-12)
-    own = Points(points.x[right], points.weights[right])
-    np.testing.assert_allclose(own.mean, [1e3, 0.0], atol=1e-9)
-    np.testing.assert_allclose(own.covariance, [[2.0, 1.0], [1.0, 1.0]], atol=1e-9)
 
 
 @few

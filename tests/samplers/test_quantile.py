@@ -32,7 +32,7 @@ def test_the_distribution_function_has_the_levels_at_the_points_of_hostile_mixtu
     hostile_mixture,
 ):
     """To its rounding, and to what a step to the next number makes of it."""
-    mixtures = (hostile_mixture(seed) for seed in range(500))
+    mixtures = map(hostile_mixture, range(500))
     for mixture in (mixture for mixture in mixtures if mixture.dim == 1):
         n = 1 + 7 * len(mixture)
         x = QUANTILES.sample(mixture, n).x

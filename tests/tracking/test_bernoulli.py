@@ -1,9 +1,9 @@
-"""The update of one probability of existence, by the formulas and at their limits."""
+"""The weights of a miss and of detections in the association, by the formulas and at their limits."""
 
 import numpy as np
 import pytest
 
-from herdfilter.tracking.track import CLUTTER_WEIGHT, association_matrix, update_existence
+from herdfilter.tracking.track import CLUTTER_WEIGHT, association_matrix
 
 R, P = np.array([0.2, 0.9, 1.0]), 0.7
 DENSITIES = np.array([[0.3, 2.0], [1.5, 0.0], [0.01, 0.2]])
@@ -41,19 +41,3 @@ def test_without_clutter_a_detection_is_of_some_target_whatever_its_density():
     expected = np.column_stack([1 - R * P, weights / weights.max(axis=0) / CLUTTER_WEIGHT])
     np.testing.assert_allclose(found, expected / expected.max(axis=1, keepdims=True), rtol=1e-9)
     assert CLUTTER_WEIGHT <= 1e-9
-
-
-def test_existence_after_a_scan_and_the_shares_of_its_hypotheses():
-    marginals, p = (
-        np.array([[0.5, 0.3, 0.2], [1.0, 0.0, 0.0], [0.4, 0.6, 0.0]]),
-        np.array([0.0, 0.5, 0.9]),
-    )
-    after, shares = update_existence(R, p, marginals)
-    missed = marginals[:, 0] * R * (1 - p) / (1 - R * p)
-    np.testing.assert_allclose(after, missed + marginals[:, 1:].sum(axis=1))
-    np.testing.assert_allclose(shares, np.column_stack([missed, marginals[:, 1:]]) / after[:, None])
-    dead, nothing = update_existence(np.zeros(1), P, np.array([[1.0, 0.0]]))
-    assert dead == 0
-    assert (nothing == 0).all()
-    sure, shares = update_existence(np.ones(1), 1.0, np.array([[0.0, 1.0]]))
-    assert (sure[0], shares.tolist()) == (1.0, [[0.0, 1.0]])

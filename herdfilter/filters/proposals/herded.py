@@ -7,14 +7,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from herdfilter._checks import Array, as_points, check_share
+from herdfilter._checks import Array, as_points, check_methods, check_share
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals.base import BaseProposal, Uses
 from herdfilter.filters.state import Particles
 from herdfilter.mixture import GaussianMixture, log_sums
 from herdfilter.models.contract import ADDITIVE, Model
 from herdfilter.models.resolved import Transition
-from herdfilter.samplers.base import MixtureSampler, Sampler, as_sampler, check_dim, draw_points
+from herdfilter.samplers.base import MixtureSampler, Sampler, check_dim, draw_points
 from herdfilter.samplers.line import log_densities
 from herdfilter.samplers.quantile import QuantileSampling, quantiles
 
@@ -25,7 +25,7 @@ class SampledProposal(BaseProposal):
     sampler: Any  # a Sampler; in some proposals it may be None
 
     def __post_init__(self) -> None:
-        as_sampler("sampler", self.sampler)
+        check_methods("sampler", self.sampler, "sample")
 
     def check(self, model: Model) -> None:
         """See `Proposal`."""

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from herdfilter._checks import check_methods
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.state import Particles
 from herdfilter.fitting.base import Fit
-from herdfilter.samplers.base import Sampler, as_sampler, draw_points
+from herdfilter.samplers.base import Sampler, draw_points
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class MixtureResampling:
     sampler: Sampler
 
     def __post_init__(self) -> None:
-        as_sampler("sampler", self.sampler)
+        check_methods("sampler", self.sampler, "sample")
         check_fit(self.fit)
 
     def resample(

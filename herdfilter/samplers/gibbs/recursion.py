@@ -158,8 +158,8 @@ def herd_coordinates(target, sweeps, first, points, room):
                 bumps[CENTRE, j] = x[i] - residual[m, i] * constants[INVERSE, i, m]
                 bumps[NARROWNESS, j] = constants[NARROWNESS, i, m]
                 bumps[WIDTH, j] = constants[WIDTH, i, m]
-            # The bumps -w_s / c k(x_i, x_i^s), with w_s = k(x_rest, x_rest^s) and c their sum
-            # Distances are updated from those of the coordinate before, or computed afresh (-1).
+            # The bumps -w_s / c k(x_i, x_i^s), with w_s = k(x_rest, x_rest^s) and c their sum. The distances behind w_s are
+            # updated from those of the coordinate treated before this one, or computed afresh (before = -1).
             before = -1 if k == 0 or sweeps.careful else (k - 1) % d
             update_closeness(points, t, x, before, i, closeness)
             negative, total, squares = relative_weights(closeness, t, index, weight)

@@ -15,6 +15,7 @@ from herdfilter._covariances import regularised_and_rank
 from herdfilter.bandwidths import scale_rule
 from herdfilter.discrete.herding import herded_labels
 from herdfilter.mixture import GaussianMixture
+from herdfilter.samplers.base import equal_weights
 
 EQUAL_EIGENVALUES = 1e-9  # relative difference up to which eigenvalues, and weights, count as equal
 # relative difference up to which lengths count as equal, and the first is taken
@@ -26,8 +27,8 @@ UNLIKE_RATIO = 5.0  # of widths: a kernel that suits one component is lost on th
 GROUP_POINTS = 2  # points per group, on average, that repay a kernel of its own
 THIN_VARIANCE = 1e-24  # in units of the mixture's: a thinner dimension counts as that wide
 Labels = NDArray[np.int64]
-Herd = Callable[["KernelFrame", int], tuple[Array, Array | None]]
-"""(frame, n) -> points (n, d) in the frame, and their weights (n,), or None for equal ones."""
+Herd = Callable[["KernelFrame", int], tuple[Array, Array]]
+"""(frame, n) -> points (n, d) in the frame, and their weights (n,)."""
 Descent = Callable[[GaussianMixture, Array, Array], Array]
 """(mixture, points (n, d), weights (n,)) -> better points (n, d)."""
 
@@ -128,7 +129,7 @@ def principal_axes(covariance: Array, towards: Array) -> tuple[Array, Array]:
     (d,); one at right angles to that has a positive largest entry, of equally large entries the first.
     """
     values, vectors = np.linalg.eigh(covariance)
-    # The basis of a space of equal eigenvalues is arbitrary.
+    # Any basis of a space of equal eigenvalues would do, so the one along the coordinates is taken.
     distinct = np.diff(values) > EQUAL_EIGENVALUES * values[-1]
     if not distinct.all():
         for first, end in pairwise([0, *np.flatnonzero(distinct) + 1, len(values)]):
@@ -162,13 +163,13 @@ def _along_coordinates(basis: Array) -> Array:
 
 def grouped(
     mixture: GaussianMixture, n: int, herd: Herd, *, weighted: bool = False
-) -> tuple[Array, Array | None]:
-    """Herd each group of components by itself, n points in all; return points (n, d) and weights (n,), None for equal ones.
+) -> tuple[Array, Array]:
+    """Herd each group of components by itself, n points in all; return points (n, d) and weights (n,).
 
-    The groups take turns by herding on their weights, so that the first points, too, are shared out in proportion. All
-    points weigh the same; if `weighted`, those of a group together as much as the group. If points have equal weights and
-    components share a covariance, groups share a frame: their kernels have one shape, and a width for their numbers of
-    points. Otherwise a group gets a frame of its own, and may be divided again.
+    The groups take turns by herding on their weights, so that the first points, too, are shared out in proportion. Points
+    have equal weights or, if `weighted`, the weights that `herd` gives them within their group, whose total is the group's.
+    With equal weights and one covariance of all components, groups share a frame: their kernels have one shape, and a width
+    that follows the number of points. Otherwise a group gets a frame of its own, and may be divided again.
     """
     labels = far_groups(mixture, n)
     if not labels.any():
@@ -202,8 +203,8 @@ def grouped(
             x[rows], within = grouped(
                 _part(mixture, labels == group), count, herd, weighted=weighted
             )
-        weights[rows] *= 1 / count if within is None else within / within.sum()
-    return x, weights if weighted else None
+        weights[rows] *= within / within.sum()
+    return x, weights if weighted else equal_weights(n)
 
 
 def move_groups(mixture: GaussianMixture, x: Array, weights: Array, descend: Descent) -> Array:

@@ -14,7 +14,14 @@ from herdfilter._covariances import covariance_factor
 from herdfilter.mixture import largest_remainders
 from herdfilter.samplers.compiled import IN_PLACE, QUICK, exp, njit
 from herdfilter.samplers.herding.frame import KernelFrame
-from herdfilter.samplers.herding.objective import PAD, Bumps, ClimbWorkspace, SmoothedTarget, climb
+from herdfilter.samplers.herding.objective import (
+    PAD,
+    Bumps,
+    ClimbWorkspace,
+    SmoothedTarget,
+    climb,
+    fill_exponents,
+)
 
 TIED_HEIGHTS = 1e-9  # share of the expected kernel by which heights count as equal
 CLIMB_STEPS = 30  # of a climb, at most; few take ten
@@ -38,11 +45,12 @@ class Schedule(NamedTuple):
 def climbing_room(
     frame: KernelFrame, n: int, widths: tuple[float, ...]
 ) -> tuple[SmoothedTarget, Bumps, ClimbWorkspace]:
-    """Return the mixture of a turned frame, smoothed by kernels that count by their widths, and workspace for n points.
+    """Return the mixture of a turned frame, smoothed by a kernel of each width, room for n samples, and a climb's workspace.
 
-    The points have no weight yet; there is workspace for climbs, too.
+    A kernel counts in proportion to its width. The samples have no weight yet.
     """
     components, d = frame.means.shape
+    # Rounded up to whole vectors of the processor; the components added have height 0.
     padded = -(-components // PAD) * PAD
     W = len(widths)
     width = np.array(widths)
@@ -96,7 +104,7 @@ def place_points(target, samples, candidate, tables, schedule, room):
     value = tables[2]
     x = room.vectors[5]
     height = 0.0
-    # Steps below zero evaluate the expected kernel at a candidate.
+    # Negative steps come first: a climb of no steps from each candidate gives the expected kernel there.
     start = -size if schedule.first < n else 0
     for step in range(start, n - schedule.first + schedule.moves):
         s = schedule.first + step
@@ -119,6 +127,7 @@ def place_points(target, samples, candidate, tables, schedule, room):
             for i in range(d):
                 x[i] = candidate[i, best]
         else:
+            # One of the n samples moves: the objective counts all others.
             s = (s - n) % n
             count = n
             for i in range(d):
@@ -136,24 +145,15 @@ def place_points(target, samples, candidate, tables, schedule, room):
         for w in range(len(samples.height)):
             samples.height[w, s] = samples.narrowness[w, 0] ** -0.5
         if count == s:
-            _add_kernel(kernels, candidate, x, samples.narrowness, value)
+            # The new sample's kernel at all candidates; `value` is workspace until the next sample.
+            _add_kernel(kernels, candidate, samples.narrowness[0], x, value)
     return height
 
 
 @njit(**QUICK, forceinline=True)
-def _add_kernel(sums, candidate, x, narrowness, terms):
-    """Add exp(-sum_i narrowness[0, i] (c - x)_i^2 / 2) to the sum of every candidate c; `terms` (C,) is workspace."""
-    coordinate = x[0]
-    half = -0.5 * narrowness[0, 0]
-    for c in range(len(sums)):
-        u = candidate[0, c] - coordinate
-        terms[c] = half * u * u
-    for i in range(1, len(x)):
-        coordinate = x[i]
-        half = -0.5 * narrowness[0, i]
-        for c in range(len(sums)):
-            u = candidate[i, c] - coordinate
-            terms[c] += half * u * u
+def _add_kernel(sums, candidate, narrowness, x, terms):
+    """Add exp(-sum_i narrowness[i] (c - x)_i^2 / 2) to the sum of every candidate c; `terms` (C,) is workspace."""
+    fill_exponents(candidate, narrowness, x, len(sums), terms)
     for c in range(len(sums)):
         sums[c] += exp(terms[c])
 

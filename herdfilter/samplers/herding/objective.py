@@ -62,20 +62,26 @@ class ClimbWorkspace(NamedTuple):
 # apart, and then again with its caller, a function would round differently in the process that compiles it and in those that
 # find it in the cache.
 @njit(**QUICK, forceinline=True)
-def _add_kernels(w, bumps, count, scale, x, gradient):
-    """Add up scale height[w, k] exp(-sum_i narrowness[w, i] (x - centre[:, k])_i^2 / 2) and its gradient; keep the terms."""
-    term = bumps.term
+def fill_exponents(centre, narrowness, x, count, term):
+    """Fill in -sum_i narrowness[i] (x - centre[:, k])_i^2 / 2, which falls with the distance from x to each centre."""
     coordinate = x[0]
-    half = -0.5 * bumps.narrowness[w, 0]
+    half = -0.5 * narrowness[0]
     for k in range(count):
-        u = coordinate - bumps.centre[0, k]
+        u = coordinate - centre[0, k]
         term[k] = half * u * u
     for i in range(1, len(x)):
         coordinate = x[i]
-        half = -0.5 * bumps.narrowness[w, i]
+        half = -0.5 * narrowness[i]
         for k in range(count):
-            u = coordinate - bumps.centre[i, k]
+            u = coordinate - centre[i, k]
             term[k] += half * u * u
+
+
+@njit(**QUICK, forceinline=True)
+def _add_kernels(w, bumps, count, scale, x, gradient):
+    """Add up scale height[w, k] exp(-sum_i narrowness[w, i] (x - centre[:, k])_i^2 / 2) and its gradient; keep the terms."""
+    term = bumps.term
+    fill_exponents(bumps.centre, bumps.narrowness[w], x, count, term)
     value = 0.0
     for k in range(count):
         term[k] = scale * bumps.height[w, k] * exp(term[k])
@@ -165,7 +171,7 @@ def climb(target, samples, count, scale, x, steps, room):
     trial = room.vectors[2]
     change = room.vectors[3]
     longest = max(1.0, np.sqrt(d) / 2.0)  # step, in kernel widths
-    # Samples beyond the count have no height yet.
+    # Whole vectors of the processor: samples beyond the count have height 0 and add nothing.
     count = (count + PAD - 1) // PAD * PAD
     value = -np.inf
     curvature = 0.0
@@ -175,6 +181,8 @@ def climb(target, samples, count, scale, x, steps, room):
         trial[i] = x[i]
     step_count = -1
     halvings = 0
+    # Each pass tries a point. It is too low, and the step is halved; or nothing is gained, and the climb ends; or it is
+    # accepted, and the model tells the next step.
     while True:
         trial_value, trial_curvature = objective(target, samples, count, scale, trial, change, room)
         sufficient = value + SUFFICIENT_RISE * rate * slope * curvature
