@@ -70,8 +70,8 @@ def as_mass(name: str, value: Any) -> float:
     return as_number(name, value, "a probability between 0 and 1", lambda mass: 0 < mass < 1)
 
 
-def name_axes(ax: Axes, x: str, y: str) -> None:
-    """Label axes that have no label yet."""
+def name_axes(ax: Axes, x: str, y: str, *_: str) -> None:
+    """Label axes that have no label yet; what one dimension leaves for y, as its density, comes last."""
     ax.set(xlabel=ax.get_xlabel() or x, ylabel=ax.get_ylabel() or y)
 
 
