@@ -193,7 +193,7 @@ class ParticlesModel:
     """A model that `from_particles` made; `herdfilter.models.contract` documents its functions."""
 
     def __init__(
-        self, ssm: Any, circular: Sequence[int] = (), observation_circular: Sequence[int] = ()
+        self, ssm: Any, circular: Sequence[int], observation_circular: Sequence[int]
     ) -> None:
         self.ssm = ssm
         self.circular = tuple(circular)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from herdfilter.bandwidths import Bandwidth, kernel_covariance
 from herdfilter.paper import common
-from herdfilter.plotting.style import INK, QUIET, figures, legend, log_axis
+from herdfilter.plotting.style import QUIET, figures, legend, log_axis
 from herdfilter.samplers import RandomSampling
 
 # Pairs of dimension and bandwidth.
@@ -38,7 +38,7 @@ def errors_of_prefixes(
             floors.append(floor)
             curves = curves.assign(inverse=1 / curves["herding_error"])
             common.draw_curves(above, curves, "inverse")
-            common.draw_curves(below, curves, "normalised_l2")
+            common.draw_curves(below, curves, "normalised_l2", floor)
             random = curves["inverse"][curves["sampler"] == common.RANDOM].to_numpy()
             t = np.array([n // 10, n])
             rates = ((1.0, "rate $t$", "-."), (0.5, r"rate $\sqrt{t}$", ":"))
@@ -46,7 +46,6 @@ def errors_of_prefixes(
                 line = 0.3 * random[t[0] - 1] * (t / t[0]) ** power  # below the curves
                 above.plot(t, line, color=QUIET, linewidth=1, linestyle=linestyle, label=label)
             log_axis(above, "y")
-            below.axhline(floor, color=INK, linewidth=1, linestyle="--", label="L2 floor")
             if dim == 2:
                 log_axis(below, "y")
             else:  # in 10 dimensions the error changes too little for a logarithmic scale

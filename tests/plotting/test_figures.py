@@ -6,7 +6,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from herdfilter import plotting
-from herdfilter.plotting.summaries import cost_drawings, pareto
+from herdfilter.plotting.summaries import pareto
 from herdfilter.study.engine import run_study
 from herdfilter.study.plan import plan_study
 from herdfilter.study.scenario import Scenario
@@ -58,7 +58,7 @@ def test_error_over_time_shows_every_filter_and_its_errors(result):
 
 def test_error_over_particles_shows_summary_and_intervals(result):
     summary = result.summary
-    figure = cost_drawings(summary, "m")["error_over_particles"].figure
+    figure = plotting.drawings(result)["error_over_particles"].figure
     against_reference, against_truth = figure.axes
     for ax, measure in ((against_reference, "reference_error"), (against_truth, "rmse")):
         assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")

@@ -21,6 +21,8 @@ from herdfilter.adapters._functions import multiply, repeat_matrix
 from herdfilter.adapters.stone_soup import states
 from herdfilter.models.sensors import Sensor
 
+SECOND = states.Duration(1.0)  # time step at which a transition model is tried
+
 
 class StoneSoupModel:
     """A transition model of Stone Soup, perhaps with a measurement model and a prior, as a model of this package.
@@ -54,7 +56,7 @@ class StoneSoupModel:
         if states.is_linear(transition_model):
             self.transition_jacobian = self._jacobian
         else:
-            self._function = states.ModelFunction(transition_model, **time_interval(1.0))
+            self._function = states.ModelFunction(transition_model, time_interval=SECOND)
         if measurement_model is not None:
             # The functions become attributes, as a model offers only those that it has.
             vars(self).update(as_sensor(measurement_model, self.dim).functions)
@@ -86,19 +88,16 @@ class StoneSoupModel:
         # The last ones are cached, as Stone Soup takes long to compute them.
         if self._last_matrices[0] != dt:
             model = self.transition_model
-            interval = time_interval(dt)
-            matrix = None if self._function else np.asarray(model.matrix(**interval), np.float64)
-            covariance = noise_covariance("transition_model", model, **interval)
+            interval = states.Duration(dt)
+            matrix = None
+            if self._function is None:
+                matrix = np.asarray(model.matrix(time_interval=interval), dtype=np.float64)
+            covariance = noise_covariance("transition_model", model, time_interval=interval)
             self._last_matrices = (dt, matrix, covariance)
         return self._last_matrices[1:]
 
     def _jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
         return repeat_matrix(self._matrices(dt)[0], x)
-
-
-def time_interval(dt: float) -> dict[str, states.Duration]:
-    """Return a time step in seconds as the argument that Stone Soup's transition models take."""
-    return {"time_interval": states.Duration(dt)}
 
 
 def check_transition_model(model: Any) -> None:
@@ -107,7 +106,7 @@ def check_transition_model(model: Any) -> None:
         raise TypeError(
             f"transition_model: expected an instance of Stone Soup's TransitionModel, got {short_repr(model)}"
         )
-    noise_covariance("transition_model", model, **time_interval(1.0))
+    noise_covariance("transition_model", model, time_interval=SECOND)
 
 
 @overload

@@ -17,8 +17,7 @@ from stonesoup.types.mixture import GaussianMixture as TheirMixture
 
 from herdfilter._checks import Array, as_generator
 from herdfilter.angles import unwrap_angles, wrap_angles
-from herdfilter.filters import Particles
-from herdfilter.filters.resampling.base import inverse_cdf
+from herdfilter.filters import Particles, SystematicResampling
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 
@@ -143,9 +142,7 @@ class WeightedPoints(Points):
 
     def sample(self, n: int, rng: np.random.Generator | int | None = None) -> Array:
         """Draw `n` of the points with replacement, (n, d)."""
-        # one random offset for all levels (Kitagawa 1996)
-        levels = (np.arange(n) + as_generator(rng).random()) / n
-        return self.x[inverse_cdf(self.weights, levels)]
+        return self.x[SystematicResampling().chosen(self.weights, n, as_generator(rng))]
 
 
 def particle_state(name: str, state: Any, plain: bool = True) -> states.ParticleState:
@@ -155,12 +152,10 @@ def particle_state(name: str, state: Any, plain: bool = True) -> states.Particle
     """
     if isinstance(state, states.StateMutableSequence):
         state = state.state
-    reason = next(
-        (f": {why}" for kind, why in REFUSED_STATES.items() if plain and isinstance(state, kind)),
-        "",
-    )
-    if reason or not isinstance(state, states.ParticleState):
-        raise TypeError(f"{name}: expected a ParticleState, got {type(state).__name__}{reason}")
+    reasons = [f": {why}" for kind, why in REFUSED_STATES.items() if isinstance(state, kind)]
+    if (plain and reasons) or not isinstance(state, states.ParticleState):
+        got = "".join([type(state).__name__, *reasons])
+        raise TypeError(f"{name}: expected a ParticleState, got {got}")
     return state
 
 
