@@ -173,7 +173,7 @@ def from_filterpy(
     residual_x = getattr(kf, "residual_x", np.subtract)
     circular = functions.circular_entries(f"{kind}.residual_x", residual_x, mean)
     label = f"{kind}.residual_z" if residual is None else "residual"
-    residual_z = residual or getattr(kf, "residual_z", np.subtract)
+    residual_z: Any = residual or getattr(kf, "residual_z", np.subtract)
     observed = functions.circular_entries(label, residual_z, z)
     return FunctionModel(transition, observation, Q, R, mean, P, circular, observed, **jacobians)  # type: ignore[arg-type]
 

@@ -183,7 +183,7 @@ def plot_points(
     name_axes(ax, *(f"x{i}" for i in axis_dims), "weight")
     colour = pop_colour(ax, style)
     if len(columns) == 1:
-        ax.vlines(*columns, 0, w, **({"color": colour, "linewidth": 1.2} | style))
+        ax.vlines(columns[0], 0, w, **({"color": colour, "linewidth": 1.2} | style))
         return ax
     # Signed weights, as of some quadrature rules: a negative dot is hollow.
     faces = np.tile(to_rgba(colour, 0.7), (n, 1))

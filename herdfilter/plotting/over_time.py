@@ -197,8 +197,8 @@ def _time_panel(result: StudyResult, name: str, color: str, ax: Axes) -> None:
     ax.plot(times, first_run.recording.truth[steps, 0], "x", color=INK, markersize=5, label="truth")
     if first_run.reference is not None:
         mean = first_run.reference.means[steps, 0]
-        label = "reference posterior mean"
-        ax.plot(times, mean, color=INK, linewidth=1, linestyle="--", label=label)
+        (line,) = ax.plot(times, mean, "--", color=INK, linewidth=1)
+        line.set_label("reference posterior mean")
     estimate = first_run.estimates[name][steps, 0]
     ax.plot(times, estimate, color=color, linewidth=1.8, label="estimate")
 
@@ -215,8 +215,7 @@ def _plane_panel(result: StudyResult, name: str, color: str, ax: Axes) -> None:
     plot_track(truth, None, ax, ends=True, color=INK, linewidth=1, linestyle="--", label="truth")
     plot_track(first_run.estimates[name], None, ax, plane, color=color, label="estimate")
     ax.plot(*truth[moments].T, "o", color=INK, markersize=4, label="when the particles are shown")
-    sensors = scenario_sensors(result.study.scenario)
-    if sensors is not None:
+    if sensors := scenario_sensors(result.study.scenario):
         mark_sensors(ax, *sensors)
 
 
@@ -254,9 +253,8 @@ def _labels_panel(result: StudyResult, name: str, _: str, ax: Axes) -> None:
 def _mark_detections(ax: Axes, positions: Sequence[Array] | None) -> None:
     """Draw the detections of all scans as light dots if they are positions."""
     if positions is not None:
-        dots = np.concatenate(positions).T
-        style: Any = {"markersize": 1.5, "alpha": 0.6, "rasterized": True, "label": "detections"}
-        ax.plot(*dots, ".", color=QUIET, **style)
+        (dots,) = ax.plot(*np.concatenate(positions).T, ".", color=QUIET, label="detections")
+        dots.set(markersize=1.5, alpha=0.6, rasterized=True)
 
 
 def mark_sensors(ax: Axes, name: str, positions: Array) -> None:

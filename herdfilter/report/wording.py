@@ -96,7 +96,7 @@ def findings(
             sentences.append(
                 f"{name} failed in {len(errors)} of {len(runs)} runs; the first: {errors.iloc[0]}"
             )
-    sentences += definition(study.scenario)
+    sentences += [f"{outcome(study.scenario)}: {line}" for line in definition(study.scenario)]
     sentences += floor(result.summary) if result.models is None else of_models(result.models)
     explanation = f"95 % intervals over {units} in brackets, from six {units} on"
     heads = ["filter", "n", *(heading.label for heading in columns)]
@@ -126,9 +126,8 @@ def of_models(models: pd.DataFrame) -> list[str]:
     last = models[
         (models["n_particles"] == models["n_particles"].max()) & (models["filter"] != base)
     ]
-    for _, row in last.iterrows():
-        if row["worst"]:
-            lines.append(f"worst of {row['filter']} at n = {row['n_particles']}: {row['worst']}")
+    for row in last[last["worst"] != ""].to_dict("records"):
+        lines.append(f"worst of {row['filter']} at n = {row['n_particles']}: {row['worst']}")
     for n, rows in models.groupby("n_particles"):
         if rows["uncertain"].max() > 0:
             lines.append(
@@ -148,15 +147,15 @@ def outcome(scenario: Scenario) -> str:
 
 
 def definition(scenario: Scenario) -> list[str]:
-    """Return the definition of a diverged or localised run as a list of one line, empty without a bound."""
+    """Return the definition of the `outcome` as a list of one line, empty without a bound."""
     bound = scenario.divergence
     if bound is None:
         return []
     # The bound separates both outcomes, so that one sentence serves either.
     unit = f" {scenario.unit}" if scenario.unit else ""
-    side = "above" if outcome(scenario) == "diverged" else "of at most"
+    side = "of at most" if localises(scenario) else "above"
     last = f"the last {100 * bound.final_part:.0f} % of the steps"
-    return [f"{outcome(scenario)}: RMSE to the truth {side} {bound.rmse_above:g}{unit} in {last}"]
+    return [f"RMSE to the truth {side} {bound.rmse_above:g}{unit} in {last}"]
 
 
 def floor(summary: pd.DataFrame) -> list[str]:
@@ -216,12 +215,9 @@ def definitions(scenario: Scenario, summary: pd.DataFrame) -> list[tuple[str, st
         ),
     ]
     # Such a run has no error to compare with the bound.
-    failed = "a run that failed counts as " + (
-        "diverged" if outcome(scenario) == "diverged" else "not localised"
-    )
+    failed = "not localised" if localises(scenario) else "diverged"
     for line in definition(scenario):
-        name, _, meaning = line.partition(": ")
-        lines.append((name, f"{meaning}; {failed}"))
+        lines.append((outcome(scenario), f"{line}; a run that failed counts as {failed}"))
     if scenario.divergence is None and scenario.targets is None:
         lines.append(("diverged", "the scenario has no bound: only runs that failed count"))
     for column in COLUMNS:
