@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import refuses
 
 import herdfilter as hf
 
@@ -185,14 +186,12 @@ class Depends(ssms.StateSpaceModel):
         return dists.Normal(loc=x)
 
 
-def test_what_cannot_be_converted_is_named():
-    with pytest.raises(ValueError, match=r"PY: .* depends on the state before"):
-        from_particles(ssms.StochVolLeverage(phi=-0.5))
-    with pytest.raises(TypeError, match=r"<class .*StochVol"):
-        from_particles(ssms.StochVol)
-    model = from_particles(Depends())
-    with pytest.raises(ValueError, match="got another law at t = 2"):
-        hf.ParticleFilter(model, 10, rng=0).run(np.zeros((4, 1)))
+test_what_cannot_be_converted_is_named = refuses(
+    lambda ssm: hf.ParticleFilter(from_particles(ssm), 10, rng=0).run(np.zeros((4, 1))),
+    (ssms.StochVolLeverage(phi=-0.5), r"PY: .* depends on the state before"),
+    (TypeError, ssms.StochVol, r"<class .*StochVol"),
+    (Depends(), "got another law at t = 2"),
+)
 
 
 def herded(ssm, data, n, **options):
@@ -216,13 +215,13 @@ def test_herded_filter_within_smc_has_the_numbers_of_ours(proposal):
     assert smc.logLt == pytest.approx(ours.log_likelihood, abs=1e-9)
 
 
-def test_other_uses_of_the_herded_filter_are_refused():
-    ssm = LINEAR["d = 1"]
-    data = data_of(ssm, 3)
-    with pytest.raises(ValueError, match=r"proposal: .* the library's Bootstrap"):
-        HerdedFilter(ssm, data, hf.BootstrapProposal())
-    with pytest.raises(ValueError, match="logG: expected the particles that M returned"):
-        particles.SMC(fk=HerdedFilter(ssm, data), N=8, qmc=True).run()
+test_other_uses_of_the_herded_filter_are_refused = refuses(
+    lambda proposal, options: particles.SMC(
+        fk=HerdedFilter(LINEAR["d = 1"], [0.5, 1.5], proposal), N=8, **options
+    ).run(),
+    (hf.BootstrapProposal(), {}, r"proposal: .* the library's Bootstrap"),
+    (None, {"qmc": True}, "logG: expected the particles that M returned"),
+)
 
 
 def test_genealogies_of_the_library_are_those_of_the_particles():
