@@ -53,16 +53,14 @@ def panels(
 
 def check_dims(dims: Dims, dim: int) -> tuple[int, ...]:
     """Return one or two indices of a state of `dim` dimensions; the default (0, 1) becomes (0,) if there is only one."""
-    index: tuple[Any, ...] = tuple(dims) if isinstance(dims, Iterable) else (dims,)
-    if index == (0, 1) and dim == 1:
+    indices: tuple[Any, ...] = tuple(dims) if isinstance(dims, Iterable) else (dims,)
+    if indices == (0, 1) and dim == 1:
         return (0,)
-    if not 1 <= len(index) <= 2 or any(
-        not isinstance(i, int | np.integer) or not 0 <= i < dim for i in index
-    ):
+    if len(indices) not in (1, 2) or not all(i in range(dim) for i in indices):
         raise ValueError(
             f"dims: expected one or two indices from 0 to {dim - 1}, got {short_repr(dims)}"
         )
-    return tuple(int(i) for i in index)
+    return tuple(map(int, indices))
 
 
 def as_mass(name: str, value: Any) -> float:

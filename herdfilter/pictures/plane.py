@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+import scipy
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 from matplotlib.patches import Ellipse
@@ -25,11 +25,9 @@ DOT_AREA = 18.0  # area, in square points, of a dot of average weight
 
 
 def gaussian_radius(mass: float, dim: int = 2) -> float:
-    """Return the radius, in standard deviations, of the region that holds a share `mass` of a Gaussian; `dim` is 1 or 2."""
-    if dim == 1:
-        return NormalDist().inv_cdf((1 + mass) / 2)
-    # The squared radius is chi-square with two degrees of freedom: P(r^2 < s) = 1 - exp(-s / 2).
-    return math.sqrt(-2 * math.log1p(-mass))
+    """Return the radius, in standard deviations, of the region that holds a share `mass` of a Gaussian."""
+    # The squared radius is chi-square with `dim` degrees of freedom.
+    return math.sqrt(scipy.special.chdtri(dim, 1 - mass))
 
 
 def plot_ellipse(

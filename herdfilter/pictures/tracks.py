@@ -191,9 +191,7 @@ def plot_times(result: Any, steps: int) -> tuple[np.ndarray, str]:
         values = getattr(result, name, None)
         if values is not None:
             times = np.asarray(values)
-            if times.dtype.kind == "m" or (
-                times.dtype.kind == "O" and len(times) and isinstance(times[0], timedelta)
-            ):
+            if times.dtype.kind == "m" or any(isinstance(time, timedelta) for time in times[:1]):
                 times = times.astype("m8[us]") / np.timedelta64(1, "s")
             return times, label
     return np.arange(1, steps + 1), "step"

@@ -149,8 +149,8 @@ class Drawing:
 
 
 def broken_lines(text: str, width: float) -> str:
-    """Break lines that do not fit into `width` inches."""
-    return "\n".join(fill(line, max(24, int(13 * width))) for line in text.splitlines())
+    """Break a line that does not fit into `width` inches."""
+    return fill(text, max(24, int(13 * width)))
 
 
 def error_label(unit: str, measure: str) -> str:

@@ -27,8 +27,8 @@ def write_report(
 ) -> Path:
     """Write the report of a study into a folder, as `REPORT_FILE`, and return its path; OSError if that fails.
 
-    The page needs no other file and no network; a `folder` that ends in ``.html`` is the page itself. The same result gives
-    the same page. The figures are `plans`, by default all of `herdfilter.plotting.drawings`.
+    The page needs no other file and no network; a `folder` that ends in ``.html`` is the page itself. Folders are made. The
+    same result gives the same page. The figures are `plans`, by default all of `herdfilter.plotting.drawings`.
 
     Examples
     --------
@@ -40,9 +40,11 @@ def write_report(
     >>> write_report(result, Path("."), plans={}).name
     'report.html'
     """
-    path = Path(folder)
-    path = path if path.suffix.lower() == ".html" and not path.is_dir() else path / REPORT_FILE
+    # A folder may not exist yet, so the ending decides.
+    is_page = folder.suffix.lower() == ".html" and not folder.is_dir()
+    path = folder if is_page else folder / REPORT_FILE
     text = render(result, plans).encode()
+    path.parent.mkdir(parents=True, exist_ok=True)
     with written_at_once(path) as file:
         file.write(text)
     os.chmod(path, 0o644)  # a temporary file, as this was, is for its owner alone

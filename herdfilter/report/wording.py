@@ -202,18 +202,12 @@ def definitions(scenario: Scenario, summary: pd.DataFrame) -> list[tuple[str, st
             f"GOSPA of order {targets.gospa_order:g}, and OSPA of order {targets.ospa_order:g}, of estimates and targets "
             f"over {over}{unit}; cutoff {targets.cutoff:g}; mean over the steps of a run"
         )
-    lines = [
-        ("error", measured),
-        (
-            "reference",
-            "; ".join([reference(scenario), *(floor(summary) if scenario.models is None else [])]),
-        ),
-        (
-            "intervals",
-            "at 95 % over runs, from six runs on: order statistics for medians and ratios, the bootstrap (BCa) for root "
-            "mean squares, Student's t for slopes and for ratios over models",
-        ),
-    ]
+    intervals = (
+        "at 95 % over runs, from six runs on: order statistics for medians and ratios, the bootstrap (BCa) for root mean "
+        "squares, Student's t for slopes and for ratios over models"
+    )
+    compared = [reference(scenario), *(floor(summary) if scenario.models is None else [])]
+    lines = [("error", measured), ("reference", "; ".join(compared)), ("intervals", intervals)]
     # Such a run has no error to compare with the bound.
     failed = "not localised" if localises(scenario) else "diverged"
     for line in definition(scenario):
@@ -242,7 +236,7 @@ def claimed(runs: pd.DataFrame, summary: pd.DataFrame) -> dict[str, Any] | None:
     for n, group in compared.groupby("n_particles"):
         filters = [
             {"name": row["filter"], "better": row["better"], **cell(row, RATIO)}
-            for _, row in group.iterrows()
+            for row in group.to_dict("records")
         ]
         jointly = together["a"][together["n_particles"] == n].tolist()
         rows.append({"n": n, "filters": filters, "together": jointly})

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterable
 from datetime import datetime
 from functools import partial
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from stonesoup.models.base import GaussianModel
@@ -109,26 +109,11 @@ def check_transition_model(model: Any) -> None:
     noise_covariance("transition_model", model, time_interval=SECOND)
 
 
-@overload
-def from_stonesoup(
-    transition_model: MeasurementModel | None = None,
-    measurement_model: MeasurementModel | None = None,
-) -> Sensor: ...
-
-
-@overload
-def from_stonesoup(
-    transition_model: TransitionModel,
-    measurement_model: MeasurementModel | None = None,
-    prior: Any = None,
-) -> StoneSoupModel: ...
-
-
 def from_stonesoup(
     transition_model: Any = None,
     measurement_model: MeasurementModel | None = None,
     prior: Any = None,
-) -> StoneSoupModel | Sensor:
+) -> Any:
     """Convert models of Stone Soup to a model of this package, or a measurement model alone to a sensor.
 
     Stone Soup computes means and covariances, for all particles in one call if the models allow it. Times count in seconds.
@@ -145,6 +130,10 @@ def from_stonesoup(
         The initial distribution: a `GaussianState` (also as a square root or as information), a `GaussianMixture`, a
         `ParticleState` or an `EnsembleState`. Entries that are bearings become the model's ``circular``. Without it the
         model has no ``initial``, which filters ask for.
+
+    Returns
+    -------
+    StoneSoupModel or herdfilter.Sensor
 
     Examples
     --------
