@@ -43,6 +43,7 @@ def panels(
     count = min(dim, MOST_PANELS)
     if ax is None and count > 1:
         ax = _new_axes(count, figsize=(6.4, 1.2 + 1.6 * count))
+    # No axes stay None, for a figure of one panel.
     axes: list[Any] = np.ravel(np.array(ax, dtype=object)).tolist()
     if len(axes) not in (1, count):
         raise ValueError(

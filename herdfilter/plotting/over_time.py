@@ -158,11 +158,11 @@ def trajectory_drawing(result: StudyResult) -> Drawing:
     """Return the figure of the first run, a panel for each filter."""
     first_run = result.trajectory
     scenario = result.study.scenario
-    many = first_run.recording.many
+    labelled = first_run.recording.many
     timed = is_over_time(result)
     dims = [0] if timed else list(scenario.plane)
     low, high = first_run_limits(result, dims, slice(LONGEST_WINDOW if timed else None))
-    draw = _time_panel if timed else _labels_panel if many else _plane_panel
+    draw = _time_panel if timed else _labels_panel if labelled else _plane_panel
 
     def draw_panel(name: str, color: str, ax: Axes) -> None:
         draw(result, name, color, ax)
@@ -174,7 +174,7 @@ def trajectory_drawing(result: StudyResult) -> Drawing:
     for name, look in styles(result.study.filters).items():
         if name in first_run.estimates:
             # Of many targets colours distinguish labels, not filters.
-            color = "" if many else look.color
+            color = "" if labelled else look.color
             title = f"{name}, n = {first_run.n_particles}"
             panels.append(Panel(title, partial(draw_panel, name, color), color))
     *xlabel, ylabel = (dimension_label(scenario.labels, dim) for dim in dims)

@@ -151,10 +151,10 @@ def styles(names: Iterable[str]) -> dict[str, Style]:
     used = {STYLES[name].color for name in names if name in STYLES}
     free = [color for color in VIVID if color not in used] or VIVID
     uncatalogued = [name for name in names if name not in STYLES]
-    assigned = {
+    looks = STYLES | {
         name: Style(free[i % len(free)], "<8H"[i % 3], "-") for i, name in enumerate(uncatalogued)
     }
-    return {name: assigned.get(name) or STYLES[name] for name in names}
+    return {name: looks[name] for name in names}
 
 
 def dimension_label(labels: tuple[str, ...], dim: int) -> str:

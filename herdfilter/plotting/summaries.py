@@ -102,8 +102,8 @@ def _seconds_panel(summary: pd.DataFrame, measure: str, ax: Axes) -> None:
     for n, time, median in widest[["n_particles", *columns]].itertuples(index=False):
         if np.log(time) - last >= 0.16 * np.log(high / low):
             last = np.log(time)
-            place: Any = {"xytext": (8, -4), "textcoords": "offset points", "va": "top"}
-            ax.annotate(f"n = {n}", (time, median), fontsize="small", **place)
+            beside: Any = {"xytext": (8, -4), "textcoords": "offset points", "va": "top"}
+            ax.annotate(f"n = {n}", (time, median), fontsize="small", **beside)
 
 
 def pareto(summary: pd.DataFrame, measure: str) -> pd.DataFrame:

@@ -1,6 +1,7 @@
 """One lost run flattens no figure; dashes are what filters are compared with."""
 
 import dataclasses
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,19 +19,11 @@ from herdfilter.study.plan import plan_study
 from herdfilter.study.scenario import load_scenario
 
 
-class Lost:
-    """A filter that is wrong by 1e20."""
-
-    def __init__(self, model, n_particles, rng):
-        self.dim = model.dim
-
-    def run(self, observations, dt=1.0, controls=None):
-        return SimpleNamespace(means=np.full((len(observations), self.dim), 1e20))
-
-
 @pytest.fixture(scope="module")
-def plans(scenario):
-    return plotting.drawings(run_study(plan_study(scenario, {"bootstrap": {}, "lost": Lost})))
+def plans(scenario, constant):
+    """Those of a filter that is wrong by 1e20, beside another."""
+    lost = partial(constant, value=1e20)
+    return plotting.drawings(run_study(plan_study(scenario, {"bootstrap": {}, "lost": lost})))
 
 
 def triangles(ax):

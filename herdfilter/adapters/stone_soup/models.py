@@ -21,7 +21,7 @@ from herdfilter.adapters._functions import multiply, repeat_matrix
 from herdfilter.adapters.stone_soup import states
 from herdfilter.models.sensors import Sensor
 
-SECOND = states.Duration(1.0)  # time step at which a transition model is tried
+TRIAL_INTERVAL = states.Duration(1.0)  # time step at which a transition model is tried
 
 
 class StoneSoupModel:
@@ -56,7 +56,7 @@ class StoneSoupModel:
         if states.is_linear(transition_model):
             self.transition_jacobian = self._jacobian
         else:
-            self._function = states.ModelFunction(transition_model, time_interval=SECOND)
+            self._function = states.ModelFunction(transition_model, time_interval=TRIAL_INTERVAL)
         if measurement_model is not None:
             # The functions become attributes, as a model offers only those that it has.
             vars(self).update(as_sensor(measurement_model, self.dim).functions)
@@ -106,7 +106,7 @@ def check_transition_model(model: Any) -> None:
         raise TypeError(
             f"transition_model: expected an instance of Stone Soup's TransitionModel, got {short_repr(model)}"
         )
-    noise_covariance("transition_model", model, time_interval=SECOND)
+    noise_covariance("transition_model", model, time_interval=TRIAL_INTERVAL)
 
 
 def from_stonesoup(

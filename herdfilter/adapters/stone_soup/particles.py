@@ -134,9 +134,9 @@ class HerdfilterProposal(TheirProposal):
         # Without the observation in view the updater alone uses it.
         detection = measurement if self.proposal.uses.observation else None
         start, log_total = states.particles_of_state(prior)
-        sensor = detection and measurement_model_of(detection, self.measurement_model)
+        measured_by = detection and measurement_model_of(detection, self.measurement_model)
         # built anew, as the user may have changed the models
-        model = StoneSoupModel(self.transition_model, sensor)
+        model = StoneSoupModel(self.transition_model, measured_by)
         # The particles tell which entries are angles, as there is no prior here.
         model.circular = states.circular_of_state(prior)
         if model.dim != prior.ndim:
