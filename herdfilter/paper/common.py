@@ -131,12 +131,13 @@ def draw_samples(
     ax: Axes, mixture: GaussianMixture, points: Any, name: str, marker: str = "o"
 ) -> None:
     """Draw points of a sampler over the regions that hold 50, 80 and 95 % of a mixture in the plane."""
+    color = SAMPLER_STYLES[name].color
     plot_mixture(mixture, ax, levels=(0.5, 0.8, 0.95), color=QUIET)
-    plot_points(points, ax, color=SAMPLER_STYLES[name].color, marker=marker)
+    plot_points(points, ax, color=color, marker=marker)
     # The regions and nearly all points lie within 2.8 standard deviations of the mean.
     x, y = mixture.mean[:, None] + np.sqrt(np.diag(mixture.covariance))[:, None] * [-2.8, 2.8]
-    ax.set(aspect="equal", title=name, xticks=[], yticks=[], xlim=x, ylim=y)
-    ax.title.set_color(SAMPLER_STYLES[name].color)
+    ax.set(aspect="equal", xticks=[], yticks=[], xlim=x, ylim=y)
+    ax.set_title(name, color=color)
 
 
 def draw_curves(ax: Axes, numbers: pd.DataFrame, column: str, floor: float | None = None) -> None:

@@ -112,10 +112,9 @@ def pareto(summary: pd.DataFrame, measure: str) -> pd.DataFrame:
     Filters that failed in more than half of their runs are left out: they may have been lucky in the others.
     """
     error = f"{measure}_median"
-    if "failures" in summary:
-        summary = summary[2 * summary["failures"] <= summary["runs"]]
+    finishing = summary[2 * summary["failures"] <= summary["runs"]]
     # From the fastest to the slowest, each row on the front is better than all before it.
-    ordered = summary.dropna(subset=[error, "ms_per_step"]).sort_values(["ms_per_step", error])
+    ordered = finishing.dropna(subset=[error, "ms_per_step"]).sort_values(["ms_per_step", error])
     return ordered[ordered[error] < ordered[error].cummin().shift(fill_value=np.inf)]
 
 

@@ -183,11 +183,9 @@ def as_state_vectors(x: Array, like: states.ParticleState) -> StateVectors:
     # an array of objects holds angles among its numbers
     if column.dtype != object:
         return StateVectors(np.array(x.T, order="C"))
-    rows = np.empty(x.shape[::-1], dtype=object)
-    for i, entry in enumerate(column):
-        kind = type(entry) if isinstance(entry, Angle) else float
-        rows[i] = [kind(value) for value in x[:, i]]
-    return StateVectors(rows)
+    kinds = [type(entry) if isinstance(entry, Angle) else float for entry in column]
+    rows = [list(map(kind, values)) for kind, values in zip(kinds, x.T, strict=True)]
+    return StateVectors(np.array(rows, dtype=object))
 
 
 def initial_distribution(prior: Any, dim: int) -> GaussianMixture | WeightedPoints:
