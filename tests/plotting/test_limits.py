@@ -49,10 +49,14 @@ def test_consistency_keeps_the_best_filter_in_view():
     assert highest_ratio([1.2, 1e20, np.nan]) == 1e4
     assert highest_ratio([1e20, 1e12]) == 1e13
     ends = {f"anees{end}": [1.1, 1e20] for end in ("", "_low", "_high")}
-    table = pd.DataFrame({"filter": ["bootstrap", "sqmc"], "n_particles": 9, "nis": np.nan, **ends})
+    table = pd.DataFrame({"filter": ["mine", "yours"], "n_particles": 9, "nis": np.nan, **ends})
     (ax,) = consistency_drawing(table).figure.axes
     assert ax.get_xlim()[1] < 1e5
     assert len(triangles(ax)) == 1
+    # From the bottom up, in the colours that other figures have.
+    mine, yours = plotting.styles(table["filter"]).values()
+    markers = [line for line in ax.lines if line.get_marker() in (mine.marker, yours.marker)]
+    assert [line.get_color() for line in markers] == [yours.color, mine.color]
 
 
 def test_a_path_is_shown_whole_and_what_strays_is_cut_off():
