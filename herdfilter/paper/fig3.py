@@ -78,19 +78,18 @@ def mean_errors(
 ) -> tuple[pd.DataFrame, float]:
     """Return mean errors of every sampler over mixtures and, for random points, over runs; and the floor of the L2 error."""
     samplers = common.herding_samplers(bandwidth)
-    sums: dict[str, Any] = dict.fromkeys((*samplers, common.RANDOM), 0.0)
-    floor = 0.0
+    tables = []
+    floors = []
     for k in range(mixtures):
         # Seeded by dimension and index, so that every bandwidth gets the same mixtures.
         rng = np.random.default_rng([seed, dim, k])
         mixture = common.rotated_mixture(dim, rng)
         errors = common.PrefixErrors(mixture, kernel_covariance(bandwidth, mixture, n))
-        # The mean over mixtures is of errors; their inverse is taken when they are drawn.
-        floor += errors.floor / mixtures
-        for name, sampler in samplers.items():
-            sums[name] += errors(sampler.sample(mixture, n).x) / mixtures
-        for _ in range(runs):
-            points = RandomSampling().sample(mixture, n, rng)
-            sums[common.RANDOM] += errors(points.x) / (mixtures * runs)
-    means = common.joined(sums, ["sampler"])
-    return means.assign(t=np.tile(np.arange(1, n + 1), len(sums))), floor
+        floors.append(errors.floor)
+        samples = [(name, sampler.sample(mixture, n)) for name, sampler in samplers.items()]
+        random = RandomSampling()
+        samples += [(common.RANDOM, random.sample(mixture, n, rng)) for _ in range(runs)]
+        tables += [errors(points.x).assign(sampler=name) for name, points in samples]
+    # The mean over mixtures is of errors; their inverse is taken when they are drawn.
+    means = pd.concat(tables).groupby(["sampler", "t"], sort=False).mean().reset_index()
+    return means, float(np.mean(floors))

@@ -75,7 +75,7 @@ def times_per_point(
                 common.rotated_mixture(dim, np.random.default_rng([seed, dim, k]))
                 for k in range(mixtures)
             ]
-            row: dict[str, float] = {"dimension": dim}
+            row = {}
             for name, sampler in samplers.items():
                 times = []
                 for target in targets:
@@ -85,7 +85,7 @@ def times_per_point(
                 row[name] = float(np.median(np.median(times, axis=1))) / n
             row["idle_starts"] = float(np.mean([idle_starts(t, sigma_k) for t in targets]))
             rows.append(row)
-    ours = pd.DataFrame(rows).set_index("dimension")
+    ours = pd.DataFrame(rows, pd.Index(dims, name="dimension"))
     paper = published_times()
     beside_ours = paper.loc[ours.index]
     columns: dict[str, Any] = {
