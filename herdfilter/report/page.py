@@ -54,7 +54,8 @@ def write_report(
 def render(result: StudyResult, plans: dict[str, Drawing] | None = None) -> str:
     """Return the report of a study as HTML."""
     summary = result.summary
-    at_most = summary[summary["n_particles"] == summary["n_particles"].max()].set_index("filter")
+    largest_count = summary.query("n_particles == n_particles.max()").set_index("filter")
+    singular_steps = largest_count["nees_singular"]
     options: Any = {
         "autoescape": True,
         "undefined": StrictUndefined,
@@ -80,8 +81,6 @@ def render(result: StudyResult, plans: dict[str, Drawing] | None = None) -> str:
         referenced=error_measure(summary).startswith("reference"),
         sensor=(scenario_sensors(result.study.scenario) or [""])[0],
         window=is_over_time(result) and min(LONGEST_WINDOW, len(result.trajectory.recording)),
-        singular={
-            name: int(count) for name, count in at_most["nees_singular"].items() if count > 0
-        },
+        singular=singular_steps[singular_steps > 0].astype(int).to_dict(),
         animation=animation(result),
     )

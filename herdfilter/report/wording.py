@@ -43,7 +43,7 @@ def typeset(text: str) -> str:
     return signs.get(text, text if "e" in text else text.replace("-", "\u2212"))
 
 
-def cell(row: pd.Series[Any], heading: Heading) -> dict[str, Any]:
+def cell(row: Any, heading: Heading) -> dict[str, Any]:
     """Return value and interval of a row's column as texts; `bad` marks a number of failed runs above 0."""
     ends = heading.interval(row)
     return {
@@ -90,11 +90,11 @@ def findings(
         rows.append(texts)
     sentences = []
     for name, runs in result.runs.groupby("filter", sort=False):
-        errors = runs["error"][runs["error"] != ""]
+        errors = runs["error"][runs["error"] != ""].tolist()
         # The first error stands for all: `--verbose` lists them.
-        if len(errors):
+        if errors:
             sentences.append(
-                f"{name} failed in {len(errors)} of {len(runs)} runs; the first: {errors.iloc[0]}"
+                f"{name} failed in {len(errors)} of {len(runs)} runs; the first: {errors[0]}"
             )
     sentences += [f"{outcome(study.scenario)}: {line}" for line in definition(study.scenario)]
     sentences += floor(result.summary) if result.models is None else of_models(result.models)
@@ -123,10 +123,8 @@ def of_models(models: pd.DataFrame) -> list[str]:
         f"lost: share of models with a run that failed or diverged though {base}'s did not; time: per step, over {base}'s",
     ]
     # The worst models are named at the largest particle count only.
-    last = models[
-        (models["n_particles"] == models["n_particles"].max()) & (models["filter"] != base)
-    ]
-    for row in last[last["worst"] != ""].to_dict("records"):
+    named = "n_particles == n_particles.max() and filter != @base and worst != ''"
+    for row in models.query(named).to_dict("records"):
         lines.append(f"worst of {row['filter']} at n = {row['n_particles']}: {row['worst']}")
     for n, rows in models.groupby("n_particles"):
         if rows["uncertain"].max() > 0:
@@ -226,12 +224,11 @@ def claimed(runs: pd.DataFrame, summary: pd.DataFrame) -> dict[str, Any] | None:
     `better` is -1 for filters shown to be better, 1 for worse ones; claims about those in `together` hold simultaneously.
     """
     base = summary["baseline"].iloc[0]
-    compared = summary[summary["filter"] != base].sort_values("ratio")
+    compared = summary.query("filter != @base").sort_values("ratio")
     if compared.empty:
         return None
     # These intervals hold for all comparisons at once (Bonferroni), those of the summary one by one.
-    together = claims(runs, base)
-    together = together[together["better"] != ""]
+    together = claims(runs, base).query("better != ''")
     rows = []
     for n, group in compared.groupby("n_particles"):
         filters = [
