@@ -89,13 +89,12 @@ def series_drawings(result: StudyResult) -> dict[str, Drawing | None]:
     ) -> Drawing | None:
         # The value and the ends of its band are clipped alike.
         columns = [name for name in steps.columns if name.startswith(column)]
-        known = steps.dropna(subset=columns, how="all")
         clipped = steps.assign(**steps[columns].clip(upper=highest))
         panels = []
-        for name in known["filter"].unique():
-            color = looks[name].color
-            rows = clipped[clipped["filter"] == name]
-            panels.append(Panel(name, partial(draw, rows, color), color))
+        for name, rows in clipped.groupby("filter", sort=False):
+            if rows[columns].notna().any(axis=None):
+                color = looks[str(name)].color
+                panels.append(Panel(str(name), partial(draw, rows, color), color))
         xlabel = result.study.scenario.time_label
         options: Any = {"xlabel": xlabel, "ylabel": label, "highest": highest}
         return Drawing(tuple(panels), (3.2, 2.1), title=title, **options) if panels else None

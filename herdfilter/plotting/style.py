@@ -85,7 +85,7 @@ def laid_out(figure: Figure) -> Iterator[None]:
 def log_axis(ax: Axes, which: Literal["x", "y"]) -> None:
     """Make an axis logarithmic, with plain numbers, also between the decades if there are at most two."""
     ax.set(**{f"{which}scale": "log"})
-    axis = ax.xaxis if which == "x" else ax.yaxis
+    axis = getattr(ax, f"{which}axis")
     axis.set_minor_formatter(LogFormatterSciNotation(minor_thresholds=(2, 0.5)))
 
 
