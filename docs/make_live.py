@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from figures.look import MIXTURE, SAMPLERS
+from figures.look import MIXTURE, SAMPLERS, mirrored
 from figures.motion import LONGEST, Sequence, sequences
 from matplotlib.figure import Figure
 from matplotlib.path import Path as Outline
 
 import herdfilter as hf
 from herdfilter.bandwidths import scale_rule
-from herdfilter.plotting.style import mirrored
 from herdfilter.samplers.herding.frame import far_groups, unlike_groups
 
 DATA = Path(__file__).parent / "_static" / "herding_data.js"

@@ -68,7 +68,7 @@ def scenario():
     )
 
 
-constant = pytest.fixture(lambda: Constant)
+constant = pytest.fixture(lambda: Constant, scope="session")
 failing = pytest.fixture(lambda: Failing)
 
 

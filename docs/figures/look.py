@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex, to_rgb
 
 import herdfilter as hf
 from herdfilter.plotting import STYLES, style
@@ -49,6 +50,16 @@ MIXTURE = hf.GaussianMixture(
 )
 X, Y = np.linspace(-5, 13, 300), np.linspace(-3.2, 13.2, 280)
 """Where the density of `MIXTURE` is drawn."""
+
+
+def mirrored(color: str) -> str:
+    """Return the colour "#rrggbb" that dark pages show for a colour: the same hue, with light and dark exchanged.
+
+    It equals the result of ``filter: invert(1) hue-rotate(180deg)`` in CSS (Filter Effects Module Level 1), so that pictures
+    and text of one page agree.
+    """
+    rotation = np.array([[-0.574, 1.43, 0.144], [0.426, 0.43, 0.144], [0.426, 1.43, -0.856]])
+    return to_hex(np.clip(rotation @ (1 - np.array(to_rgb(color))), 0, 1))
 
 
 def plane(ax: Axes, x: np.ndarray = X, y: np.ndarray = Y) -> np.ndarray:

@@ -15,7 +15,7 @@ from herdfilter.mixture import GaussianMixture
 SMALLEST_PROBABILITY = 1e-300
 
 
-class ConditionalGaussians(NamedTuple):
+class StateGaussians(NamedTuple):
     """N(means[i], factors[i] @ factors[i].T) for each of n states."""
 
     means: Array  # (n, d)
@@ -39,31 +39,29 @@ class ConditionalGaussians(NamedTuple):
         return self.means + offsets
 
 
-def as_gaussians(law: Any, n: int, any_kind: bool = False) -> ConditionalGaussians | None:
+def as_gaussians(law: Any, n: int, any_kind: bool = False) -> StateGaussians | None:
     """Return a distribution, given n states, as Gaussians; None if it is of another kind.
 
     With `any_kind` a distribution that is not Gaussian, but only shifted by the state, gives Gaussians of the same moments.
     """
-    if type(law) is dists.VaryingCovNormal:
-        return ConditionalGaussians(np.broadcast_to(law.loc, (n, law.dim)), law.L)
-    if type(law) is dists.MvNormal:
-        scales = np.asarray(law.scale)
-        scales = np.broadcast_to(scales, (n if scales.ndim == 2 else 1, law.dim))
-        return ConditionalGaussians(
-            np.broadcast_to(law.loc, (n, law.dim)), scales[:, :, None] * law.L
+    if type(law) in (dists.VaryingCovNormal, dists.MvNormal):
+        means = law.loc
+        scales = np.atleast_2d(getattr(law, "scale", 1.0))
+        factors = law.L
+    else:
+        parts = law.dists if type(law) is dists.IndepProd else (law,)
+        entries = [_line(part, any_kind) for part in parts]
+        if None in entries:
+            return None
+        means, scales = (
+            np.stack([np.broadcast_to(np.ravel(values), n) for values in column], axis=1)
+            for column in zip(*entries, strict=True)
         )
-    parts = law.dists if type(law) is dists.IndepProd else (law,)
-    entries = [_line(part, any_kind) for part in parts]
-    if None in entries:
-        return None
-    means, scales = (
-        np.stack([np.broadcast_to(np.ravel(values), n) for values in column], axis=1)
-        for column in zip(*entries, strict=True)
-    )
+        factors = np.eye(len(parts))
     # one factor shared by all states: products with it are much cheaper
     if (scales == scales[0]).all():
         scales = scales[:1]
-    return ConditionalGaussians(means, scales[:, :, None] * np.eye(means.shape[1]))
+    return StateGaussians(np.broadcast_to(means, (n, law.dim)), scales[:, :, None] * factors)
 
 
 def _line(law: Any, any_kind: bool = False) -> tuple[Any, Any] | None:
@@ -140,11 +138,10 @@ def law_log_density(law: Any, z: Array, n: int) -> Array:
     return values
 
 
-def law_moments(law: Any, n: int) -> tuple[Array, Array] | None:
-    """Return means (n, k) and covariances, (n, k, k) or (1, k, k), of an observation, given n states; None if unknown.
+def observation_moments(law: Any, n: int) -> StateGaussians | None:
+    """Return Gaussians with the moments of an observation, given n states; None if they are unknown.
 
     They are known for Gaussians and for laws that the state only shifts. Counts and rates are left out: their moments change
     by orders of magnitude within the spread of the state, so that Kalman's update may make a filter diverge.
     """
-    gaussians = as_gaussians(present_law(law), n, any_kind=True)
-    return gaussians and (gaussians.means, gaussians.covariances[: 1 if gaussians.shared() else n])
+    return as_gaussians(present_law(law), n, any_kind=True)

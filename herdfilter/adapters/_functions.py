@@ -46,15 +46,16 @@ class VectorisedFunction:
     def __call__(self, x: Array, *first: Any, **keywords: Any) -> Array:
         """Return values (n, size) at states (n, d); these arguments come before those given to the constructor."""
         positional, by_name = self._further(*first, **keywords)
+        columns = self.vectorised == "columns"
         # a copy: some functions write to what they are given
-        states = np.array(x.T if self.vectorised == "columns" else x)
+        states = np.array(x.T if columns else x)
         if self.vectorised:
             values = self.function(states, *positional, **by_name)
         else:
             single_states = states.reshape(-1, *self.shape)
             values = [np.ravel(self.function(s, *positional, **by_name)) for s in single_states]
         array = as_numbers(self.name, values, (len(x), self.size))
-        rows = array.T if self.vectorised == "columns" else array
+        rows = array.T if columns else array
         # One number a state may come as a vector.
         if rows.shape == (len(x),) and self.size == 1:
             rows = rows[:, None]

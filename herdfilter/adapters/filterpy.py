@@ -152,24 +152,21 @@ def from_filterpy(
         transition = partial(matrix_transition, F, B)
         jacobians["transition_jacobian"] = partial(functions.repeat_matrix, F)
     # The observation: H x, or hx(x), which extended filters get as an argument of update.
-    observation: Callable[[Array], Array]
     if kind == "KalmanFilter":
         H = as_array("KalmanFilter.H", np.atleast_2d(kf.H), (k, d)).copy()
-        observation = partial(functions.multiply, H)
+        observation: Callable[[Array], Array] = partial(functions.multiply, H)
         jacobians["observation_jacobian"] = partial(functions.repeat_matrix, H)
     else:
-        shape = np.shape(kf.x) if extended else (d,)
         name = "hx" if extended else f"{kind}.hx"
-        observation = observe = functions.VectorisedFunction(
-            name, hx or kf.hx, k, shape, vectorised, hx_args
-        )
-        observe.check(probes)
+        shape = np.shape(kf.x) if extended else (d,)
+        observation = functions.VectorisedFunction(name, hx or kf.hx, k, shape, vectorised, hx_args)
+        observation.check(probes)
     if HJacobian is not None:
         slopes = functions.VectorisedFunction(
             "HJacobian", HJacobian, k * d, np.shape(kf.x), False, args
         )
         slopes.check(probes[:1])
-        jacobians["observation_jacobian"] = partial(observation_slopes, slopes, k)
+        jacobians["observation_jacobian"] = lambda x, step: slopes(x).reshape(len(x), k, d)
     # The residual functions are tried where the filter is, as they may not be defined everywhere.
     z = observation(mean[None])[0]
     # filters without residual functions subtract
@@ -192,9 +189,8 @@ def _kind_of_filter(kf: Any, ignore: Sequence[str]) -> str:
     ignored = [one_of("ignore", name, methods) for name in ignore]
     for name in methods:
         # a subclass may replace predict_x: PredictX calls it
-        if name not in ignored and (
-            name in vars(kf) or (name != "predict_x" and _is_replaced(kf, name))
-        ):
+        replaced = name in vars(kf) if name == "predict_x" else _is_replaced(kf, name)
+        if replaced and name not in ignored:
             raise TypeError(
                 f"{type(kf).__name__}.{name}: expected {kind}'s own, got another, which would be lost; write the model by "
                 f"from_functions, or convert with ignore=[{name!r}] if it changes no part of the model"
@@ -210,13 +206,6 @@ def _kind_of_filter(kf: Any, ignore: Sequence[str]) -> str:
 def _is_replaced(kf: Any, name: str) -> bool:
     """Return True if a method of a filter is not filterpy's own."""
     return name in vars(kf) or not getattr(type(kf), name).__module__.startswith("filterpy.")
-
-
-def observation_slopes(
-    function: functions.VectorisedFunction, k: int, x: Array, step: int
-) -> Array:
-    """Return the Jacobians of an observation of k entries at states (n, d), (n, k, d)."""
-    return function(x).reshape(len(x), k, -1)
 
 
 def timed_transition(
@@ -241,12 +230,12 @@ def timed_transition(
 def matrix_transition(F: Array, B: Array | None, x: Array, dt: float, control: Any) -> Array:
     """Return the transition ``F x + B u`` of states (n, d)."""
     if control is None:
-        return functions.multiply(F, x)
+        return x @ F.T
     if B is None:
         raise ValueError(
             f"control: expected None, as the filter has no B, got {short_repr(control)}"
         )
-    return functions.multiply(F, x) + np.ravel(B @ np.ravel(control))
+    return x @ F.T + np.ravel(B @ np.ravel(control))
 
 
 class PredictX:
@@ -255,9 +244,7 @@ class PredictX:
     def __init__(self, kf: Any) -> None:
         # The user's filter goes on, and must not change the model.
         self.kf = copy.deepcopy(kf)
-        self.F = np.array(kf.F, dtype=np.float64)
         self.Q = np.array(kf.Q)
-        self.shape = np.shape(kf.x)
 
     def __call__(self, x: Array, dt: float, control: Any) -> Array:
         return np.array([np.ravel(self._after(state, control).x) for state in x])
@@ -269,8 +256,8 @@ class PredictX:
     def _after(self, state: Array, control: Any) -> Any:
         # predict_x changes the filter that it is called on: each state gets a fresh copy
         kf = copy.copy(self.kf)
-        kf.F = self.F.copy()
-        kf.x = state.reshape(self.shape).copy()
+        kf.F = np.array(kf.F, dtype=np.float64)
+        kf.x = state.reshape(np.shape(kf.x)).copy()
         kf.predict_x(0 if control is None else control)
         if not np.array_equal(kf.Q, self.Q):
             raise ValueError(

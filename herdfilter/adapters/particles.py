@@ -193,7 +193,7 @@ class ParticlesModel:
     """A model that `from_particles` made; `herdfilter.models.contract` documents its functions."""
 
     def __init__(
-        self, ssm: Any, circular: Sequence[int] = (), observation_circular: Sequence[int] = ()
+        self, ssm: Any, circular: Sequence[int], observation_circular: Sequence[int]
     ) -> None:
         self.ssm = ssm
         self.circular = tuple(circular)
@@ -220,53 +220,48 @@ class ParticlesModel:
 
     def _offer_transition(self, start: Any, law: Any) -> None:
         """Set the functions of the transition that its law allows, and the initial distribution."""
-        d = self.dim
         gaussians = laws.as_gaussians(law, N_TRIALS)
-        has_mean = gaussians is not None and gaussians.shared()
-        self._start = laws.as_gaussians(start, 1)
-        # True if the transition to step 1 leaves the state, drawn from PX0, where it is
-        self._stays = False
         # The transition to step 1 usually draws from PX0 whatever the state: then any initial distribution will do.
-        self.initial: Any = GaussianMixture([1.0], np.zeros((1, d)), np.eye(d))
-        if self._start is not None:
-            self.initial = GaussianMixture([1.0], self._start.means, self._start.covariances[0])
-        if has_mean:
+        self._start = laws.as_gaussians(start, 1)
+        first = self._start or laws.StateGaussians(np.zeros((1, self.dim)), np.eye(self.dim)[None])
+        self.initial: Any = GaussianMixture([1.0], first.means, first.covariances)
+        # True if that transition leaves the state, drawn from PX0, where it is
+        self._stays = False
+        if gaussians is not None and gaussians.shared():
             self.transition_mean = self._mean
             self.transition_covariance = self._covariance
             self._stays = self._start is None
-        elif laws.has_quantiles(law):
-            self.transition = self._driven
-            self.noise_dim = d
-            self._stays = not laws.has_quantiles(start)
         else:
-            self.sample_transition = self._drawn
-        # of a Gaussian with one covariance, filters compute the density themselves
-        if not has_mean:
+            # of a Gaussian with one covariance, filters compute the density themselves
             self.transition_log_density = self._log_density
+            if laws.has_quantiles(law):
+                self.transition = self._driven
+                self.noise_dim = self.dim
+                self._stays = not laws.has_quantiles(start)
+            else:
+                self.sample_transition = self._drawn
         if self._stays:
             self.initial = laws.as_mixture_on_line(start) or InitialLaw(self, start)
 
     def _offer_observation(self, first: Array) -> None:
         """Set the moments of the observation if they are known and the mean depends on the state."""
-        at_first = self.ssm.PY(0, None, first)
-        at_second = self.ssm.PY(1, first, self._trials)
+        law = self.ssm.PY(1, first, self._trials)
         with drawing_from(np.random.default_rng(1)):
-            z = np.asarray(laws.present_law(at_second).rvs(size=N_TRIALS))[:1]
+            z = np.asarray(laws.present_law(law).rvs(size=N_TRIALS))[:1]
         # the same states, after other ones
         after_others = self.ssm.PY(1, first[::-1], self._trials)
-        if not np.array_equal(at_second.logpdf(z), after_others.logpdf(z), equal_nan=True):
+        if not np.array_equal(law.logpdf(z), after_others.logpdf(z), equal_nan=True):
             raise ValueError(
                 "PY: expected a law of the present state x, got one that depends on the state before, xp; make that a part "
                 "of the state"
             )
+        at_start = laws.observation_moments(self.ssm.PY(0, None, first), N_TRIALS)
+        moments = laws.observation_moments(law, N_TRIALS)
         # Kalman filters get moments only if an observation says something about the mean: not so in stochastic volatility.
-        first_moments = laws.law_moments(at_first, N_TRIALS)
-        moments = laws.law_moments(at_second, N_TRIALS)
-        if first_moments is None or moments is None or (moments[0] == moments[0][0]).all():
-            return
-        self.observation_mean = self._observation_mean
-        constant = len(moments[1]) == 1 and len(first_moments[1]) == 1
-        self.observation_covariance: Any = self._noise if constant else self._noise_at
+        if at_start and moments and (moments.means != moments.means[0]).any():
+            constant = at_start.shared() and moments.shared()
+            self.observation_mean = self._observation_mean
+            self.observation_covariance: Any = self._noise if constant else self._noise_at
 
     def theirs(self, x: Array) -> Array:
         """Return states (n, d) as the library represents them: (n,) in one dimension, integers if they are discrete."""
@@ -301,10 +296,9 @@ class ParticlesModel:
     def _covariance(self, dt: float, step: int) -> Array:
         return np.asarray(self._gaussians(self.ours(self._trials), step).covariances[0])
 
-    def _gaussians(self, x: Array, step: int) -> laws.ConditionalGaussians:
+    def _gaussians(self, x: Array, step: int) -> laws.StateGaussians:
         if step == 1:
-            still = np.zeros((1, self.dim, self.dim))
-            return self._start or laws.ConditionalGaussians(x, still)
+            return self._start or laws.StateGaussians(x, np.zeros((1, self.dim, self.dim)))
         gaussians = laws.as_gaussians(self._transition_law(x, step), len(x))
         if gaussians is None or not gaussians.shared():
             raise ValueError(
@@ -336,8 +330,8 @@ class ParticlesModel:
         states = self.theirs(x)
         return laws.present_law(self.ssm.PY(step - 1, None if step == 1 else states, states))
 
-    def _observation_moments(self, x: Array, step: int) -> tuple[Array, Array]:
-        moments = laws.law_moments(self._observation_law(x, step), len(x))
+    def _observation_moments(self, x: Array, step: int) -> laws.StateGaussians:
+        moments = laws.observation_moments(self._observation_law(x, step), len(x))
         if moments is None:
             raise ValueError(
                 f"PY: expected a law with mean and covariance, as at t = 0, got another at t = {step - 1}"
@@ -345,18 +339,18 @@ class ParticlesModel:
         return moments
 
     def _observation_mean(self, x: Array, step: int) -> Array:
-        return self._observation_moments(x, step)[0]
+        return self._observation_moments(x, step).means
 
     def _noise(self, step: int) -> Array:
-        covariances = self._observation_moments(self.ours(self._trials), step)[1]
-        if len(covariances) > 1:
+        moments = self._observation_moments(self.ours(self._trials), step)
+        if not moments.shared():
             raise ValueError(
                 f"PY: expected one covariance for all states, as at t = 0, got some at t = {step - 1}"
             )
-        return np.asarray(covariances[0])
+        return np.asarray(moments.covariances[0])
 
     def _noise_at(self, step: int, x: Array) -> Array:
-        covariances = self._observation_moments(x, step)[1]
+        covariances = self._observation_moments(x, step).covariances
         return np.broadcast_to(covariances, (len(x), *covariances.shape[1:]))
 
 
@@ -366,10 +360,10 @@ class InitialLaw:
     def __init__(self, model: ParticlesModel, law: Any) -> None:
         self.model = model
         self.law = law
-        moments = laws.law_moments(law, 1)
+        moments = laws.as_gaussians(law, 1, any_kind=True)
         if moments is not None:
-            self.mean = moments[0][0]
-            self.covariance = moments[1][0]
+            self.mean = moments.means[0]
+            self.covariance = moments.covariances[0]
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Draw `n` states, (n, d)."""

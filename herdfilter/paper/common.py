@@ -10,13 +10,14 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from scipy.spatial.distance import cdist
 
 from herdfilter._checks import Array
 from herdfilter.bandwidths import Bandwidth
 from herdfilter.kernels import density_product, expected_kernel, log_normaliser
 from herdfilter.mixture import GaussianMixture
 from herdfilter.pictures import plot_mixture, plot_points
-from herdfilter.plotting.style import QUIET, STYLES, save
+from herdfilter.plotting.style import INK, QUIET, STYLES, save
 from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, Sampler
 
 NOT_STATED = "not stated"  # entry of the column "paper" where the paper gives no value
@@ -130,27 +131,24 @@ def draw_samples(
     ax: Axes, mixture: GaussianMixture, points: Any, name: str, marker: str = "o"
 ) -> None:
     """Draw points of a sampler over the regions that hold 50, 80 and 95 % of a mixture in the plane."""
+    color = SAMPLER_STYLES[name].color
     plot_mixture(mixture, ax, levels=(0.5, 0.8, 0.95), color=QUIET)
-    plot_points(points, ax, color=SAMPLER_STYLES[name].color, marker=marker)
+    plot_points(points, ax, color=color, marker=marker)
     # The regions and nearly all points lie within 2.8 standard deviations of the mean.
     x, y = mixture.mean[:, None] + np.sqrt(np.diag(mixture.covariance))[:, None] * [-2.8, 2.8]
-    ax.set(aspect="equal", title=name, xticks=[], yticks=[], xlim=x, ylim=y)
-    ax.title.set_color(SAMPLER_STYLES[name].color)
+    ax.set(aspect="equal", xticks=[], yticks=[], xlim=x, ylim=y)
+    ax.set_title(name, color=color)
 
 
-def draw_curves(ax: Axes, numbers: pd.DataFrame, column: str) -> None:
-    """Draw an error of every sampler against the number of points, on logarithmic axes."""
+def draw_curves(ax: Axes, numbers: pd.DataFrame, column: str, floor: float | None = None) -> None:
+    """Draw an error of every sampler against the number of points, on logarithmic axes, and the floor of the L2 error."""
     for name, rows in numbers.groupby("sampler", sort=False):
         # Markers evenly spaced on the logarithmic axis.
         marked: Any = np.unique(np.geomspace(1, len(rows), 9).astype(int) - 1).tolist()
-        ax.plot(
-            rows["t"],
-            rows[column],
-            label=str(name),
-            linewidth=1.4,
-            markevery=marked,
-            **SAMPLER_STYLES[str(name)].line,
-        )
+        line = SAMPLER_STYLES[str(name)].line | {"linewidth": 1.4, "markevery": marked}
+        ax.plot(rows["t"], rows[column], label=str(name), **line)
+    if floor is not None:
+        ax.axhline(floor, color=INK, linewidth=1, linestyle="--", label="L2 floor")
     ax.set(xscale="log", yscale="log")
 
 
@@ -176,23 +174,18 @@ class PrefixErrors:
     def __init__(self, mixture: GaussianMixture, kernel: Array) -> None:
         self._mixture = mixture
         self._kernel = kernel
-        self._factor = np.linalg.cholesky(kernel)
-        # The integrals of p^2 and of p (p * k), and in `floor` of (p * k)^2.
+        # The integrals of p^2, of p (p * k) and of (p * k)^2.
         self._norm = density_product(mixture)
         self._smooth = density_product(mixture, kernel)
-        self.floor = float(
-            2 * (1 - self._smooth / np.sqrt(self._norm * density_product(mixture, 2 * kernel)))
-        )
+        smooth_norm = density_product(mixture, 2 * kernel)
+        self.floor = float(2 * (1 - self._smooth / np.sqrt(self._norm * smooth_norm)))
 
     def __call__(self, x: Array) -> pd.DataFrame:
         """Return the errors of the prefixes of `x`, (n, d): columns ``t``, ``herding_error`` and ``normalised_l2``."""
         # In coordinates in which the kernel is isotropic, of width 1.
-        z = np.linalg.solve(self._factor, x.T).T
-        norms = (z**2).sum(1)
-        squared = np.maximum(norms[:, None] + norms - 2 * z @ z.T, 0.0)
-        np.fill_diagonal(squared, 0.0)
+        z = np.linalg.solve(np.linalg.cholesky(self._kernel), x.T).T
         # Of covariance 2 K; its square is the kernel of covariance K.
-        kernel_twice = np.exp(-0.25 * squared)
+        kernel_twice = np.exp(-0.25 * cdist(z, z, "sqeuclidean"))
         t = np.arange(1, len(x) + 1)
         height = np.exp(log_normaliser(self._kernel))
         # E_t^2 = E[k(X, X')] - 2 mean_s E[k(X, x_s)] + mean_rs k(x_r, x_s)
@@ -205,6 +198,6 @@ class PrefixErrors:
         return pd.DataFrame({"t": t, "herding_error": herding, "normalised_l2": l2})
 
 
-def _leading_blocks(symmetric: Array) -> Array:
-    """Return the sum of every leading square block of a symmetric matrix."""
-    return np.cumsum(2 * np.tril(symmetric, -1).sum(1) + np.diagonal(symmetric))
+def _leading_blocks(matrix: Array) -> Array:
+    """Return the sum of every leading square block of a matrix."""
+    return matrix.cumsum(axis=0).cumsum(axis=1).diagonal()

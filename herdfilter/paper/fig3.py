@@ -9,7 +9,7 @@ import pandas as pd
 
 from herdfilter.bandwidths import Bandwidth, kernel_covariance
 from herdfilter.paper import common
-from herdfilter.plotting.style import INK, QUIET, figures, legend, log_axis
+from herdfilter.plotting.style import QUIET, figures, legend, log_axis
 from herdfilter.samplers import RandomSampling
 
 # Pairs of dimension and bandwidth.
@@ -38,7 +38,7 @@ def errors_of_prefixes(
             floors.append(floor)
             curves = curves.assign(inverse=1 / curves["herding_error"])
             common.draw_curves(above, curves, "inverse")
-            common.draw_curves(below, curves, "normalised_l2")
+            common.draw_curves(below, curves, "normalised_l2", floor)
             random = curves["inverse"][curves["sampler"] == common.RANDOM].to_numpy()
             t = np.array([n // 10, n])
             rates = ((1.0, "rate $t$", "-."), (0.5, r"rate $\sqrt{t}$", ":"))
@@ -46,7 +46,6 @@ def errors_of_prefixes(
                 line = 0.3 * random[t[0] - 1] * (t / t[0]) ** power  # below the curves
                 above.plot(t, line, color=QUIET, linewidth=1, linestyle=linestyle, label=label)
             log_axis(above, "y")
-            below.axhline(floor, color=INK, linewidth=1, linestyle="--", label="L2 floor")
             if dim == 2:
                 log_axis(below, "y")
             else:  # in 10 dimensions the error changes too little for a logarithmic scale
@@ -79,19 +78,18 @@ def mean_errors(
 ) -> tuple[pd.DataFrame, float]:
     """Return mean errors of every sampler over mixtures and, for random points, over runs; and the floor of the L2 error."""
     samplers = common.herding_samplers(bandwidth)
-    sums: dict[str, Any] = dict.fromkeys((*samplers, common.RANDOM), 0.0)
-    floor = 0.0
+    tables = []
+    floors = []
     for k in range(mixtures):
         # Seeded by dimension and index, so that every bandwidth gets the same mixtures.
         rng = np.random.default_rng([seed, dim, k])
         mixture = common.rotated_mixture(dim, rng)
         errors = common.PrefixErrors(mixture, kernel_covariance(bandwidth, mixture, n))
-        # The mean over mixtures is of errors; their inverse is taken when they are drawn.
-        floor += errors.floor / mixtures
-        for name, sampler in samplers.items():
-            sums[name] += errors(sampler.sample(mixture, n).x) / mixtures
-        for _ in range(runs):
-            points = RandomSampling().sample(mixture, n, rng)
-            sums[common.RANDOM] += errors(points.x) / (mixtures * runs)
-    means = common.joined(sums, ["sampler"])
-    return means.assign(t=np.tile(np.arange(1, n + 1), len(sums))), floor
+        floors.append(errors.floor)
+        samples = [(name, sampler.sample(mixture, n)) for name, sampler in samplers.items()]
+        random = RandomSampling()
+        samples += [(common.RANDOM, random.sample(mixture, n, rng)) for _ in range(runs)]
+        tables += [errors(points.x).assign(sampler=name) for name, points in samples]
+    # The mean over mixtures is of errors; their inverse is taken when they are drawn.
+    means = pd.concat(tables).groupby(["sampler", "t"], sort=False).mean().reset_index()
+    return means, float(np.mean(floors))

@@ -8,7 +8,7 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter.paper import common
-from herdfilter.plotting.style import INK, figures, legend
+from herdfilter.plotting.style import figures, legend
 
 N_SHOWN = 200  # number of points in the pictures, the last ones of the sequence
 BROAD = "broad components"
@@ -35,8 +35,7 @@ def stalling_recursion(seed: int = 0, quick: bool = False) -> common.Reproductio
         floors[case] = errors.floor
         for name, sampler in common.herding_samplers(sigma_k).items():
             x = sampler.sample(mixture, n).x
-            parts[case, name] = errors(x)
-            parts[case, name][["x1", "x2"]] = x
+            parts[case, name] = errors(x).assign(x1=x[:, 0], x2=x[:, 1])
             spreads.append(spread_across_ridge(x) if case == NARROW else np.nan)
     numbers = common.joined(parts, ["mixture", "sampler"])
     early, end = common.at_counts(numbers, n // 10, n)
@@ -62,9 +61,8 @@ def stalling_recursion(seed: int = 0, quick: bool = False) -> common.Reproductio
             curves = numbers[numbers["mixture"] == case]
             common.draw_curves(row[2], curves, "herding_error")
             row[2].set_title("herding error")
-            common.draw_curves(row[3], curves, "normalised_l2")
+            common.draw_curves(row[3], curves, "normalised_l2", floors[case])
             row[3].set_title("L2 error")
-            row[3].axhline(floors[case], color=INK, linewidth=1, linestyle="--", label="L2 floor")
         for ax in axes[-1, 2:]:
             ax.set_xlabel("points t")
         legend(figure, [axes[0, 3]])
@@ -72,8 +70,7 @@ def stalling_recursion(seed: int = 0, quick: bool = False) -> common.Reproductio
         "Fig. 4: a mixture on which the published recursion converges, and one on which it stalls"
     )
     table = end[["mixture", "sampler"]].assign(**columns)
-    order = ["mixture", "sampler", "t", "x1", "x2", "herding_error", "normalised_l2"]
-    return common.Reproduction("fig4", title, figure, table, numbers[order])
+    return common.Reproduction("fig4", title, figure, table, numbers)
 
 
 def spread_across_ridge(x: Array) -> float:

@@ -75,23 +75,19 @@ def times_per_point(
                 common.rotated_mixture(dim, np.random.default_rng([seed, dim, k]))
                 for k in range(mixtures)
             ]
-            row: dict[str, float] = {"dimension": dim}
+            row = {}
             for name, sampler in samplers.items():
-                # CPU time of this thread: other processes on the machine do not count.
-                times = [
-                    timeit.repeat(
-                        partial(sampler.sample, target, n),
-                        repeat=3,
-                        number=1,
-                        timer=time.thread_time,
-                    )
-                    for target in targets
-                ]
+                times = []
+                for target in targets:
+                    # CPU time of this thread: other processes on the machine do not count.
+                    call = partial(sampler.sample, target, n)
+                    times.append(timeit.repeat(call, timer=time.thread_time, repeat=3, number=1))
                 row[name] = float(np.median(np.median(times, axis=1))) / n
             row["idle_starts"] = float(np.mean([idle_starts(t, sigma_k) for t in targets]))
             rows.append(row)
-    ours = pd.DataFrame(rows).set_index("dimension")
+    ours = pd.DataFrame(rows, pd.Index(dims, name="dimension"))
     paper = published_times()
+    beside_ours = paper.loc[ours.index]
     columns: dict[str, Any] = {
         "d": ours.index,
         "KH\n(us)": 1e6 * ours[common.KH],
@@ -101,10 +97,10 @@ def times_per_point(
     }
     for (short, name), column in PUBLISHED.items():
         # Rounded to hundreds, because the machines differ.
-        hundreds = (paper[column][ours.index] / ours[name] / 100).round()
+        hundreds = (beside_ours[column] / ours[name] / 100).round()
         columns[f"{short}: paper\nover ours"] = (100 * hundreds).astype(int)
     for (short, _), column in PUBLISHED.items():
-        columns[f"paper:\n{short} (s)"] = paper[column][ours.index]
+        columns[f"paper:\n{short} (s)"] = beside_ours[column]
     with figures() as new:
         figure, axes = new(1, 1, (7.2, 4.8))
         ax = axes[0, 0]

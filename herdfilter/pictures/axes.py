@@ -43,6 +43,7 @@ def panels(
     count = min(dim, MOST_PANELS)
     if ax is None and count > 1:
         ax = _new_axes(count, figsize=(6.4, 1.2 + 1.6 * count))
+    # No axes stay None, for a figure of one panel.
     axes: list[Any] = np.ravel(np.array(ax, dtype=object)).tolist()
     if len(axes) not in (1, count):
         raise ValueError(
@@ -53,16 +54,14 @@ def panels(
 
 def check_dims(dims: Dims, dim: int) -> tuple[int, ...]:
     """Return one or two indices of a state of `dim` dimensions; the default (0, 1) becomes (0,) if there is only one."""
-    index: tuple[Any, ...] = tuple(dims) if isinstance(dims, Iterable) else (dims,)
-    if index == (0, 1) and dim == 1:
+    indices: tuple[Any, ...] = tuple(dims) if isinstance(dims, Iterable) else (dims,)
+    if indices == (0, 1) and dim == 1:
         return (0,)
-    if not 1 <= len(index) <= 2 or any(
-        not isinstance(i, int | np.integer) or not 0 <= i < dim for i in index
-    ):
+    if len(indices) not in (1, 2) or not all(i in range(dim) for i in indices):
         raise ValueError(
             f"dims: expected one or two indices from 0 to {dim - 1}, got {short_repr(dims)}"
         )
-    return tuple(int(i) for i in index)
+    return tuple(map(int, indices))
 
 
 def as_mass(name: str, value: Any) -> float:
@@ -70,8 +69,8 @@ def as_mass(name: str, value: Any) -> float:
     return as_number(name, value, "a probability between 0 and 1", lambda mass: 0 < mass < 1)
 
 
-def name_axes(ax: Axes, x: str, y: str) -> None:
-    """Label axes that have no label yet."""
+def name_axes(ax: Axes, x: str, y: str, *_: str) -> None:
+    """Label axes that have no label yet; what one dimension leaves for y, as its density, comes last."""
     ax.set(xlabel=ax.get_xlabel() or x, ylabel=ax.get_ylabel() or y)
 
 

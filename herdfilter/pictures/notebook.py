@@ -7,6 +7,8 @@ import io
 from base64 import b64encode
 from typing import Any
 
+import numpy as np
+
 from herdfilter.mixture import GaussianMixture
 from herdfilter.pictures.plane import plot_mixture, plot_points
 
@@ -29,26 +31,19 @@ def picture(thing: Any) -> str:
         # A figure of pyplot would stay open.
         new = figure.Figure(figsize=(3.0, 2.2), layout="constrained")
         ax = new.subplots()
-        weights = getattr(thing, "weights", None)
         if hasattr(thing, "plot"):
             thing.plot(ax)
         elif (x := getattr(thing, "particles", getattr(thing, "x", None))) is not None:
-            thinned = slice(None, None, -(-len(x) // MOST_DOTS))
-            plot_points(
-                x[thinned],
-                ax,
-                weights=None if weights is None else weights[thinned] / weights[thinned].sum(),
-            )
+            every = -(-len(x) // MOST_DOTS)
+            weights = getattr(thing, "weights", np.ones(len(x)))[::every]
+            plot_points(x[::every], ax, weights=weights / weights.sum())
         else:
-            mixture = (
-                thing
-                if weights is not None
-                else GaussianMixture([1.0], [thing.mean], [thing.covariance])
-            )
-            if len(mixture) > MOST_CONTOURED and mixture.dim > 1:
-                plot_points(mixture.sample(MOST_DOTS, 0), ax)
+            if not isinstance(thing, GaussianMixture):  # a Kalman filter
+                thing = GaussianMixture([1.0], [thing.mean], [thing.covariance])
+            if len(thing) > MOST_CONTOURED and thing.dim > 1:
+                plot_points(thing.sample(MOST_DOTS, 0), ax)
             else:
-                plot_mixture(mixture, ax)
+                plot_mixture(thing, ax)
         file = io.BytesIO()
         new.savefig(file, format="png", dpi=2 * WIDTH / 3)
     return f'<img width="{WIDTH}" alt="" src="data:image/png;base64,{b64encode(file.getvalue()).decode()}">'

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+import scipy
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 from matplotlib.patches import Ellipse
@@ -25,11 +25,9 @@ DOT_AREA = 18.0  # area, in square points, of a dot of average weight
 
 
 def gaussian_radius(mass: float, dim: int = 2) -> float:
-    """Return the radius, in standard deviations, of the region that holds a share `mass` of a Gaussian; `dim` is 1 or 2."""
-    if dim == 1:
-        return NormalDist().inv_cdf((1 + mass) / 2)
-    # The squared radius is chi-square with two degrees of freedom: P(r^2 < s) = 1 - exp(-s / 2).
-    return math.sqrt(-2 * math.log1p(-mass))
+    """Return the radius, in standard deviations, of the region that holds a share `mass` of a Gaussian."""
+    # The squared radius is chi-square with `dim` degrees of freedom.
+    return math.sqrt(scipy.special.chdtri(dim, 1 - mass))
 
 
 def plot_ellipse(
@@ -68,10 +66,10 @@ def plot_ellipse(
     values, vectors = np.linalg.eigh(covariances)
     widths = scale * np.sqrt(np.maximum(values, 0.0))
     angles = np.degrees(np.arctan2(vectors[:, 1, 0], vectors[:, 0, 0]))
-    for k, (centre, (width, height), angle) in enumerate(zip(means, widths, angles, strict=True)):
-        # One entry in the legend stands for all ellipses.
-        named = {"label": label} if label is not None and k == 0 else {}
-        ax.add_patch(Ellipse((centre[0], centre[1]), width, height, angle=angle, **look, **named))
+    for centre, sides, angle in zip(means.tolist(), widths, angles, strict=True):
+        # One entry in the legend stands for all ellipses: the others have no label.
+        ax.add_patch(Ellipse(centre, *sides, angle=angle, label=label, **look))
+        label = None
     ax.autoscale_view()
     return ax
 
@@ -108,16 +106,15 @@ def plot_mixture(
     masses = sorted({as_mass("levels", level) for level in levels}, reverse=True)
     marginal = mixture.marginal(axis_dims)
     ax = axes_or_new(ax)
+    name_axes(ax, *(f"x{i}" for i in axis_dims), "density")
     colour = pop_colour(ax, style)
-    # One axis gives a curve, two give contours.
-    axis_grids = [_axis_grid(marginal, i) for i in range(len(axis_dims))]
-    if len(axis_dims) == 1:
-        density = np.exp(marginal.log_density(axis_grids[0][:, None]))
-        ax.plot(axis_grids[0], density, **({"color": colour} | style))
-        name_axes(ax, f"x{axis_dims[0]}", "density")
-        return ax
+    axis_grids = [_axis_grid(marginal, i) for i in range(marginal.dim)]
     grid = np.stack(np.meshgrid(*axis_grids), axis=-1)
-    log_density = marginal.log_density(grid.reshape(-1, 2)).reshape(grid.shape[:2])
+    log_density = marginal.log_density(grid.reshape(-1, marginal.dim)).reshape(grid.shape[:-1])
+    # One axis gives a curve, two give contours.
+    if marginal.dim == 1:
+        ax.plot(*axis_grids, np.exp(log_density), **({"color": colour} | style))
+        return ax
     # The smallest region of probability p is where the density exceeds its (1 - p)-quantile among draws.
     heights = np.quantile(
         marginal.log_density(marginal.sample(LEVEL_DRAWS, 0)), [1 - mass for mass in masses]
@@ -125,7 +122,6 @@ def plot_mixture(
     widths = np.linspace(0.9, 1.8, len(masses))
     look: dict[str, Any] = {"colors": [colour], "linewidths": widths, "linestyles": "solid"}
     ax.contour(*axis_grids, log_density, np.unique(heights), **(look | style))
-    name_axes(ax, f"x{axis_dims[0]}", f"x{axis_dims[1]}")
     return ax
 
 
@@ -136,10 +132,10 @@ def _axis_grid(mixture: GaussianMixture, dim: int) -> Array:
     sds = np.sqrt(mixture.covariances[heavy, dim, dim])
     # At least nine points resolve a component; with many components an even grid follows.
     points_each = max(MOST_GRID_POINTS // len(means), 9)
-    grid = np.unique(means[:, None] + sds[:, None] * np.linspace(-4, 4, points_each))
-    return (
-        grid if len(grid) <= MOST_GRID_POINTS else np.linspace(grid[0], grid[-1], MOST_GRID_POINTS)
-    )
+    grid = np.unique(means + sds * np.linspace(-4, 4, points_each)[:, None])
+    if len(grid) > MOST_GRID_POINTS:
+        return np.linspace(grid[0], grid[-1], MOST_GRID_POINTS)
+    return grid
 
 
 def plot_points(
@@ -180,11 +176,12 @@ def plot_points(
         raise ValueError("points: expected at least one point, got none")
     w = np.full(n, 1.0 / n) if weights is None else as_array("weights", weights, (n,))
     axis_dims = check_dims(dims, d)
+    columns = x.T[list(axis_dims)]
     ax = axes_or_new(ax)
+    name_axes(ax, *(f"x{i}" for i in axis_dims), "weight")
     colour = pop_colour(ax, style)
-    if len(axis_dims) == 1:
-        ax.vlines(x[:, axis_dims[0]], 0, w, **({"color": colour, "linewidth": 1.2} | style))
-        name_axes(ax, f"x{axis_dims[0]}", "weight")
+    if len(columns) == 1:
+        ax.vlines(columns[0], 0, w, **({"color": colour, "linewidth": 1.2} | style))
         return ax
     # Signed weights, as of some quadrature rules: a negative dot is hollow.
     faces = np.tile(to_rgba(colour, 0.7), (n, 1))
@@ -195,6 +192,5 @@ def plot_points(
         "edgecolors": [colour],
         "linewidths": 0.5,
     }
-    ax.scatter(x[:, axis_dims[0]], x[:, axis_dims[1]], **(look | style))
-    name_axes(ax, f"x{axis_dims[0]}", f"x{axis_dims[1]}")
+    ax.scatter(*columns, **(look | style))
     return ax

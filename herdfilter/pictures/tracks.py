@@ -70,10 +70,9 @@ def plot_track(
     if covariances is not None:
         covariances = as_array("covariances", covariances, (steps, d, d), finite=False)
         covariances = covariances[:, plane][:, :, plane]
+    at = np.unique(np.linspace(0, steps - 1, min(steps, MOST_ELLIPSES)).astype(int))
     if every is not None:
         at = np.arange(0, steps, check_count("every", every))
-    else:
-        at = np.unique(np.linspace(0, steps - 1, min(steps, MOST_ELLIPSES)).astype(int))
     mass = axes.as_mass("mass", mass)
     ax = axes.axes_or_new(ax)
     colour = axes.pop_colour(ax, style)
@@ -88,7 +87,7 @@ def plot_track(
     if ends and steps:
         ax.plot(*path[0], "o", color=colour, markerfacecolor="none", markersize=7, label="start")
         ax.plot(*path[-1], "s", color=colour, markersize=5, label="end")
-    axes.name_axes(ax, f"x{plane[0]}", f"x{plane[1]}")
+    axes.name_axes(ax, *(f"x{i}" for i in plane))
     return ax
 
 
@@ -141,13 +140,12 @@ def plot_state_over_time(
     times, time_label = plot_times(result, len(means))
     colour = axes.pop_colour(ax, style)
 
-    def with_gaps(values: Array) -> tuple[Array, Array]:
-        """Return times and values, NaN where an angle wraps; a gap has the time of the row after it."""
-        gaps = axes.wrap_steps(values, angle)
+    def broken(values: Array, gaps: Any) -> tuple[Array, Array]:
+        """Return times and values with NaN before the rows `gaps`; a gap has the time of the row after it."""
         return np.insert(times, gaps, times[gaps]), axes.insert_gaps(values, gaps)
 
-    breaks = axes.wrap_steps(mean, angle)
-    t, line = with_gaps(mean)
+    wraps = axes.wrap_steps(mean, angle)
+    t, line = broken(mean, wraps)
     covariances = getattr(result, "covariances", None)
     for share in masses:
         if hasattr(result, "quantiles"):
@@ -158,13 +156,14 @@ def plot_state_over_time(
             band = mean + half_width[:, None] * [-1, 1]
         else:
             break
-        ends = axes.insert_gaps(band, breaks).T
+        _, ends = broken(band, wraps)
         # The band of a single step has no area, only an edge.
         width = 2 if len(t) == 1 else 0
-        ax.fill_between(t, *ends, color=colour, alpha=0.18, linewidth=width)
+        ax.fill_between(t, *ends.T, color=colour, alpha=0.18, linewidth=width)
     if actual is not None:
         # The truth wraps at other steps than the estimate.
-        ax.plot(*with_gaps(actual), color=axes.text_colour(), linewidth=1, label="truth")
+        true_line = broken(actual, axes.wrap_steps(actual, angle))
+        ax.plot(*true_line, color=axes.text_colour(), linewidth=1, label="truth")
     ax.plot(t, line, **({"color": colour, "label": "estimate"} | style))
     axes.name_axes(ax, time_label, f"x{dim}")
     return ax
@@ -192,9 +191,7 @@ def plot_times(result: Any, steps: int) -> tuple[np.ndarray, str]:
         values = getattr(result, name, None)
         if values is not None:
             times = np.asarray(values)
-            if times.dtype.kind == "m" or (
-                times.dtype.kind == "O" and len(times) and isinstance(times[0], timedelta)
-            ):
+            if times.dtype.kind == "m" or any(isinstance(time, timedelta) for time in times[:1]):
                 times = times.astype("m8[us]") / np.timedelta64(1, "s")
             return times, label
     return np.arange(1, steps + 1), "step"

@@ -17,7 +17,7 @@ from herdfilter.pictures import (
     plot_track,
 )
 from herdfilter.plotting import over_time, summaries
-from herdfilter.plotting.drawing import Drawing, highest_error
+from herdfilter.plotting.drawing import Drawing
 from herdfilter.plotting.style import STYLES, Style, save, styles
 from herdfilter.study.results import StudyResult
 
@@ -55,9 +55,7 @@ def drawings(result: StudyResult) -> dict[str, Drawing]:
     if len(result.series):  # some filter finished a run
         plans = {
             "ratios": summaries.ratios_drawing(summary if result.models is None else result.models),
-            **summaries.cost_drawings(
-                summary, result.study.scenario.unit, result.slopes, highest_error(result)
-            ),
+            **summaries.cost_drawings(result),
             "gospa_parts": summaries.gospa_drawing(summary),
             "consistency": summaries.consistency_drawing(summary),
             **(over_time.series_drawings(result) if result.study.family is None else {}),

@@ -136,6 +136,7 @@ class Drawing:
         along, marker, offset = (0, ">", (8, 0)) if self.across else (1, "^", (0, 8))
         # The triangle stands beside the marker of the value.
         beside = offset_copy(ax.transData, figure, *offset, units="points")
+        # Point -> colour: of lines that end at the same point, the last one gives the triangle.
         colors: dict[Any, Any] = {}
         for line in ax.lines:
             points = np.array(line.get_data(), dtype=float).T
@@ -149,8 +150,8 @@ class Drawing:
 
 
 def broken_lines(text: str, width: float) -> str:
-    """Break lines that do not fit into `width` inches."""
-    return "\n".join(fill(line, max(24, int(13 * width))) for line in text.splitlines())
+    """Break a line that does not fit into `width` inches."""
+    return fill(text, max(24, int(13 * width)))
 
 
 def error_label(unit: str, measure: str) -> str:

@@ -39,8 +39,11 @@ SENSOR_AT_ORIGIN = {"BearingsOnly": "sensor", "CoordinatedTurn": "radar"}
 """Class of a model whose only sensor stands at the origin -> name of the sensor."""
 
 
-def series_drawings(result: StudyResult) -> dict[str, Drawing]:
-    """Return the figures of the series at the largest particle count, with a panel for each filter that has values."""
+def series_drawings(result: StudyResult) -> dict[str, Drawing | None]:
+    """Return the figures of the series at the largest particle count, with a panel for each filter that has values.
+
+    Those that no filter has values for are None.
+    """
     n = max(result.study.particles)
     steps = over_time({key: values for key, values in result.series.items() if key[1] == n})
     if steps.empty:
@@ -50,13 +53,15 @@ def series_drawings(result: StudyResult) -> dict[str, Drawing]:
     runs = f"of {result.study.runs} runs, n = {n}"
     measure = error_measure(steps)
     first = steps["filter"].iloc[0]
-    highest = highest_error(result)
+    largest_error = highest_error(result)
+    looks = styles(result.study.filters)
 
     def smoothed(values: pd.Series[float]) -> pd.Series[float]:
         return values.rolling(width, center=True, min_periods=1).mean()
 
     # The first filter's errors are drawn in every panel for comparison.
-    baseline = smoothed(steps[f"{measure}_median"][steps["filter"] == first].clip(upper=highest))
+    first_errors = steps[f"{measure}_median"][steps["filter"] == first]
+    baseline = smoothed(first_errors.clip(upper=largest_error))
 
     def draw_errors(rows: pd.DataFrame, color: str, ax: Axes) -> None:
         median = rows[f"{measure}_median"]
@@ -79,37 +84,49 @@ def series_drawings(result: StudyResult) -> dict[str, Drawing]:
         ax.axhline(1, color=INK, linewidth=0.8)
         ax.plot(times, rows[name].where(rows[name] > 0), color=color, linewidth=1.2)
 
-    title = f"{BY_NAME[measure].title}, median {runs} (thin), its mean over {width} steps (thick), middle half of the runs"
-    title += f" (band), {first} in grey"
-    label = error_label(result.study.scenario.unit, measure)
-    # Name of the figure, column of the series, function that draws it, title, label and bound of the values.
-    plans: list[Any] = [("error_over_time", measure, draw_errors, title, label, highest)]
-    title = f"Number of estimates minus number of targets, mean {runs}: at every step (filled), over {width} steps (line)"
-    label = "estimates \u2212 targets"
-    plans.append(("sets_over_time", "cardinality", draw_cardinality, title, label, np.inf))
-    for name in ("nees", "nis"):
-        title = f"{name.upper()}, mean {runs}; grey: 95 % chi-square band of a filter with the right covariances"
-        label = f"{name.upper()} / degrees of freedom"
-        highest = highest_ratio(steps.groupby("filter")[name].median())
-        draw = partial(draw_squares, name)
-        plans.append((f"{name}_over_time", name, draw, title, label, highest))
-    looks = styles(result.study.filters)
-    time_label = result.study.scenario.time_label
-    drawings = {}
-    for figure, column, draw, title, label, highest in plans:
+    def drawing(
+        column: str, draw: Any, title: str, label: str, highest: float = np.inf
+    ) -> Drawing | None:
         # The value and the ends of its band are clipped alike.
         columns = [name for name in steps.columns if name.startswith(column)]
         clipped = steps.assign(**steps[columns].clip(upper=highest))
         panels = []
-        for name in steps.dropna(subset=columns, how="all")["filter"].unique():
-            color = looks[name].color
-            rows = clipped[clipped["filter"] == name]
-            panels.append(Panel(name, partial(draw, rows, color), color))
-        if panels:
-            drawings[figure] = Drawing(
-                tuple(panels), (3.2, 2.1), 3, title, time_label, label, highest=highest
-            )
-    return drawings
+        for name, rows in clipped.groupby("filter", sort=False):
+            if rows[columns].notna().any(axis=None):
+                color = looks[str(name)].color
+                panels.append(Panel(str(name), partial(draw, rows, color), color))
+        xlabel = result.study.scenario.time_label
+        options: Any = {"xlabel": xlabel, "ylabel": label, "highest": highest}
+        return Drawing(tuple(panels), (3.2, 2.1), title=title, **options) if panels else None
+
+    squares = {
+        f"{name}_over_time": drawing(
+            name,
+            partial(draw_squares, name),
+            f"{name.upper()}, mean {runs}; grey: 95 % chi-square band of a filter with the right covariances",
+            f"{name.upper()} / degrees of freedom",
+            highest_ratio(steps.groupby("filter")[name].median()),
+        )
+        for name in ("nees", "nis")
+    }
+    return {
+        "error_over_time": drawing(
+            measure,
+            draw_errors,
+            f"{BY_NAME[measure].title}, median {runs} (thin), its mean over {width} steps (thick), "
+            f"middle half of the runs (band), {first} in grey",
+            error_label(result.study.scenario.unit, measure),
+            largest_error,
+        ),
+        "sets_over_time": drawing(
+            "cardinality",
+            draw_cardinality,
+            f"Number of estimates minus number of targets, mean {runs}: "
+            f"at every step (filled), over {width} steps (line)",
+            "estimates \u2212 targets",
+        ),
+        **squares,
+    }
 
 
 def is_over_time(result: StudyResult) -> bool:
@@ -127,22 +144,24 @@ def first_run_limits(
     first_run = result.trajectory
     truth = first_run.recording.truth[steps][..., dims]
     truth = truth[np.isfinite(truth).all(axis=-1)]
-    paths = [] if first_run.recording.many else [first_run.estimates, first_run.particles]
-    no_points = np.empty((0, len(dims)))
-    states: list[Array] = [no_points]
-    states += [x[steps][..., dims].reshape(-1, len(dims)) for path in paths for x in path.values()]
-    sensors = scenario_sensors(result.study.scenario) if len(dims) == 2 and states[1:] else None
-    return path_limits(truth, np.concatenate(states), no_points if sensors is None else sensors[1])
+    states = sensors = truth[:0]
+    if not first_run.recording.many:
+        paths = [*first_run.estimates.values(), *first_run.particles.values()]
+        states = np.concatenate([x[steps][..., dims].reshape(-1, len(dims)) for x in paths])
+        if len(dims) == 2 and (named := scenario_sensors(result.study.scenario)):
+            sensors = named[1]
+    return path_limits(truth, states, sensors)
 
 
 def trajectory_drawing(result: StudyResult) -> Drawing:
     """Return the figure of the first run, a panel for each filter."""
     first_run = result.trajectory
     scenario = result.study.scenario
+    labelled = first_run.recording.many
     timed = is_over_time(result)
     dims = [0] if timed else list(scenario.plane)
     low, high = first_run_limits(result, dims, slice(LONGEST_WINDOW if timed else None))
-    draw = _time_panel if timed else _labels_panel if first_run.recording.many else _plane_panel
+    draw = _time_panel if timed else _labels_panel if labelled else _plane_panel
 
     def draw_panel(name: str, color: str, ax: Axes) -> None:
         draw(result, name, color, ax)
@@ -154,15 +173,18 @@ def trajectory_drawing(result: StudyResult) -> Drawing:
     for name, look in styles(result.study.filters).items():
         if name in first_run.estimates:
             # Of many targets colours distinguish labels, not filters.
-            color = "" if first_run.recording.many else look.color
+            color = "" if labelled else look.color
             title = f"{name}, n = {first_run.n_particles}"
             panels.append(Panel(title, partial(draw_panel, name, color), color))
-    ylabel = dimension_label(scenario.labels, dims[-1])
-    if timed:
-        xlabel = scenario.time_label
-        return Drawing(tuple(panels), (5.4, 3.2), 2, "", xlabel, ylabel, legend=True)
-    xlabel = dimension_label(scenario.labels, dims[0])
-    return Drawing(tuple(panels), (4.8, 4.6), 3, "", xlabel, ylabel, legend=True)
+    *xlabel, ylabel = (dimension_label(scenario.labels, dim) for dim in dims)
+    return Drawing(
+        tuple(panels),
+        (5.4, 3.2) if timed else (4.8, 4.6),
+        columns=2 if timed else 3,
+        xlabel=xlabel[0] if xlabel else scenario.time_label,
+        ylabel=ylabel,
+        legend=True,
+    )
 
 
 def _time_panel(result: StudyResult, name: str, color: str, ax: Axes) -> None:
@@ -174,8 +196,8 @@ def _time_panel(result: StudyResult, name: str, color: str, ax: Axes) -> None:
     ax.plot(times, first_run.recording.truth[steps, 0], "x", color=INK, markersize=5, label="truth")
     if first_run.reference is not None:
         mean = first_run.reference.means[steps, 0]
-        label = "reference posterior mean"
-        ax.plot(times, mean, color=INK, linewidth=1, linestyle="--", label=label)
+        (line,) = ax.plot(times, mean, "--", color=INK, linewidth=1)
+        line.set_label("reference posterior mean")
     estimate = first_run.estimates[name][steps, 0]
     ax.plot(times, estimate, color=color, linewidth=1.8, label="estimate")
 
@@ -192,8 +214,7 @@ def _plane_panel(result: StudyResult, name: str, color: str, ax: Axes) -> None:
     plot_track(truth, None, ax, ends=True, color=INK, linewidth=1, linestyle="--", label="truth")
     plot_track(first_run.estimates[name], None, ax, plane, color=color, label="estimate")
     ax.plot(*truth[moments].T, "o", color=INK, markersize=4, label="when the particles are shown")
-    sensors = scenario_sensors(result.study.scenario)
-    if sensors is not None:
+    if sensors := scenario_sensors(result.study.scenario):
         mark_sensors(ax, *sensors)
 
 
@@ -231,9 +252,8 @@ def _labels_panel(result: StudyResult, name: str, _: str, ax: Axes) -> None:
 def _mark_detections(ax: Axes, positions: Sequence[Array] | None) -> None:
     """Draw the detections of all scans as light dots if they are positions."""
     if positions is not None:
-        dots = np.concatenate(positions).T
-        style: Any = {"markersize": 1.5, "alpha": 0.6, "rasterized": True, "label": "detections"}
-        ax.plot(*dots, ".", color=QUIET, **style)
+        (dots,) = ax.plot(*np.concatenate(positions).T, ".", color=QUIET, label="detections")
+        dots.set(markersize=1.5, alpha=0.6, rasterized=True)
 
 
 def mark_sensors(ax: Axes, name: str, positions: Array) -> None:

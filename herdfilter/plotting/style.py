@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import matplotlib as mpl
-import numpy as np
 from matplotlib import style
 from matplotlib.axes import Axes
-from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatterSciNotation
 
@@ -87,7 +85,7 @@ def laid_out(figure: Figure) -> Iterator[None]:
 def log_axis(ax: Axes, which: Literal["x", "y"]) -> None:
     """Make an axis logarithmic, with plain numbers, also between the decades if there are at most two."""
     ax.set(**{f"{which}scale": "log"})
-    axis = ax.xaxis if which == "x" else ax.yaxis
+    axis = getattr(ax, f"{which}axis")
     axis.set_minor_formatter(LogFormatterSciNotation(minor_thresholds=(2, 0.5)))
 
 
@@ -153,26 +151,10 @@ def styles(names: Iterable[str]) -> dict[str, Style]:
     used = {STYLES[name].color for name in names if name in STYLES}
     free = [color for color in VIVID if color not in used] or VIVID
     uncatalogued = [name for name in names if name not in STYLES]
-    assigned = {
+    looks = STYLES | {
         name: Style(free[i % len(free)], "<8H"[i % 3], "-") for i, name in enumerate(uncatalogued)
     }
-    return {name: assigned.get(name) or STYLES[name] for name in names}
-
-
-def mirrored(color: str) -> str:
-    """Return the colour "#rrggbb" that dark pages show for a colour: the same hue, with light and dark exchanged.
-
-    It equals the result of ``filter: invert(1) hue-rotate(180deg)`` in CSS (Filter Effects Module Level 1), so that pictures
-    and text of one page agree.
-
-    Examples
-    --------
-    >>> from herdfilter.plotting.style import mirrored
-    >>> mirrored("#ffffff"), mirrored("#0072b2")
-    ('#000000', '#42b4f4')
-    """
-    rotation = np.array([[-0.574, 1.43, 0.144], [0.426, 0.43, 0.144], [0.426, 1.43, -0.856]])
-    return to_hex(np.clip(rotation @ (1 - np.array(to_rgb(color))), 0, 1))
+    return {name: looks[name] for name in names}
 
 
 def dimension_label(labels: tuple[str, ...], dim: int) -> str:

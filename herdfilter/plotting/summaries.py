@@ -9,66 +9,65 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from herdfilter.plotting.drawing import HIGHEST_RATIO, Drawing, Panel, error_label, highest_ratio
+from herdfilter.plotting.drawing import (
+    HIGHEST_RATIO,
+    Drawing,
+    Panel,
+    error_label,
+    highest_error,
+    highest_ratio,
+)
 from herdfilter.plotting.style import BLUE, INK, ORANGE, QUIET, Style, log_axis, styles
 from herdfilter.study.columns import BY_NAME, COLUMNS, error_measures
+from herdfilter.study.results import StudyResult
 
 GOSPA_PARTS = {"localisation": BLUE, "missed": ORANGE, "false": QUIET}
 """Part of GOSPA -> colour."""
 
 
-def cost_drawings(
-    summary: pd.DataFrame,
-    unit: str = "",
-    slopes: dict[str, pd.DataFrame] | None = None,
-    highest: float = np.inf,
-) -> dict[str, Drawing]:
+def cost_drawings(result: StudyResult) -> dict[str, Drawing]:
     """Return the figures of the error against particle count and against time per step, log-log.
 
-    Medians over runs have 95 % intervals; `slopes` are the fitted slopes (`fitted_slopes`) of each measure.
+    Medians over runs have 95 % intervals.
     """
+    summary = result.summary
     measures = error_measures(summary)
+    highest = highest_error(result)
     errors = [f"{measure}_median{end}" for measure in measures for end in ("", "_low", "_high")]
     summary = summary.assign(**summary[errors].clip(upper=highest))
+    ylabel = error_label(result.study.scenario.unit, measures[0])
 
-    def drawing(panel: Any, xlabel: str) -> Drawing:
-        panels = tuple(Panel(BY_NAME[name].title, partial(panel, name)) for name in measures)
-        label = error_label(unit, measures[0])
-        size = (4.4, 3.9)
-        return Drawing(
-            panels, size, xlabel=xlabel, ylabel=label, share=False, legend=True, highest=highest
-        )
+    def drawing(draw: Any, xlabel: str) -> Drawing:
+        panels = [Panel(BY_NAME[name].title, partial(draw, summary, name)) for name in measures]
+        labels: Any = {"xlabel": xlabel, "ylabel": ylabel, "legend": True}
+        return Drawing(tuple(panels), (4.4, 3.9), share=False, highest=highest, **labels)
 
     return {
-        "error_over_particles": drawing(
-            partial(_particles_panel, summary, slopes or {}), "particles"
-        ),
-        "error_over_seconds": drawing(
-            partial(_seconds_panel, summary), "milliseconds per step, median over runs"
-        ),
+        "error_over_particles": drawing(partial(_particles_panel, result.slopes), "particles"),
+        "error_over_seconds": drawing(_seconds_panel, "milliseconds per step, median over runs"),
     }
 
 
 def _particles_panel(
-    summary: pd.DataFrame, slopes: dict[str, pd.DataFrame], measure: str, ax: Axes
+    slopes: dict[str, pd.DataFrame], summary: pd.DataFrame, measure: str, ax: Axes
 ) -> None:
     counts = np.sort(summary["n_particles"].unique())
-    looks = styles(summary["filter"].unique())
     # Slopes are fitted only with enough particle counts.
     fitted = dict(slopes[measure][["filter", "slope"]].to_numpy()) if measure in slopes else {}
+    looks = styles(summary["filter"].unique())
     log_axis(ax, "x")
     log_axis(ax, "y")
     for i, (name, rows) in enumerate(summary.groupby("filter", sort=False)):
         style = looks[str(name)]
         # Filters are set slightly apart, so that their intervals do not cover each other.
         x = rows["n_particles"] * (1.012 ** (i - (len(looks) - 1) / 2) if len(counts) > 1 else 1.0)
-        if np.isfinite(slope := fitted.get(name, np.nan)):
+        slope = fitted.get(name, np.nan)
+        if np.isfinite(slope):
             # The line goes through the middle of the medians.
             medians = np.log(rows[f"{measure}_median"].where(rows[f"{measure}_median"] > 0))
-            middle = medians.mean() - slope * np.log(x[medians.notna()]).mean()
-            ax.plot(
-                x, np.exp(middle + slope * np.log(x)), color=style.color, linestyle=style.linestyle
-            )
+            height = medians.mean() - slope * np.log(x[medians.notna()]).mean()
+            line = np.exp(height + slope * np.log(x))
+            ax.plot(x, line, color=style.color, linestyle=style.linestyle)
             style = style._replace(linestyle="none")
         _error_line(ax, rows, measure, x, style)
     best = summary[f"{measure}_median"].where(summary[f"{measure}_median"] > 0).min()
@@ -82,29 +81,14 @@ def _particles_panel(
 
 
 def _seconds_panel(summary: pd.DataFrame, measure: str, ax: Axes) -> None:
-    error = f"{measure}_median"
+    columns = ["ms_per_step", f"{measure}_median"]
     looks = styles(summary["filter"].unique())
     log_axis(ax, "x")
     log_axis(ax, "y")
     # A broad pale staircase below the lines, so that it hides none of them.
-    front = pareto(summary, measure)
-    ax.plot(
-        front["ms_per_step"],
-        front[error],
-        color=QUIET,
-        linewidth=7,
-        alpha=0.28,
-        drawstyle="steps-post",
-    )
-    ax.plot(
-        front["ms_per_step"],
-        front[error],
-        "o",
-        color=INK,
-        markersize=11,
-        mfc="none",
-        label="Pareto front",
-    )
+    front = pareto(summary, measure)[columns].to_numpy().T
+    ax.plot(*front, color=QUIET, linewidth=7, alpha=0.28, drawstyle="steps-post")
+    ax.plot(*front, "o", color=INK, markersize=11, mfc="none", label="Pareto front")
     for name, rows in summary.groupby("filter", sort=False):
         _error_line(ax, rows, measure, rows["ms_per_step"], looks[str(name)])
     low = summary["ms_per_step"].min() / 1.4
@@ -112,20 +96,14 @@ def _seconds_panel(summary: pd.DataFrame, measure: str, ax: Axes) -> None:
     ax.set_xlim(low, high)
     ax.margins(y=0.12)
     # Particle counts beside the markers of the filter whose times lie farthest apart, where there is room for a number.
-    times = summary.dropna(subset=error).groupby("filter", sort=False)["ms_per_step"]
+    times = summary.dropna(subset=columns[1]).groupby("filter", sort=False)["ms_per_step"]
     widest = summary[summary["filter"] == (times.max() / times.min()).idxmax()]
     last = -np.inf
-    for n, time, median in widest[["n_particles", "ms_per_step", error]].itertuples(index=False):
+    for n, time, median in widest[["n_particles", *columns]].itertuples(index=False):
         if np.log(time) - last >= 0.16 * np.log(high / low):
             last = np.log(time)
-            ax.annotate(
-                f"n = {n}",
-                (time, median),
-                (8, -4),
-                textcoords="offset points",
-                va="top",
-                fontsize="small",
-            )
+            beside: Any = {"xytext": (8, -4), "textcoords": "offset points", "va": "top"}
+            ax.annotate(f"n = {n}", (time, median), fontsize="small", **beside)
 
 
 def pareto(summary: pd.DataFrame, measure: str) -> pd.DataFrame:
@@ -134,10 +112,9 @@ def pareto(summary: pd.DataFrame, measure: str) -> pd.DataFrame:
     Filters that failed in more than half of their runs are left out: they may have been lucky in the others.
     """
     error = f"{measure}_median"
-    if "failures" in summary:
-        summary = summary[2 * summary["failures"] <= summary["runs"]]
+    finishing = summary[2 * summary["failures"] <= summary["runs"]]
     # From the fastest to the slowest, each row on the front is better than all before it.
-    ordered = summary.dropna(subset=[error, "ms_per_step"]).sort_values(["ms_per_step", error])
+    ordered = finishing.dropna(subset=[error, "ms_per_step"]).sort_values(["ms_per_step", error])
     return ordered[ordered[error] < ordered[error].cummin().shift(fill_value=np.inf)]
 
 
@@ -156,41 +133,36 @@ def ratios_drawing(summary: pd.DataFrame) -> Drawing | None:
     A ratio is a median over runs or, from the table over the models of a family, a geometric mean over models.
     """
     base = summary["baseline"].iloc[0]
-    rows = _largest_count(summary)
-    rows = rows[(rows["filter"] != base) & (rows["ratio"] > 0)].sort_values(
-        "ratio", ascending=False
-    )
+    rows = _largest_count(summary).query("filter != @base and ratio > 0")
     if rows.empty:
         return None
-    over = (
-        f"geometric mean over {rows['models'].max()} models"
-        if "models" in rows
-        else "median over runs"
-    )
+    over = "median over runs"
+    if "models" in rows:
+        over = f"geometric mean over {rows['models'].max()} models"
     n = rows["n_particles"].iloc[0]
     title = f"Error divided by that of {base} in the same run, n = {n}: {over} and 95 % interval"
     looks = styles(summary["filter"].unique())
+    rows = rows.sort_values("ratio", ascending=False)
     return _intervals_drawing(rows, {"ratio": ""}, looks, HIGHEST_RATIO, title, f"ratio to {base}")
 
 
 def consistency_drawing(summary: pd.DataFrame) -> Drawing | None:
     """Return the figure of ANEES and NIS at the largest particle count, with intervals and bands; None if not measured."""
     rows = _largest_count(summary).iloc[::-1]
-    titles = {column.name: column.title for column in COLUMNS if column.figure == "consistency"}
     # The axis is logarithmic, and a filter may have no covariance.
-    titles = {name: title for name, title in titles.items() if (rows[name] > 0).any()}
+    titles = {
+        column.name: column.title
+        for column in COLUMNS
+        if column.figure == "consistency" and (rows[column.name] > 0).any()
+    }
     if not titles:
         return None
     highest = max(highest_ratio(rows[name]) for name in titles)
     title = f"n = {rows['n_particles'].iloc[0]}: mean, 95 % interval over runs, and 95 % chi-square band (grey)"
-    return _intervals_drawing(
-        rows,
-        titles,
-        styles(rows["filter"]),
-        highest,
-        title,
-        "1 is right; above, too sure of itself",
-    )
+    xlabel = "1 is right; above, too sure of itself"
+    # Own filters get their colours in the order of the summary, as in all figures.
+    looks = styles(summary["filter"].unique())
+    return _intervals_drawing(rows, titles, looks, highest, title, xlabel)
 
 
 def _largest_count(summary: pd.DataFrame) -> pd.DataFrame:
@@ -206,34 +178,30 @@ def _intervals_drawing(
     xlabel: str,
 ) -> Drawing:
     """Return a figure of numbers near 1, a panel for each column: a row for each filter, from the bottom up."""
-    size = (4.6, 0.34 * len(rows) + 0.8)
     columns = [f"{name}{end}" for name in titles for end in ("", "_low", "_high")]
-    clipped = rows.assign(**rows[columns].clip(upper=highest))
-    panels = tuple(
-        Panel(titles[name], partial(_intervals_panel, clipped, name, looks)) for name in titles
-    )
-    return Drawing(
-        panels, size, title=title, xlabel=xlabel, share=False, highest=highest, across=True
-    )
+    rows = rows.assign(**rows[columns].clip(upper=highest))
 
+    def draw(name: str, ax: Axes) -> None:
+        log_axis(ax, "x")
+        ax.axvline(1, color=INK, linewidth=1)
+        for y, row in enumerate(rows.to_dict("records")):
+            style = looks[row["filter"]]
+            band = [row.get(f"{name}_band_{end}", np.nan) for end in ("low", "high")]
+            ax.fill_betweenx([y - 0.32, y + 0.32], *band, color=QUIET, alpha=0.3, linewidth=0)
+            ends = [row[f"{name}_low"], row[f"{name}_high"]]
+            if ends[0] > 0:  # the axis is logarithmic
+                ax.plot(ends, [y, y], color=style.color, linewidth=2.4)
+            ax.plot(row[name], y, style.marker, color=style.color, markersize=8)
+        low, high = ax.get_xlim()
+        ax.set_xlim(min(low, 0.8), max(high, 1.25))
+        ax.set_yticks(range(len(rows)), rows["filter"])
+        ax.set_ylim(-0.6, len(rows) - 0.4)
+        ax.grid(visible=False, axis="y")
 
-def _intervals_panel(rows: pd.DataFrame, name: str, looks: dict[str, Style], ax: Axes) -> None:
-    log_axis(ax, "x")
-    ax.axvline(1, color=INK, linewidth=1)
-    for y, (_, row) in enumerate(rows.iterrows()):
-        style = looks[row["filter"]]
-        band = [row.get(f"{name}_band_{end}", np.nan) for end in ("low", "high")]
-        ax.fill_betweenx([y - 0.32, y + 0.32], *band, color=QUIET, alpha=0.3, linewidth=0)
-        if row[f"{name}_low"] > 0:  # the axis is logarithmic
-            ax.plot(
-                [row[f"{name}_low"], row[f"{name}_high"]], [y, y], color=style.color, linewidth=2.4
-            )
-        ax.plot(row[name], y, style.marker, color=style.color, markersize=8)
-    low, high = ax.get_xlim()
-    ax.set_xlim(min(low, 0.8), max(high, 1.25))
-    ax.set_yticks(range(len(rows)), rows["filter"])
-    ax.set_ylim(-0.6, len(rows) - 0.4)
-    ax.grid(visible=False, axis="y")
+    panels = tuple(Panel(text, partial(draw, name)) for name, text in titles.items())
+    size = (4.6, 0.34 * len(rows) + 0.8)
+    options: Any = {"title": title, "xlabel": xlabel, "highest": highest}
+    return Drawing(panels, size, share=False, across=True, **options)
 
 
 def gospa_drawing(summary: pd.DataFrame) -> Drawing | None:

@@ -93,6 +93,7 @@ def animation(result: StudyResult) -> dict[str, Any] | None:
         "centre": centre,
         "near": 1.1 * maximum_filter1d(np.fmax.reduce([np.zeros(len(steps)), *reach]), CALM),
         "exact": first_run.reference is not None,
+        # A single filter is shown alone, and named twice.
         "pair": [names[0], names[:2][-1]],
         "several": first_run.recording.many,
         "hues": VIVID,

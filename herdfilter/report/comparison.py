@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from herdfilter._checks import check_flags, one_of, short_repr
 from herdfilter.catalogue.specifications import Filters
 from herdfilter.plotting import drawings
-from herdfilter.report.page import REPORT_FILE, write_report
+from herdfilter.report.page import write_report
 from herdfilter.report.wording import findings, findings_text
 from herdfilter.study import engine
 from herdfilter.study.plan import plan_study
@@ -110,11 +110,8 @@ class Comparison(pd.DataFrame):
             raise ValueError(
                 f"path: expected a folder, or a name that ends in .html, got {short_repr(str(path))}"
             )
-        # A folder may not exist yet, so the ending decides.
-        page = target if target.suffix else target / REPORT_FILE
         try:
-            page.parent.mkdir(parents=True, exist_ok=True)
-            return write_report(self._result, page)
+            return write_report(self._result, target)
         except OSError as error:
             raise OSError(
                 f"path: cannot write into {target} ({error.strerror or error}); choose another place"

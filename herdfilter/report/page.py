@@ -27,8 +27,8 @@ def write_report(
 ) -> Path:
     """Write the report of a study into a folder, as `REPORT_FILE`, and return its path; OSError if that fails.
 
-    The page needs no other file and no network; a `folder` that ends in ``.html`` is the page itself. The same result gives
-    the same page. The figures are `plans`, by default all of `herdfilter.plotting.drawings`.
+    The page needs no other file and no network; a `folder` that ends in ``.html`` is the page itself. Folders are made. The
+    same result gives the same page. The figures are `plans`, by default all of `herdfilter.plotting.drawings`.
 
     Examples
     --------
@@ -40,9 +40,11 @@ def write_report(
     >>> write_report(result, Path("."), plans={}).name
     'report.html'
     """
-    path = Path(folder)
-    path = path if path.suffix.lower() == ".html" and not path.is_dir() else path / REPORT_FILE
+    # A folder may not exist yet, so the ending decides.
+    is_page = folder.suffix.lower() == ".html" and not folder.is_dir()
+    path = folder if is_page else folder / REPORT_FILE
     text = render(result, plans).encode()
+    path.parent.mkdir(parents=True, exist_ok=True)
     with written_at_once(path) as file:
         file.write(text)
     os.chmod(path, 0o644)  # a temporary file, as this was, is for its owner alone
@@ -52,7 +54,8 @@ def write_report(
 def render(result: StudyResult, plans: dict[str, Drawing] | None = None) -> str:
     """Return the report of a study as HTML."""
     summary = result.summary
-    at_most = summary[summary["n_particles"] == summary["n_particles"].max()].set_index("filter")
+    largest_count = summary.query("n_particles == n_particles.max()").set_index("filter")
+    singular_steps = largest_count["nees_singular"]
     options: Any = {
         "autoescape": True,
         "undefined": StrictUndefined,
@@ -78,8 +81,6 @@ def render(result: StudyResult, plans: dict[str, Drawing] | None = None) -> str:
         referenced=error_measure(summary).startswith("reference"),
         sensor=(scenario_sensors(result.study.scenario) or [""])[0],
         window=is_over_time(result) and min(LONGEST_WINDOW, len(result.trajectory.recording)),
-        singular={
-            name: int(count) for name, count in at_most["nees_singular"].items() if count > 0
-        },
+        singular=singular_steps[singular_steps > 0].astype(int).to_dict(),
         animation=animation(result),
     )

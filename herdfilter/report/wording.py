@@ -43,7 +43,7 @@ def typeset(text: str) -> str:
     return signs.get(text, text if "e" in text else text.replace("-", "\u2212"))
 
 
-def cell(row: pd.Series[Any], heading: Heading) -> dict[str, Any]:
+def cell(row: Any, heading: Heading) -> dict[str, Any]:
     """Return value and interval of a row's column as texts; `bad` marks a number of failed runs above 0."""
     ends = heading.interval(row)
     return {
@@ -90,13 +90,13 @@ def findings(
         rows.append(texts)
     sentences = []
     for name, runs in result.runs.groupby("filter", sort=False):
-        errors = runs["error"][runs["error"] != ""]
+        errors = runs["error"][runs["error"] != ""].tolist()
         # The first error stands for all: `--verbose` lists them.
-        if len(errors):
+        if errors:
             sentences.append(
-                f"{name} failed in {len(errors)} of {len(runs)} runs; the first: {errors.iloc[0]}"
+                f"{name} failed in {len(errors)} of {len(runs)} runs; the first: {errors[0]}"
             )
-    sentences += definition(study.scenario)
+    sentences += [f"{outcome(study.scenario)}: {line}" for line in definition(study.scenario)]
     sentences += floor(result.summary) if result.models is None else of_models(result.models)
     explanation = f"95 % intervals over {units} in brackets, from six {units} on"
     heads = ["filter", "n", *(heading.label for heading in columns)]
@@ -123,12 +123,9 @@ def of_models(models: pd.DataFrame) -> list[str]:
         f"lost: share of models with a run that failed or diverged though {base}'s did not; time: per step, over {base}'s",
     ]
     # The worst models are named at the largest particle count only.
-    last = models[
-        (models["n_particles"] == models["n_particles"].max()) & (models["filter"] != base)
-    ]
-    for _, row in last.iterrows():
-        if row["worst"]:
-            lines.append(f"worst of {row['filter']} at n = {row['n_particles']}: {row['worst']}")
+    named = "n_particles == n_particles.max() and filter != @base and worst != ''"
+    for row in models.query(named).to_dict("records"):
+        lines.append(f"worst of {row['filter']} at n = {row['n_particles']}: {row['worst']}")
     for n, rows in models.groupby("n_particles"):
         if rows["uncertain"].max() > 0:
             lines.append(
@@ -148,15 +145,15 @@ def outcome(scenario: Scenario) -> str:
 
 
 def definition(scenario: Scenario) -> list[str]:
-    """Return the definition of a diverged or localised run as a list of one line, empty without a bound."""
+    """Return the definition of the `outcome` as a list of one line, empty without a bound."""
     bound = scenario.divergence
     if bound is None:
         return []
     # The bound separates both outcomes, so that one sentence serves either.
     unit = f" {scenario.unit}" if scenario.unit else ""
-    side = "above" if outcome(scenario) == "diverged" else "of at most"
+    side = "of at most" if localises(scenario) else "above"
     last = f"the last {100 * bound.final_part:.0f} % of the steps"
-    return [f"{outcome(scenario)}: RMSE to the truth {side} {bound.rmse_above:g}{unit} in {last}"]
+    return [f"RMSE to the truth {side} {bound.rmse_above:g}{unit} in {last}"]
 
 
 def floor(summary: pd.DataFrame) -> list[str]:
@@ -203,25 +200,16 @@ def definitions(scenario: Scenario, summary: pd.DataFrame) -> list[tuple[str, st
             f"GOSPA of order {targets.gospa_order:g}, and OSPA of order {targets.ospa_order:g}, of estimates and targets "
             f"over {over}{unit}; cutoff {targets.cutoff:g}; mean over the steps of a run"
         )
-    lines = [
-        ("error", measured),
-        (
-            "reference",
-            "; ".join([reference(scenario), *(floor(summary) if scenario.models is None else [])]),
-        ),
-        (
-            "intervals",
-            "at 95 % over runs, from six runs on: order statistics for medians and ratios, the bootstrap (BCa) for root "
-            "mean squares, Student's t for slopes and for ratios over models",
-        ),
-    ]
-    # Such a run has no error to compare with the bound.
-    failed = "a run that failed counts as " + (
-        "diverged" if outcome(scenario) == "diverged" else "not localised"
+    intervals = (
+        "at 95 % over runs, from six runs on: order statistics for medians and ratios, the bootstrap (BCa) for root mean "
+        "squares, Student's t for slopes and for ratios over models"
     )
+    compared = [reference(scenario), *(floor(summary) if scenario.models is None else [])]
+    lines = [("error", measured), ("reference", "; ".join(compared)), ("intervals", intervals)]
+    # Such a run has no error to compare with the bound.
+    failed = "not localised" if localises(scenario) else "diverged"
     for line in definition(scenario):
-        name, _, meaning = line.partition(": ")
-        lines.append((name, f"{meaning}; {failed}"))
+        lines.append((outcome(scenario), f"{line}; a run that failed counts as {failed}"))
     if scenario.divergence is None and scenario.targets is None:
         lines.append(("diverged", "the scenario has no bound: only runs that failed count"))
     for column in COLUMNS:
@@ -236,17 +224,16 @@ def claimed(runs: pd.DataFrame, summary: pd.DataFrame) -> dict[str, Any] | None:
     `better` is -1 for filters shown to be better, 1 for worse ones; claims about those in `together` hold simultaneously.
     """
     base = summary["baseline"].iloc[0]
-    compared = summary[summary["filter"] != base].sort_values("ratio")
+    compared = summary.query("filter != @base").sort_values("ratio")
     if compared.empty:
         return None
     # These intervals hold for all comparisons at once (Bonferroni), those of the summary one by one.
-    together = claims(runs, base)
-    together = together[together["better"] != ""]
+    together = claims(runs, base).query("better != ''")
     rows = []
     for n, group in compared.groupby("n_particles"):
         filters = [
             {"name": row["filter"], "better": row["better"], **cell(row, RATIO)}
-            for _, row in group.iterrows()
+            for row in group.to_dict("records")
         ]
         jointly = together["a"][together["n_particles"] == n].tolist()
         rows.append({"n": n, "filters": filters, "together": jointly})

@@ -6,6 +6,7 @@ import types
 import filterpy.kalman as fp
 import numpy as np
 import pytest
+from helpers import refuses
 
 import herdfilter as hf
 from herdfilter.adapters.filterpy import from_filterpy
@@ -50,6 +51,12 @@ def mean_about(entries):
         return about + weights @ np.array([residual(p, about) for p in points])
 
     return mean
+
+
+def changed(kf, **attributes):
+    for name, value in attributes.items():
+        setattr(kf, name, value)
+    return kf
 
 
 def prepared(kf):
@@ -201,61 +208,10 @@ def test_the_other_filters_with_functions_are_taken():
         np.testing.assert_array_equal(model.initial.means[0], kf.x)
 
 
-def degrees(a, b):
-    return (np.subtract(a, b) + 180) % 360 - 180
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"residual_z": degrees}, ["residual_z", "entry 0", "radians"]),
-        ({"hx": lambda x: x[:1]}, ["hx", "expected 2 numbers", "got shape (9, 1)"]),
-        ({"Q": np.eye(3)}, ["UnscentedKalmanFilter.Q", "(4, 4)"]),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_converted_is_named(change, words):
-    kf = unscented()
-    for name, value in change.items():
-        setattr(kf, name, value)
-    with pytest.raises((TypeError, ValueError)) as error:
-        from_filterpy(kf)
-    assert "\n" not in str(error.value)
-    for word in words:
-        assert word in str(error.value)
-
-
-def test_other_objects_and_arguments_are_refused_by_name():
-    kalman = prepared(fp.KalmanFilter(4, 2))
-    for make, word in [
-        (lambda: from_filterpy(fp.InformationFilter(2, 1)), "InformationFilter"),
-        (
-            lambda: from_filterpy(kalman, time_unit=2.0),
-            "time_unit: expected None unless kf is UnscentedKalmanFilter or",
-        ),
-        (lambda: from_filterpy(unscented(), vectorised="rows"), "vectorised"),
-    ]:
-        with pytest.raises((TypeError, ValueError), match=word):
-            make()
-    model = from_filterpy(kalman)
-    with pytest.raises(ValueError, match="no B"):
-        model.transition_mean(np.zeros((1, 4)), 1.0, np.ones(1), 1)
-    kalman.alpha = 1.02
-    with pytest.raises(ValueError, match="fading memory"):
-        from_filterpy(kalman)
-
-
-def test_a_function_of_more_arguments_is_told_how_to_give_them():
-    kf = unscented()
-    kf.fx = lambda x, dt, u: x + u
-    message = r"^UnscentedKalmanFilter.fx: expected a function of a state and dt, got .*'u'\); .* control='u', "
-    with pytest.raises(TypeError, match=message):
-        from_filterpy(kf)
-    assert (
-        hf.UnscentedKalmanFilter(from_filterpy(kf, control="u"))
-        .run([[0.0, 0.0]], controls=[1.0])
-        .steps.size
-        == 1
-    )
+def test_control_is_given_to_a_function_of_more_arguments():
+    kf = changed(unscented(), fx=lambda x, dt, u: x + u)
+    ours = hf.UnscentedKalmanFilter(from_filterpy(kf, control="u"))
+    assert ours.run([[0.0, 0.0]], controls=[1.0]).steps.size == 1
 
 
 @pytest.mark.parametrize("vectorised", [False, "columns"])
@@ -264,13 +220,6 @@ def test_functions_that_draw_random_numbers_are_named(vectorised):
     kf.fx = lambda x, dt, u: x + u + np.random.normal(size=x.shape)  # noqa: NPY002
     with pytest.raises(ValueError, match=r"^f: expected the same value at every call"):
         hf.make_filter("auto", from_filterpy(kf, vectorised=vectorised, control="u"))
-
-
-def test_functions_that_take_no_columns_are_named():
-    kf = unscented()
-    kf.hx = lambda x: np.array([x[0] if x[0] > 0 else 0.0, x[1]])
-    with pytest.raises(ValueError, match="hx: expected the same values for states as columns"):
-        from_filterpy(kf, vectorised="columns")
 
 
 # Methods that are not filterpy's own
@@ -299,21 +248,25 @@ def predict_of_another(kf, u=None):
 
 
 EKF = fp.ExtendedKalmanFilter
-REPLACED = {
-    "Counted.update": lambda: Counted(2, 1),
-    "KalmanFilter.predict: method": lambda: patched("predict", lambda kf: types.MethodType(predict_of_another, kf)),
-    "KalmanFilter.predict: of another filter": lambda: patched("predict", lambda kf: fp.KalmanFilter(2, 1).predict),
-    "ExtendedKalmanFilter.predict_x": lambda: patched("predict_x", lambda kf: lambda u=0: print(kf.x), EKF),
-}  # fmt: skip
 
 
-@pytest.mark.parametrize("name", REPLACED)
-def test_a_method_that_is_not_filterpys_is_named(name):
-    kf, label = REPLACED[name](), name.partition(":")[0]
-    options = {"hx": lambda x: x[:2]} if isinstance(kf, EKF) else {}
-    with pytest.raises(TypeError, match=f"^{label}: expected .*, got .*ignore=") as error:
-        from_filterpy(kf, **options)
-    assert "\n" not in str(error.value)
+def first(x):
+    return x[:1]
+
+
+def convert(kf, options):
+    return from_filterpy(kf, **options)
+
+
+test_a_method_that_is_not_filterpys_is_named = refuses(
+    convert,
+    (Counted(2, 1), {}, "Counted.update"),
+    (patched("predict", lambda kf: types.MethodType(predict_of_another, kf)), {}, "KalmanFilter.predict"),
+    (patched("predict", lambda kf: fp.KalmanFilter(2, 1).predict), {}, "KalmanFilter.predict"),
+    (patched("predict_x", lambda kf: lambda u=0: print(kf.x), EKF), {"hx": first}, "ExtendedKalmanFilter.predict_x"),
+    error=TypeError,
+    words="^{}: expected .*, got .*ignore=",
+)  # fmt: skip
 
 
 def test_what_changes_no_part_of_the_model_is_converted():
@@ -324,17 +277,35 @@ def test_what_changes_no_part_of_the_model_is_converted():
         model = from_filterpy(kf, ignore=["update"] if kind is Counted else ())
         rows[kind] = hf.ExtendedKalmanFilter(model).run([1.0, 2.0]).means
     np.testing.assert_array_equal(rows[Counted], rows[fp.KalmanFilter])
-    with pytest.raises(ValueError, match=r"^ignore: unknown 'updte'; did you mean 'update'"):
-        from_filterpy(Counted(2, 1), ignore=["updte"])
 
 
-def test_a_prediction_of_x_that_changes_q_is_named():
-    class Adaptive(EKF):
-        def predict_x(self, u=0):
-            self.Q = self.Q * float(self.x[0, 0])
+class Adaptive(EKF):
+    def predict_x(self, u=0):
+        self.Q = self.Q * float(self.x[0, 0])
 
-    model = from_filterpy(Adaptive(2, 1), hx=lambda x: x[:1])
-    with pytest.raises(
-        ValueError, match=r"^Adaptive.predict_x: expected it to set x and F, got another Q"
-    ):
-        model.transition_mean(np.array([[3.0, 2.0]]), 1.0, None, 1)
+
+KALMAN = prepared(fp.KalmanFilter(4, 2))
+
+test_what_cannot_be_converted_is_named = refuses(
+    convert,
+    (unscented(residual_z=lambda a, b: (np.subtract(a, b) + 180) % 360 - 180), {}, "residual_z: .* in entry 0 .*radians"),
+    (changed(unscented(), hx=first), {}, r"hx: expected 2 numbers .*got shape \(9, 1\)"),
+    (changed(unscented(), hx=lambda x: np.array([x[0] if x[0] > 0 else 0.0, x[1]])), {"vectorised": "columns"},
+     "hx: expected the same values for states as columns"),
+    (changed(unscented(), fx=lambda x, dt, u: x + u), {},
+     r"^UnscentedKalmanFilter.fx: expected a function of a state and dt, got .*'u'\); .* control='u', "),
+    (changed(unscented(), Q=np.eye(3)), {}, r"UnscentedKalmanFilter.Q: .*\(4, 4\)"),
+    (unscented(), {"vectorised": "rows"}, "vectorised"),
+    (fp.InformationFilter(2, 1), {}, "InformationFilter"),
+    (KALMAN, {"time_unit": 2.0}, "time_unit: expected None unless kf is UnscentedKalmanFilter or"),
+    (changed(prepared(fp.KalmanFilter(4, 2)), alpha=1.02), {}, "fading memory"),
+    (Counted(2, 1), {"ignore": ["updte"]}, r"^ignore: unknown 'updte'; did you mean 'update'"),
+    error=(TypeError, ValueError),
+)  # fmt: skip
+
+test_what_cannot_be_predicted_is_named = refuses(
+    lambda model, x, control: model.transition_mean(x, 1.0, control, 1),
+    (from_filterpy(KALMAN), np.zeros((1, 4)), np.ones(1), "no B"),
+    (from_filterpy(Adaptive(2, 1), hx=first), np.array([[3.0, 2.0]]), None,
+     r"^Adaptive.predict_x: expected it to set x and F, got another Q"),
+)  # fmt: skip

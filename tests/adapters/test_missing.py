@@ -6,11 +6,15 @@ import sys
 import pytest
 
 
-def test_particles(monkeypatch):
-    for name in ("particles", "particles.state_space_models"):
-        monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.delitem(sys.modules, "herdfilter.adapters.particles", raising=False)
-    with pytest.raises(
-        ImportError, match=r"^particles: .*; pip install 'herdfilter\[particles\]'$"
-    ):
-        importlib.import_module("herdfilter.adapters.particles")
+@pytest.mark.parametrize(
+    ("library", "adapter"), [("particles", "particles"), ("stonesoup", "stone_soup")]
+)
+def test_missing_library_names_the_extra(monkeypatch, library, adapter):
+    adapter = f"herdfilter.adapters.{adapter}"
+    for name in [library, *sys.modules]:
+        if name.startswith(adapter):
+            monkeypatch.delitem(sys.modules, name)
+        elif name.partition(".")[0] == library:
+            monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ImportError, match=rf"pip install 'herdfilter\[{library}\]'"):
+        importlib.import_module(adapter)

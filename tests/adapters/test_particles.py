@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import refuses
 
 import herdfilter as hf
 
@@ -64,59 +65,61 @@ def large(ssm, data, n):
     return np.array([m["mean"] for m in smc.summaries.moments]), smc.logLt
 
 
-class Heavy(ssms.StateSpaceModel):
-    """Nothing Gaussian: a start with a heavy tail, steps of Laplace, counts."""
+def written(first, step, observe):
+    """A model of the library: the first law, that of a step given time and state before, and that of an observation."""
 
-    def PX0(self):  # noqa: N802
-        return dists.Student(df=4.0, loc=1.0, scale=0.5)
+    class Written(ssms.StateSpaceModel):
+        def PX0(self):  # noqa: N802
+            return first
 
-    def PX(self, t, xp):  # noqa: N802
-        return dists.Laplace(loc=0.9 * xp + 0.1 * np.cos(t), scale=0.2)
+        def PX(self, t, xp):  # noqa: N802
+            return step(t, xp)
 
-    def PY(self, t, xp, x):  # noqa: N802
-        return dists.Poisson(rate=np.exp(0.5 * x))
+        def PY(self, t, xp, x):  # noqa: N802
+            return observe(x)
 
-
-class Scaled(ssms.StateSpaceModel):
-    """A state in two dimensions, whose noise grows with it; the start is a mixture."""
-
-    def PX0(self):  # noqa: N802
-        return dists.IndepProd(dists.Normal(loc=1.0), dists.Gamma(a=3.0, b=2.0))
-
-    def PX(self, t, xp):  # noqa: N802
-        spread = 0.2 + 0.1 * np.abs(xp)
-        return dists.MvNormal(
-            loc=0.8 * xp + 0.1, scale=spread, cov=np.array([[1.0, 0.5], [0.5, 1.0]])
-        )
-
-    def PY(self, t, xp, x):  # noqa: N802
-        return dists.IndepProd(
-            dists.Normal(loc=x[:, 0] * x[:, 1], scale=0.5), dists.Laplace(loc=x[:, 1])
-        )
+    return Written()
 
 
-class Simulated(ssms.StateSpaceModel):
-    """Steps of two kinds, of which the library knows no quantiles."""
+# Nothing is Gaussian: a start with a heavy tail, steps of Laplace, counts.
+HEAVY = written(
+    dists.Student(df=4.0, loc=1.0, scale=0.5),
+    lambda t, xp: dists.Laplace(loc=0.9 * xp + 0.1 * np.cos(t), scale=0.2),
+    lambda x: dists.Poisson(rate=np.exp(0.5 * x)),
+)
+# A state in two dimensions, whose noise grows with it; the start is a mixture.
+SCALED = written(
+    dists.IndepProd(dists.Normal(loc=1.0), dists.Gamma(a=3.0, b=2.0)),
+    lambda t, xp: dists.MvNormal(
+        loc=0.8 * xp + 0.1, scale=0.2 + 0.1 * np.abs(xp), cov=np.array([[1.0, 0.5], [0.5, 1.0]])
+    ),
+    lambda x: dists.IndepProd(
+        dists.Normal(loc=x[:, 0] * x[:, 1], scale=0.5), dists.Laplace(loc=x[:, 1])
+    ),
+)
+TWO_MODES = dists.Mixture(
+    [0.5, 0.5], dists.Normal(loc=-1.0, scale=0.5), dists.Normal(loc=1.0, scale=0.5)
+)
 
-    def PX0(self):  # noqa: N802
-        return dists.Mixture(
-            [0.5, 0.5], dists.Normal(loc=-1.0, scale=0.5), dists.Normal(loc=1.0, scale=0.5)
-        )
 
-    def PX(self, t, xp):  # noqa: N802
-        return dists.Mixture(
-            [0.9, 0.1], dists.Normal(loc=xp, scale=0.1), dists.Normal(loc=-xp, scale=0.1)
-        )
+def heavy_tailed(x):
+    return dists.Student(df=1.5, loc=x, scale=0.3)
 
-    def PY(self, t, xp, x):  # noqa: N802
-        return dists.Student(df=1.5, loc=x, scale=0.3)
 
+# Steps of two kinds, of which the library knows no quantiles.
+SIMULATED = written(
+    TWO_MODES,
+    lambda t, xp: dists.Mixture(
+        [0.9, 0.1], dists.Normal(loc=xp, scale=0.1), dists.Normal(loc=-xp, scale=0.1)
+    ),
+    heavy_tailed,
+)
 
 KINDS = {
     "stochastic volatility": (ssms.StochVol(), "transition_mean", False),
-    "quantiles": (Heavy(), "transition", False),
-    "scaled noise": (Scaled(), "transition", True),
-    "simulated": (Simulated(), "sample_transition", False),
+    "quantiles": (HEAVY, "transition", False),
+    "scaled noise": (SCALED, "transition", True),
+    "simulated": (SIMULATED, "sample_transition", False),
 }
 
 
@@ -138,23 +141,19 @@ def test_filters_come_near_the_librarys_large_particle_filter(name):
 
 
 def test_draws_follow_the_given_generator_and_leave_numpys_global_stream_alone():
-    model, x = from_particles(Simulated()), np.zeros((4, 1))
+    model, x = from_particles(SIMULATED), np.zeros((4, 1))
     np.random.seed(7)  # noqa: NPY002
     expected = np.random.rand()  # noqa: NPY002
     np.random.seed(7)  # noqa: NPY002
     drawn = [model.sample_transition(x, np.random.default_rng(k), 1.0, None, 2) for k in (0, 0, 1)]
-    from_particles(Simulated())
+    from_particles(SIMULATED)
     assert np.random.rand() == expected  # noqa: NPY002
     assert np.array_equal(drawn[0], drawn[1])
     assert not np.array_equal(drawn[0], drawn[2])
 
 
 def test_start_that_is_not_gaussian_is_the_initial_distribution():
-    class Additive(Simulated):
-        def PX(self, t, xp):  # noqa: N802
-            return dists.Normal(loc=xp)
-
-    model = from_particles(Additive())
+    model = from_particles(written(TWO_MODES, lambda t, xp: dists.Normal(loc=xp), heavy_tailed))
     np.testing.assert_allclose(model.initial.means[:, 0], [-1.0, 1.0])
     x = np.array([[0.3], [2.0]])
     np.testing.assert_array_equal(model.transition_mean(x, 1.0, None, 1), x)
@@ -174,25 +173,18 @@ def test_bearings_of_rank_deficient_noise_and_whole_turns():
     )
 
 
-class Depends(ssms.StateSpaceModel):
-    def PX0(self):  # noqa: N802
-        return dists.Normal()
+DEPENDS = written(
+    dists.Normal(),
+    lambda t, xp: dists.Normal(loc=xp, scale=1.0 if t < 2 else np.exp(xp)),
+    lambda x: dists.Normal(loc=x),
+)
 
-    def PX(self, t, xp):  # noqa: N802
-        return dists.Normal(loc=xp, scale=1.0 if t < 2 else np.exp(xp))
-
-    def PY(self, t, xp, x):  # noqa: N802
-        return dists.Normal(loc=x)
-
-
-def test_what_cannot_be_converted_is_named():
-    with pytest.raises(ValueError, match=r"PY: .* depends on the state before"):
-        from_particles(ssms.StochVolLeverage(phi=-0.5))
-    with pytest.raises(TypeError, match=r"<class .*StochVol"):
-        from_particles(ssms.StochVol)
-    model = from_particles(Depends())
-    with pytest.raises(ValueError, match="got another law at t = 2"):
-        hf.ParticleFilter(model, 10, rng=0).run(np.zeros((4, 1)))
+test_what_cannot_be_converted_is_named = refuses(
+    lambda ssm: hf.ParticleFilter(from_particles(ssm), 10, rng=0).run(np.zeros((4, 1))),
+    (ssms.StochVolLeverage(phi=-0.5), r"PY: .* depends on the state before"),
+    (TypeError, ssms.StochVol, r"<class .*StochVol"),
+    (DEPENDS, "got another law at t = 2"),
+)
 
 
 def herded(ssm, data, n, **options):
@@ -216,29 +208,24 @@ def test_herded_filter_within_smc_has_the_numbers_of_ours(proposal):
     assert smc.logLt == pytest.approx(ours.log_likelihood, abs=1e-9)
 
 
-def test_other_uses_of_the_herded_filter_are_refused():
-    ssm = LINEAR["d = 1"]
-    data = data_of(ssm, 3)
-    with pytest.raises(ValueError, match=r"proposal: .* the library's Bootstrap"):
-        HerdedFilter(ssm, data, hf.BootstrapProposal())
-    with pytest.raises(ValueError, match="logG: expected the particles that M returned"):
-        particles.SMC(fk=HerdedFilter(ssm, data), N=8, qmc=True).run()
+test_other_uses_of_the_herded_filter_are_refused = refuses(
+    lambda proposal, options: particles.SMC(
+        fk=HerdedFilter(LINEAR["d = 1"], [0.5, 1.5], proposal), N=8, **options
+    ).run(),
+    (hf.BootstrapProposal(), {}, r"proposal: .* the library's Bootstrap"),
+    (None, {"qmc": True}, "logG: expected the particles that M returned"),
+)
 
 
 def test_genealogies_of_the_library_are_those_of_the_particles():
     """Without noise on the way a particle is its ancestor moved on."""
 
-    class Still(ssms.StateSpaceModel):
-        def PX0(self):  # noqa: N802
-            return dists.Normal(scale=3.0)
-
-        def PX(self, t, xp):  # noqa: N802
-            return dists.Normal(loc=xp + 1.0, scale=1e-9)
-
-        def PY(self, t, xp, x):  # noqa: N802
-            return dists.Normal(loc=x, scale=1.0)
-
-    fk = HerdedFilter(Still(), [0.5, 1.5, 2.5], hf.RankedProposal())
+    still = written(
+        dists.Normal(scale=3.0),
+        lambda t, xp: dists.Normal(loc=xp + 1.0, scale=1e-9),
+        lambda x: dists.Normal(loc=x, scale=1.0),
+    )
+    fk = HerdedFilter(still, [0.5, 1.5, 2.5], hf.RankedProposal())
     smc = particles.SMC(fk=fk, N=40, store_history=True)
     smc.run()
     for t in (1, 2):

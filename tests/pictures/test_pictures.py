@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from helpers import refuses
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 
@@ -119,21 +120,20 @@ def test_a_fan_goes_on_from_the_past_and_holds_the_quantiles():
                 assert set(bounds) <= set(edges[edges[:, 0] == t, 1])
 
 
-def test_what_does_not_fit_is_said_before_anything_is_drawn():
+def draw_nothing(draw):
     figures = plt.get_fignums()
-    for draw, message in (
-        (
-            lambda: plotting.plot_points(np.eye(2), ax=[1, 2]),
-            "ax: expected Axes of matplotlib or None, got",
-        ),
-        (
-            lambda: plotting.plot_points(np.eye(2), dims=(0, 2)),
-            "dims: expected one or two indices from 0 to 1",
-        ),
-        (lambda: plotting.plot_ellipse([0, 0], np.eye(2), mass=95), "mass: expected a probability"),
-        (lambda: plotting.plot_mixture(np.eye(2)), "mixture: expected a GaussianMixture"),
-        (lambda: plotting.plot_track(np.eye(3), np.eye(3)), "covariances: expected shape"),
-    ):
-        with pytest.raises((TypeError, ValueError), match=message):
-            draw()
-    assert plt.get_fignums() == figures
+    try:
+        draw()
+    finally:
+        assert plt.get_fignums() == figures
+
+
+test_what_does_not_fit_is_said_before_anything_is_drawn = refuses(
+    draw_nothing,
+    (lambda: plotting.plot_points(np.eye(2), ax=[1, 2]), "ax: expected Axes of matplotlib or None, got"),
+    (lambda: plotting.plot_points(np.eye(2), dims=(0, 2)), "dims: expected one or two indices from 0 to 1"),
+    (lambda: plotting.plot_ellipse([0, 0], np.eye(2), mass=95), "mass: expected a probability"),
+    (lambda: plotting.plot_mixture(np.eye(2)), "mixture: expected a GaussianMixture"),
+    (lambda: plotting.plot_track(np.eye(3), np.eye(3)), "covariances: expected shape"),
+    error=(TypeError, ValueError),
+)  # fmt: skip

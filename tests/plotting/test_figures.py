@@ -6,7 +6,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from herdfilter import plotting
-from herdfilter.plotting.summaries import cost_drawings, pareto
+from herdfilter.plotting.summaries import pareto
 from herdfilter.study.engine import run_study
 from herdfilter.study.plan import plan_study
 from herdfilter.study.scenario import Scenario
@@ -58,7 +58,7 @@ def test_error_over_time_shows_every_filter_and_its_errors(result):
 
 def test_error_over_particles_shows_summary_and_intervals(result):
     summary = result.summary
-    figure = cost_drawings(summary, "m")["error_over_particles"].figure
+    figure = plotting.drawings(result)["error_over_particles"].figure
     against_reference, against_truth = figure.axes
     for ax, measure in ((against_reference, "reference_error"), (against_truth, "rmse")):
         assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
@@ -89,10 +89,9 @@ def test_error_over_seconds_has_time_across_and_particle_counts_apart_and_inside
 
 def test_the_pareto_front_holds_what_nothing_beats():
     times, errors = [1.0, 2.0, 2.5, 3.0, 4.0, 0.9], [5.0, 3.0, 3.5, 3.0, 1.0, np.nan]
-    table = pd.DataFrame({"ms_per_step": times, "rmse_median": errors})
-    assert list(pareto(table, "rmse").index) == [0, 1, 4]
-    failing = table.assign(runs=10, failures=[0, 0, 0, 0, 6, 0])
-    assert list(pareto(failing, "rmse").index) == [0, 1]
+    table = pd.DataFrame({"ms_per_step": times, "rmse_median": errors, "runs": 10})
+    for failures, front in ((0, [0, 1, 4]), ([0, 0, 0, 0, 6, 0], [0, 1])):
+        assert list(pareto(table.assign(failures=failures), "rmse").index) == front
 
 
 def test_a_trajectory_in_the_plane(result):

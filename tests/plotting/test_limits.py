@@ -1,6 +1,7 @@
 """One lost run flattens no figure; dashes are what filters are compared with."""
 
 import dataclasses
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,19 +19,11 @@ from herdfilter.study.plan import plan_study
 from herdfilter.study.scenario import load_scenario
 
 
-class Lost:
-    """A filter that is wrong by 1e20."""
-
-    def __init__(self, model, n_particles, rng):
-        self.dim = model.dim
-
-    def run(self, observations, dt=1.0, controls=None):
-        return SimpleNamespace(means=np.full((len(observations), self.dim), 1e20))
-
-
 @pytest.fixture(scope="module")
-def plans(scenario):
-    return plotting.drawings(run_study(plan_study(scenario, {"bootstrap": {}, "lost": Lost})))
+def plans(scenario, constant):
+    """Those of a filter that is wrong by 1e20, beside another."""
+    lost = partial(constant, value=1e20)
+    return plotting.drawings(run_study(plan_study(scenario, {"bootstrap": {}, "lost": lost})))
 
 
 def triangles(ax):
@@ -56,10 +49,14 @@ def test_consistency_keeps_the_best_filter_in_view():
     assert highest_ratio([1.2, 1e20, np.nan]) == 1e4
     assert highest_ratio([1e20, 1e12]) == 1e13
     ends = {f"anees{end}": [1.1, 1e20] for end in ("", "_low", "_high")}
-    table = pd.DataFrame({"filter": ["bootstrap", "sqmc"], "n_particles": 9, "nis": np.nan, **ends})
+    table = pd.DataFrame({"filter": ["mine", "yours"], "n_particles": 9, "nis": np.nan, **ends})
     (ax,) = consistency_drawing(table).figure.axes
     assert ax.get_xlim()[1] < 1e5
     assert len(triangles(ax)) == 1
+    # From the bottom up, in the colours that other figures have.
+    mine, yours = plotting.styles(table["filter"]).values()
+    markers = [line for line in ax.lines if line.get_marker() in (mine.marker, yours.marker)]
+    assert [line.get_color() for line in markers] == [yours.color, mine.color]
 
 
 def test_a_path_is_shown_whole_and_what_strays_is_cut_off():

@@ -1,5 +1,6 @@
 """The report in a real browser, from disk: no complaint, no request, all in view, and what should move does."""
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -10,9 +11,7 @@ from herdfilter.plotting import drawings
 from herdfilter.report import write_report
 from herdfilter.study.engine import run_study
 from herdfilter.study.plan import plan_study
-from herdfilter.study.scenario import Scenario
 
-MODEL = {"type": "LinearGaussian", "F": [[0.9]], "H": [[1.0]], "Q": [[1.0]], "R": [[0.5]]}
 pytestmark = pytest.mark.slow
 SIZES = {
     "desktop": {"viewport": {"width": 1280, "height": 900}},
@@ -26,9 +25,9 @@ SIZES = {
 
 
 @pytest.fixture(scope="session")
-def report_of(tmp_path_factory):
+def report_of(scenario, tmp_path_factory):
     """A function of the labels of the state; a report that another size of screen has asked for is there already."""
-    return cache(lambda labels: written(labels, tmp_path_factory.mktemp("report")))
+    return cache(lambda labels: written(scenario, labels, tmp_path_factory.mktemp("report")))
 
 
 @pytest.fixture(scope="module", params=["x", "xy"], ids=["line", "plane"])
@@ -36,21 +35,14 @@ def report(request, report_of):
     return report_of(request.param)
 
 
-def written(labels, folder):
-    scenario = Scenario(
-        name="walk",
-        title="A walk",
-        model=MODEL
-        | {key: np.kron(np.eye(len(labels)), MODEL[key]).tolist() for key in "FHQR"}
-        | {"initial_mean": [0.0] * len(labels), "initial_covariance": np.eye(len(labels)).tolist()},
-        steps=24,
-        runs=4,
-        particles=(10, 30),
-        filters=("bootstrap", "guided-augmented-gauss-kh"),
-        labels=tuple(labels),
-        reference={"type": "kalman"},
-    )
-    result = run_study(plan_study(scenario))
+def written(scenario, labels, folder):
+    matrices = {
+        name: np.kron(np.eye(len(labels)), scenario.model[name]).tolist()
+        for name in ("F", "H", "Q", "R", "initial_covariance")
+    }
+    model = scenario.model | matrices | {"initial_mean": [0.0] * len(labels)}
+    several = replace(scenario, model=model, labels=tuple(labels), steps=24, runs=4)
+    result = run_study(plan_study(several))
     plans = drawings(result)
     if labels == "x":  # the other figures are drawn from the same columns for a plane
         plans = {name: plans[name] for name in ("error_over_time", "trajectory")}

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterable
 from datetime import datetime
 from functools import partial
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from stonesoup.models.base import GaussianModel
@@ -20,6 +20,8 @@ from herdfilter._checks import Array, short_repr
 from herdfilter.adapters._functions import multiply, repeat_matrix
 from herdfilter.adapters.stone_soup import states
 from herdfilter.models.sensors import Sensor
+
+TRIAL_INTERVAL = states.Duration(1.0)  # time step at which a transition model is tried
 
 
 class StoneSoupModel:
@@ -54,7 +56,7 @@ class StoneSoupModel:
         if states.is_linear(transition_model):
             self.transition_jacobian = self._jacobian
         else:
-            self._function = states.ModelFunction(transition_model, **time_interval(1.0))
+            self._function = states.ModelFunction(transition_model, time_interval=TRIAL_INTERVAL)
         if measurement_model is not None:
             # The functions become attributes, as a model offers only those that it has.
             vars(self).update(as_sensor(measurement_model, self.dim).functions)
@@ -86,19 +88,16 @@ class StoneSoupModel:
         # The last ones are cached, as Stone Soup takes long to compute them.
         if self._last_matrices[0] != dt:
             model = self.transition_model
-            interval = time_interval(dt)
-            matrix = None if self._function else np.asarray(model.matrix(**interval), np.float64)
-            covariance = noise_covariance("transition_model", model, **interval)
+            interval = states.Duration(dt)
+            matrix = None
+            if self._function is None:
+                matrix = np.asarray(model.matrix(time_interval=interval), dtype=np.float64)
+            covariance = noise_covariance("transition_model", model, time_interval=interval)
             self._last_matrices = (dt, matrix, covariance)
         return self._last_matrices[1:]
 
     def _jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
         return repeat_matrix(self._matrices(dt)[0], x)
-
-
-def time_interval(dt: float) -> dict[str, states.Duration]:
-    """Return a time step in seconds as the argument that Stone Soup's transition models take."""
-    return {"time_interval": states.Duration(dt)}
 
 
 def check_transition_model(model: Any) -> None:
@@ -107,29 +106,14 @@ def check_transition_model(model: Any) -> None:
         raise TypeError(
             f"transition_model: expected an instance of Stone Soup's TransitionModel, got {short_repr(model)}"
         )
-    noise_covariance("transition_model", model, **time_interval(1.0))
-
-
-@overload
-def from_stonesoup(
-    transition_model: MeasurementModel | None = None,
-    measurement_model: MeasurementModel | None = None,
-) -> Sensor: ...
-
-
-@overload
-def from_stonesoup(
-    transition_model: TransitionModel,
-    measurement_model: MeasurementModel | None = None,
-    prior: Any = None,
-) -> StoneSoupModel: ...
+    noise_covariance("transition_model", model, time_interval=TRIAL_INTERVAL)
 
 
 def from_stonesoup(
     transition_model: Any = None,
     measurement_model: MeasurementModel | None = None,
     prior: Any = None,
-) -> StoneSoupModel | Sensor:
+) -> Any:
     """Convert models of Stone Soup to a model of this package, or a measurement model alone to a sensor.
 
     Stone Soup computes means and covariances, for all particles in one call if the models allow it. Times count in seconds.
@@ -146,6 +130,10 @@ def from_stonesoup(
         The initial distribution: a `GaussianState` (also as a square root or as information), a `GaussianMixture`, a
         `ParticleState` or an `EnsembleState`. Entries that are bearings become the model's ``circular``. Without it the
         model has no ``initial``, which filters ask for.
+
+    Returns
+    -------
+    StoneSoupModel or herdfilter.Sensor
 
     Examples
     --------

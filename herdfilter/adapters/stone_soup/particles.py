@@ -134,9 +134,9 @@ class HerdfilterProposal(TheirProposal):
         # Without the observation in view the updater alone uses it.
         detection = measurement if self.proposal.uses.observation else None
         start, log_total = states.particles_of_state(prior)
-        sensor = detection and measurement_model_of(detection, self.measurement_model)
+        measured_by = detection and measurement_model_of(detection, self.measurement_model)
         # built anew, as the user may have changed the models
-        model = StoneSoupModel(self.transition_model, sensor)
+        model = StoneSoupModel(self.transition_model, measured_by)
         # The particles tell which entries are angles, as there is no prior here.
         model.circular = states.circular_of_state(prior)
         if model.dim != prior.ndim:
@@ -154,7 +154,12 @@ class HerdfilterProposal(TheirProposal):
             x = transition.wrapped(transition.mean(start.x))
             predicted = Particles(x, start.log_weights)
         else:
-            predicted = self._propose(transition, start, detection)
+            self.proposal.check(to_check(model))
+            observation = None
+            if detection is not None:
+                z = states.as_rows(detection.state_vector)[0]
+                observation = filters.Observation.read(model, z, step)
+            predicted = self._propose(transition, start, observation)
         prediction = Prediction.from_state(
             prior,
             # where all particles are drawn from the whole prior, none of them has a parent
@@ -170,29 +175,25 @@ class HerdfilterProposal(TheirProposal):
         return prediction
 
     def _propose(
-        self, transition: filters.Transition, start: Particles, detection: Detection | None
+        self,
+        transition: filters.Transition,
+        start: Particles,
+        observation: filters.Observation | None,
     ) -> Particles:
         """Return new particles, their weights divided by the likelihood, which Stone Soup's updater multiplies by."""
-        model = transition.model
-        self.proposal.check(to_check(model))
-        observation = None
-        if detection is not None:
-            z = states.as_rows(detection.state_vector)[0]
-            observation = filters.Observation.read(model, z, transition.step)
-        if observation is not None:
-            particles = self.proposal.propose(transition, start, self._rng, observation)
-            particles = Particles.checked(particles, self.proposal, "propose", start.x.shape)
-            likelihood = observation.log_likelihood(particles.x)
-            # where the likelihood is 0 the weight is 0, too: -inf - (-inf)
-            with np.errstate(invalid="ignore"):
-                log_weights = np.where(
-                    likelihood > -np.inf, particles.log_weights - likelihood, -np.inf
-                )
-            if log_weights.max() > -np.inf:
-                return Particles(particles.x, log_weights)
-        # no observation, or one that no particle explains: a prediction
-        particles = self.proposal.propose(transition, start, self._rng)
-        return Particles.checked(particles, self.proposal, "propose", start.x.shape)
+        particles = self.proposal.propose(transition, start, self._rng, observation)
+        particles = Particles.checked(particles, self.proposal, "propose", start.x.shape)
+        if observation is None:
+            return particles
+        likelihood = observation.log_likelihood(particles.x)
+        # where the likelihood is 0 the weight is 0, too: -inf - (-inf)
+        with np.errstate(invalid="ignore"):
+            log_weights = particles.log_weights - likelihood
+        log_weights[likelihood == -np.inf] = -np.inf
+        if log_weights.max() > -np.inf:
+            return Particles(particles.x, log_weights)
+        # no particle explains the observation: a prediction
+        return self._propose(transition, start, None)
 
 
 class HerdfilterResampler(TheirResampler):

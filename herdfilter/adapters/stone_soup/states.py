@@ -17,8 +17,7 @@ from stonesoup.types.mixture import GaussianMixture as TheirMixture
 
 from herdfilter._checks import Array, as_generator
 from herdfilter.angles import unwrap_angles, wrap_angles
-from herdfilter.filters import Particles
-from herdfilter.filters.resampling.base import inverse_cdf
+from herdfilter.filters import Particles, SystematicResampling
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 
@@ -143,9 +142,7 @@ class WeightedPoints(Points):
 
     def sample(self, n: int, rng: np.random.Generator | int | None = None) -> Array:
         """Draw `n` of the points with replacement, (n, d)."""
-        # one random offset for all levels (Kitagawa 1996)
-        levels = (np.arange(n) + as_generator(rng).random()) / n
-        return self.x[inverse_cdf(self.weights, levels)]
+        return self.x[SystematicResampling().chosen(self.weights, n, as_generator(rng))]
 
 
 def particle_state(name: str, state: Any, plain: bool = True) -> states.ParticleState:
@@ -155,12 +152,10 @@ def particle_state(name: str, state: Any, plain: bool = True) -> states.Particle
     """
     if isinstance(state, states.StateMutableSequence):
         state = state.state
-    reason = next(
-        (f": {why}" for kind, why in REFUSED_STATES.items() if plain and isinstance(state, kind)),
-        "",
-    )
-    if reason or not isinstance(state, states.ParticleState):
-        raise TypeError(f"{name}: expected a ParticleState, got {type(state).__name__}{reason}")
+    reasons = [f": {why}" for kind, why in REFUSED_STATES.items() if isinstance(state, kind)]
+    if (plain and reasons) or not isinstance(state, states.ParticleState):
+        got = "".join([type(state).__name__, *reasons])
+        raise TypeError(f"{name}: expected a ParticleState, got {got}")
     return state
 
 
@@ -188,11 +183,9 @@ def as_state_vectors(x: Array, like: states.ParticleState) -> StateVectors:
     # an array of objects holds angles among its numbers
     if column.dtype != object:
         return StateVectors(np.array(x.T, order="C"))
-    rows = np.empty(x.shape[::-1], dtype=object)
-    for i, entry in enumerate(column):
-        kind = type(entry) if isinstance(entry, Angle) else float
-        rows[i] = [kind(value) for value in x[:, i]]
-    return StateVectors(rows)
+    kinds = [type(entry) if isinstance(entry, Angle) else float for entry in column]
+    rows = [list(map(kind, values)) for kind, values in zip(kinds, x.T, strict=True)]
+    return StateVectors(np.array(rows, dtype=object))
 
 
 def initial_distribution(prior: Any, dim: int) -> GaussianMixture | WeightedPoints:

@@ -1,4 +1,4 @@
-"""How the library finds this package, and what happens without it."""
+"""How the library finds this package."""
 
 import importlib
 import importlib.metadata
@@ -28,11 +28,3 @@ def test_library_finds_the_plugin(monkeypatch):
         plugin.HerdfilterProposal
         is importlib.import_module("herdfilter.adapters.stone_soup").HerdfilterProposal
     )
-
-
-def test_missing_library_names_the_extra(monkeypatch):
-    for name in [name for name in sys.modules if name.startswith("herdfilter.adapters.stone_soup")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "stonesoup.proposal.base", None)
-    with pytest.raises(ImportError, match=r"pip install 'herdfilter\[stonesoup\]'"):
-        importlib.import_module("herdfilter.adapters.stone_soup")
