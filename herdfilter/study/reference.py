@@ -20,6 +20,7 @@ from herdfilter.angles import moments, wrap_angles
 from herdfilter.catalogue.expressions import check_keywords, prefix_errors
 from herdfilter.catalogue.specifications import FilterFactory, resolve_filters
 from herdfilter.filters.filter import ParticleFilter
+from herdfilter.filters.kalman import ExtendedKalmanFilter
 from herdfilter.filters.results import DegenerateWeightsError
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import ConditionallyLinear, contract, linear_chain
@@ -143,17 +144,15 @@ def _large(
 
 def filter_for(names: Any, model: Any) -> FilterFactory:
     """Return the factory of the first of these filters, names or tables, that supports the model; else raise its error."""
-    names = _as_list(names)
-    for name in names:
+    for name in _as_list(names):
         build = resolve_filters({"reference": name})["reference"]
         try:  # building is the test: a filter checks the model it gets
             build(model, 2, np.random.default_rng(0))
-        except (TypeError, ValueError):
-            if name == names[-1]:
-                raise
+        except (TypeError, ValueError) as error:
+            unsupported = error
         else:
-            break
-    return build
+            return build
+    raise unsupported
 
 
 def _averaged(estimates: Array, circular: Sequence[int]) -> tuple[Array, Array]:
@@ -219,78 +218,62 @@ def _exact_or_guided(
 
 
 def _kalman(model: Any, recording: Recording, rng: np.random.Generator) -> Reference:
-    """Compute the posterior of a linear Gaussian model by a Kalman filter, with the matrices of its mean functions."""
+    """Compute the posterior of a linear Gaussian model by a Kalman filter; ValueError for any other model."""
     require(model, "the Kalman reference", (*ADDITIVE, *OBSERVED))
     require_constant_noise(model, "the Kalman reference")
     if not isinstance(model.initial, GaussianMixture) or len(model.initial) > 1:
         raise ValueError(
             f"initial: expected one Gaussian for the Kalman reference, got {short_repr(model.initial)}"
         )
-    x = model.initial.mean
-    P = model.initial.covariance
+    measurement = Measurement(model)
+    kf = ExtendedKalmanFilter(model)  # exact for a linear model, which is checked at every step
     dts = np.broadcast_to(recording.dt, len(recording))
     controls = [None] * len(recording) if recording.controls is None else recording.controls
     means = []
     covariances = []
-    log_likelihood = 0.0
     for step, (z, dt, control) in enumerate(
         zip(recording.observations, dts, controls, strict=True), start=1
     ):
-        F, shift = _affine(model.dim, model.transition_mean, dt, control, step)
-        x = F @ x + shift
-        P = F @ P @ F.T + model.transition_covariance(dt, step)
+        _check_affine(model.dim, model.transition_mean, dt, control, step)
+        kf.predict(dt, control)
         observed = np.flatnonzero(np.isfinite(z))
         if len(observed):
-            H, offset = _affine(model.dim, model.observation_mean, step)
+            _check_affine(model.dim, model.observation_mean, step)
+        # A likelihood of the model's own must be Gaussian up to a constant, as a few states around the mean tell.
+        if len(observed) and measurement.has_likelihood:
+            states = kf.mean + np.sqrt(np.diagonal(kf.covariance)) * [[0.0], [1.0], [-2.0]]
+            residuals = (z - model.observation_mean(states, step))[:, observed]
             R = np.asarray(model.observation_covariance(step))[np.ix_(observed, observed)]
-            H = H[observed]
-            residual = (z - offset)[observed] - H @ x
-            # A likelihood of the model's own must be this Gaussian's up to a constant, as a few states around x tell.
-            if Measurement(model).has_likelihood:
-                states = x + np.sqrt(np.diagonal(P)) * np.array([[0.0], [1.0], [-2.0]])
-                gaussian = contract.gaussian_log_density(
-                    (z - offset)[observed] - states @ H.T, R[None], step
+            gaussian = contract.gaussian_log_density(residuals, R[None], step)
+            differences = measurement.log_likelihood(z, states, step) - gaussian
+            # Negated, because a likelihood that is not finite makes it NaN.
+            if not np.ptp(differences) <= 1e-6 * (1 + np.ptp(gaussian)):
+                raise ValueError(
+                    f"log_likelihood: expected a Gaussian's for the Kalman reference, got another, {step=}"
                 )
-                stated = Measurement(model).log_likelihood(z, states, step)
-                if not (
-                    np.isfinite(stated).all()
-                    and np.ptp(stated - gaussian) <= 1e-6 * (1 + np.ptp(gaussian))
-                ):
-                    raise ValueError(
-                        f"log_likelihood: expected a Gaussian's for the Kalman reference, got another, {step=}"
-                    )
-            S = H @ P @ H.T + R
-            gain = np.linalg.solve(S, H @ P).T
-            quadratic = residual @ np.linalg.solve(S, residual)
-            x = x + gain @ residual
-            # Joseph's form, which stays positive definite.
-            reduction = np.eye(model.dim) - gain @ H
-            P = reduction @ P @ reduction.T + gain @ R @ gain.T
-            log_likelihood -= 0.5 * float(quadratic + np.linalg.slogdet(2 * np.pi * S)[1])
-        means.append(x)
-        covariances.append(0.5 * (P + P.T))
+        record = kf.update(z)
+        means.append(record.mean)
+        covariances.append(record.covariance)
     return Reference(
         np.array(means),
-        log_likelihood,
+        float(kf.log_likelihood),
         np.zeros_like(means),
         np.array(covariances),
         snapshot_steps(len(means)),
     )
 
 
-def _affine(dim: int, function: Callable[..., Array], *arguments: Any) -> tuple[Array, Array]:
-    """Return matrix and offset of an affine function of states (n, dim); ValueError for other functions."""
-    # Its values at 0 and the unit vectors determine it; one further state tells whether it is affine.
+def _check_affine(dim: int, function: Callable[..., Array], *arguments: Any) -> None:
+    """Raise ValueError unless a function of states (n, dim) is affine."""
+    # Its values at 0 and the unit vectors determine an affine function; one further state tells whether it is one.
     probes = np.vstack([np.zeros(dim), np.eye(dim), np.full(dim, -2.0)])
     values = np.asarray(function(probes, *arguments), dtype=float)
-    offset = values[0]
-    matrix = (values[1:-1] - offset).T
-    gap = np.abs(offset - 2 * matrix.sum(axis=1) - values[-1])
+    expected = values[0] - 2 * (values[1:-1] - values[0]).sum(axis=0)
+    gap = np.abs(expected - values[-1])
     if not (gap <= 1e-9 * (1 + np.abs(values).max()) + 1e-5 * np.abs(values[-1])).all():
         raise ValueError(
             "reference: expected a linear model for type 'kalman', got a nonlinear one"
         )
-    return matrix, offset
 
 
 REFERENCES: dict[str, Callable[..., Reference]] = {
@@ -302,8 +285,6 @@ REFERENCES: dict[str, Callable[..., Reference]] = {
 }
 """Type of reference -> function of model, recording, generator and the keys of ``[reference]``."""
 
-# The Kalman filter is faster than the disk.
-CACHED_TYPES = ("grid", "large", "grid-or-large", "exact-or-guided")
 CACHE_VERSION = 6  # raise this when the arrays of a `Reference` change
 
 
@@ -320,7 +301,8 @@ def compute_reference(
 
     function, keywords = reference_function(scenario)
     folder, _ = machine.reference_folder()
-    if scenario.reference["type"] not in CACHED_TYPES or folder is None:
+    # The Kalman filter is faster than the disk.
+    if function is _kalman or folder is None:
         return function(model, recording, rng, **keywords)
     try:
         sensors = recording.sensors and [machine.bare(sensor) for sensor in recording.sensors]
@@ -389,7 +371,7 @@ def try_reference(scenario: Scenario, model: Any, first: Recording) -> None:
             filter_for(keywords.get("filter", "bootstrap"), model)
         else:
             function(model, first, np.random.default_rng(0), **keywords)
-    if scenario.reference["type"] in CACHED_TYPES:
+    if function is not _kalman:
         machine.warn_if_unusable()
 
 
