@@ -6,7 +6,6 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -186,9 +185,7 @@ def _perform(study: Study, task: Task, restart: Callable[[], None]) -> TaskResul
         common["kind"] = kind_of(run.model)
     series: Mapping[str, Any] = {}
     try:
-        steps = () if run.reference is None else run.reference.steps.tolist()
-        watched = watch(study.build_filter(task, run.model), run.recording, steps)
-        observed = replace(run, result=watched.result, seconds=watched.seconds, watched=watched)
+        observed = watch(run, study.build_filter(task, run.model))
         row = common | {"error": "", "traceback": ""} | measured(observed)
         row["diverged"] = bool(row["diverged"])  # every column is measured as a float
         series = series_of(observed)

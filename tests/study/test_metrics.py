@@ -325,9 +325,7 @@ def test_errors_of_sets_are_those_of_each_step_over_the_dimensions_named():
     for k in range(5):
         x, y = (part[k][np.isfinite(part[k]).all(axis=1)][:, [0, 2]] for part in (truth, estimates))
         expected = hf.tracking.gospa(x, y, 2.5)
-        assert found.gospa[k] == pytest.approx(expected.distance)
-        assert (found.localisation[k], found.missed[k], found.false[k]) == pytest.approx(
-            expected[1:]
-        )
-        assert found.ospa[k] == pytest.approx(hf.tracking.ospa(x, y, 2.5))
-        assert found.cardinality[k] == len(y) - len(x)
+        parts = [found[name][k] for name in ("gospa", "localisation", "missed", "false")]
+        assert parts == pytest.approx(list(expected))
+        assert found["ospa"][k] == pytest.approx(hf.tracking.ospa(x, y, 2.5))
+        assert found["cardinality"][k] == len(y) - len(x)
