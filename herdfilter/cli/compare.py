@@ -75,8 +75,6 @@ def compare_command(
     filters: str | None,
     particles: str | None,
     runs: int | None,
-    models: int | None,
-    first_model: int | None,
     seed: int,
     workers: int | None,
     data: str | None,
@@ -87,6 +85,7 @@ def compare_command(
     wide: bool,
     quiet: bool,
     verbose: bool,
+    **family: int | None,
 ) -> None:
     """Compare filters on a SCENARIO: a name that `herdfilter scenarios` lists, or a TOML file.
 
@@ -122,7 +121,7 @@ def compare_command(
             f"particles: expected integers separated by commas, got {particles!r}"
         ) from None
     with live_line(f"preparing {scenario}", visible=not quiet):
-        study = plan_study(scenario, names, counts, runs, seed, data, models, first_model)
+        study = plan_study(scenario, names, counts, runs, seed, data, **family)
     # Every finished run is written at once, and so nothing is lost if the machine stops.
     store = None if out is None else out / FILE_NAME
     # Interrupted from here on, the command says how to continue.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from herdfilter._checks import Array, check_count
+from herdfilter._checks import Array
 from herdfilter.study.columns import digits, error_measure, percent
 from herdfilter.study.statistics import finite, log_slopes, median_interval, of
 from herdfilter.study.summary import Pairs, baseline_of, comparison, median_by_model
@@ -22,10 +22,6 @@ class Family:
 
     first: int = 0  # seed of the first model; the next ones have the next seeds
     runs: int = 1  # of each model, one after the other
-
-    def __post_init__(self) -> None:
-        check_count("first_model", self.first, minimum=0, most=None)
-        check_count("runs", self.runs)
 
     def seed(self, run: int) -> int:
         """Return the seed of the model of a run."""

@@ -172,12 +172,12 @@ def plan_study(
     runs: int | None = None,
     seed: int = 0,
     data: str | Path | None = None,
-    models: int | None = None,
-    first_model: int | None = None,
+    **family: int | None,
 ) -> Study:
     """Check the arguments of `compare`, fill in the scenario's defaults, load its data, and try its parts.
 
-    For a family, `Study.runs` counts the runs of all models together. Errors are as from `compare`.
+    For a family, further keywords are `models` and `first_model`, and `Study.runs` counts the runs of all models together.
+    Errors are as from `compare`.
 
     Examples
     --------
@@ -188,18 +188,19 @@ def plan_study(
     """
     scenario = load_scenario(scenario)
     check_reference(scenario)
+    changes = {name: value for name, value in family.items() if value is not None}
+    for name in changes if scenario.models is None else ():
+        raise ValueError(
+            f"{name}: expected none, since scenario {short_repr(scenario.name)} has one model, got "
+            f"{short_repr(changes[name])}; use --runs for more runs of it"
+        )
+    scenario = replace(scenario, **changes)
     total = check_count("runs", scenario.runs if runs is None else runs, most=MAX_STEPS)
-    family = None
+    models = None
     if scenario.models is not None:
         # `runs` are of each model.
-        family = Family(scenario.first_model if first_model is None else first_model, total)
-        total *= check_count("models", scenario.models if models is None else models)
-    elif models is not None or first_model is not None:
-        name, value = ("first_model", first_model) if models is None else ("models", models)
-        raise ValueError(
-            f"{name}: expected none, since scenario {short_repr(scenario.name)} has one model, got {short_repr(value)}; "
-            "use --runs for more runs of it"
-        )
+        models = Family(scenario.first_model, total)
+        total *= scenario.models
     study = Study(
         scenario,
         specifications.resolve_filters(
@@ -209,7 +210,7 @@ def plan_study(
         total,
         check_count("seed", seed, minimum=0, most=None),
         load_data(scenario, data),
-        family,
+        models,
     )
     _try_parts(study)
     return study
@@ -240,9 +241,8 @@ def _try_parts(study: Study) -> None:
     if study.family is not None:
         return  # another model of the family may work
     try:
-        try_reference(
-            scenario, model, record(scenario, model, study.data, study.recording_rng(0), steps=1)
-        )
+        recording = record(scenario, model, study.data, study.recording_rng(0))
+        try_reference(scenario, model, recording.first(1))
     except SystemExit as error:  # of a user's model
         raise ValueError(f"the first run cannot be prepared: SystemExit: {error}") from error
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from herdfilter._version import __version__
 from herdfilter.angles import moments, wrap_angles
 from herdfilter.catalogue.expressions import check_keywords, prefix_errors
 from herdfilter.catalogue.specifications import FilterFactory, resolve_filters
+from herdfilter.discrepancy import energy_distance
 from herdfilter.filters.filter import ParticleFilter
 from herdfilter.filters.kalman import ExtendedKalmanFilter
 from herdfilter.filters.results import DegenerateWeightsError
@@ -32,7 +33,9 @@ from herdfilter.models.contract import (
     require_constant_noise,
 )
 from herdfilter.models.resolved import Measurement
+from herdfilter.points import Points
 from herdfilter.study import machine
+from herdfilter.study.metrics import energy_distance_on_line
 from herdfilter.study.recording import Recording, feed
 from herdfilter.study.scenario import Scenario
 
@@ -44,19 +47,12 @@ AGREEMENT = 2.0
 """Two references agree if their distance, RMS over time and dimensions, is at most this multiple of its standard error."""
 
 
-class LineDensity(NamedTuple):
-    """A density on the line, constant in each cell."""
-
-    edges: Array  # (N + 1,), increasing
-    masses: Array  # (N,), probability of each cell
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Reference:
     """Posterior of one run, as arrays of numbers, which is how it is cached.
 
     `error` is the standard error of the means: zero if they are exact, NaN if it is unknown. At the `steps`, indices from 0,
-    the exact posterior is kept: a density on the line with `masses` between `edges`, or without these a Gaussian.
+    the exact posterior is kept: a density on the line, constant between `edges`, with `masses`; or without these a Gaussian.
     """
 
     means: Array  # (T, d)
@@ -69,17 +65,24 @@ class Reference:
 
     __repr__ = fields_in_line
 
-    @property
-    def posteriors(self) -> dict[int, GaussianMixture | LineDensity]:
-        """Index of a step, from 0 -> the exact posterior."""
+    def energy_distance(self, k: int, x: Array, weights: Array) -> float:
+        """Return the energy distance of particles (n, d) to the exact posterior at index `k`, one of the `steps`.
+
+        Both are in units of the posterior's standard deviation in each dimension.
+        """
         if len(self.edges):
-            densities = [LineDensity(self.edges, masses) for masses in self.masses]
-            return dict(zip(self.steps.tolist(), densities, strict=True))
-        covariances: Any = self.covariances
-        return {
-            k: GaussianMixture.unchecked(np.ones(1), self.means[k][None], covariances[k])
-            for k in self.steps.tolist()
-        }
+            masses = self.masses[self.steps == k][0]
+            centres = 0.5 * (self.edges[1:] + self.edges[:-1])
+            sd = np.sqrt((centres - centres @ masses) ** 2 @ masses)
+            return energy_distance_on_line(x[:, 0], weights, self.edges, masses) / float(sd)
+        covariance: Array = np.asarray(self.covariances)[k]
+        sd = np.sqrt(np.diagonal(covariance))
+        sd = np.where(sd > 0, sd, 1.0)
+        # Standardised, a Gaussian has mean 0.
+        standardised = Points.unchecked((x - self.means[k]) / sd, weights)
+        zero = np.zeros((1, len(sd)))
+        normal = GaussianMixture.unchecked(np.ones(1), zero, covariance / np.outer(sd, sd))
+        return energy_distance(standardised, normal)
 
 
 def snapshot_steps(steps: int) -> np.ndarray:

@@ -14,15 +14,12 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array
 from herdfilter.angles import wrap_angles
-from herdfilter.discrepancy import energy_distance
 from herdfilter.filters.kalman import KalmanFilter
-from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import circular_dims
 from herdfilter.models.resolved import Measurement
-from herdfilter.points import Points
 from herdfilter.study import metrics
 from herdfilter.study.recording import Recording, feed
-from herdfilter.study.reference import LineDensity, Reference
+from herdfilter.study.reference import Reference
 from herdfilter.study.scenario import Scenario
 from herdfilter.study.statistics import finite, of, root_mean_square
 
@@ -225,10 +222,9 @@ class RunRecord:
         It is in units of the posterior's standard deviation in each dimension.
         """
         distances = self._all_nan
-        posteriors = {} if self.reference is None else self.reference.posteriors
-        # A filter without particles has kept none.
-        for k in posteriors.keys() & self.particles.keys():
-            distances[k] = energy_distance_to(posteriors[k], *self.particles[k])
+        if self.reference is not None:
+            for k, particles in self.particles.items():
+                distances[k] = self.reference.energy_distance(k, *particles)
         return distances
 
     @property
@@ -313,23 +309,3 @@ def normalised_mean(squares: Array, degrees: Array) -> float:
     """Return the sum of normalised squares over the sum of their degrees of freedom; NaN without any."""
     total = degrees.sum()
     return float(np.nansum(squares) / total) if total > 0 else np.nan
-
-
-def energy_distance_to(posterior: GaussianMixture | LineDensity, x: Array, weights: Array) -> float:
-    """Return the energy distance of particles to a posterior, both in units of its standard deviation in each dimension."""
-    if isinstance(posterior, LineDensity):
-        centres = 0.5 * (posterior.edges[1:] + posterior.edges[:-1])
-        mean = centres @ posterior.masses
-        sd = np.sqrt((centres - mean) ** 2 @ posterior.masses)
-        return metrics.energy_distance_on_line(
-            x[:, 0], weights, posterior.edges, posterior.masses
-        ) / float(sd)
-    covariance = posterior.covariance
-    sd = np.sqrt(np.diagonal(covariance))
-    sd = np.where(sd > 0, sd, 1.0)
-    # The posterior of the Kalman reference is one Gaussian: standardised it has mean 0.
-    centred = Points.unchecked((x - posterior.mean) / sd, weights)
-    normal = GaussianMixture.unchecked(
-        np.ones(1), np.zeros((1, len(sd))), covariance / np.outer(sd, sd)
-    )
-    return energy_distance(centred, normal)

@@ -184,9 +184,7 @@ def test_a_kept_reference_is_all_that_was_computed(table, scenario, kept, tmp_pa
     )
     assert len(list(tmp_path.rglob("*.npz"))) == 1
     np.testing.assert_equal(vars(again), vars(first))
-    assert len(first.posteriors) == 10
-    for step, posterior in first.posteriors.items():
-        assert repr(again.posteriors[step]) == repr(posterior)
+    assert len(first.steps) == 10
 
 
 def test_the_cache_can_be_switched_off(kept, tmp_path, monkeypatch):

@@ -12,8 +12,8 @@ from herdfilter.models import UNGM, BearingsTracking, linear_chain
 from herdfilter.models.simulation import simulate
 from herdfilter.study.columns import COLUMNS, SERIES, measured, series_of
 from herdfilter.study.recording import Recording
-from herdfilter.study.reference import compute_reference
-from herdfilter.study.run_record import RunRecord, energy_distance_to, watch
+from herdfilter.study.reference import Reference, compute_reference
+from herdfilter.study.run_record import RunRecord, watch
 from herdfilter.study.statistics import chi_square_band
 from herdfilter.study.tables import Divergence
 
@@ -176,30 +176,36 @@ def test_angles_are_wrapped_in_nees(scenario):
     assert (known.nees, known.truth) == (pytest.approx(4.0), pytest.approx(0.04))
 
 
+def gaussian(mean, covariance):
+    """A reference of one step."""
+    means = mean[None]
+    return Reference(means, 0.0, 0 * means, covariance[None], np.arange(1))
+
+
 @pytest.mark.parametrize("d", [1, 3])
 def test_energy_distance_of_exact_draws_falls_as_one_over_n(d):
     """In units of the posterior's standard deviations, independent draws have E|X - X'| / n."""
     rng = np.random.default_rng(d)
     scale = 10.0 ** np.arange(d)
     posterior = hf.GaussianMixture([1.0], [np.ones(d)], np.diag(scale**2))
+    exact = gaussian(posterior.mean, posterior.covariance)
     expected = 2 * gamma((d + 1) / 2) / gamma(d / 2)
     for n in (10, 80):
         equal = np.full(n, 1 / n)
-        draws = [energy_distance_to(posterior, posterior.sample(n, rng), equal) for _ in range(60)]
+        draws = [exact.energy_distance(0, posterior.sample(n, rng), equal) for _ in range(60)]
         assert np.mean(draws) * n == pytest.approx(expected, rel=0.3 if d == 1 else 0.15)
 
 
 def test_energy_distance_ignores_units_and_takes_a_flat_posterior():
     rng = np.random.default_rng(0)
     x, weights = rng.standard_normal((20, 2)), np.full(20, 0.05)
-    narrow = hf.GaussianMixture([1.0], [[0.0, 0.0]], [[1.0, 0.5], [0.5, 2.0]])
+    covariance = np.array([[1.0, 0.5], [0.5, 2.0]])
     units = np.diag([1e3, 1e-2])
-    wide = hf.GaussianMixture([1.0], [[0.0, 0.0]], units @ narrow.covariance @ units)
-    assert energy_distance_to(wide, x @ units, weights) == pytest.approx(
-        energy_distance_to(narrow, x, weights)
-    )
-    flat = hf.GaussianMixture([1.0], [[0.0, 0.0]], [[1.0, 0.0], [0.0, 0.0]])
-    assert np.isfinite(energy_distance_to(flat, x, weights))
+    distance = gaussian(np.zeros(2), covariance).energy_distance(0, x, weights)
+    wide = gaussian(np.zeros(2), units @ covariance @ units)
+    assert wide.energy_distance(0, x @ units, weights) == pytest.approx(distance)
+    flat = gaussian(np.zeros(2), np.diag([1.0, 0.0]))
+    assert np.isfinite(flat.energy_distance(0, x, weights))
 
 
 def test_references_know_their_posteriors(scenario):
@@ -215,10 +221,11 @@ def test_references_know_their_posteriors(scenario):
     )
     np.testing.assert_allclose(gridded.covariances, exact.covariances, atol=1e-6)
     rng = np.random.default_rng(0)
-    for k, posterior in exact.posteriors.items():
-        x, weights = posterior.sample(20, rng), np.full(20, 0.05)
-        distance = energy_distance_to(gridded.posteriors[k], x, weights)
-        assert distance == pytest.approx(energy_distance_to(posterior, x, weights), rel=1e-3)
+    np.testing.assert_array_equal(gridded.steps, exact.steps)
+    for k in exact.steps:
+        x = rng.multivariate_normal(exact.means[k], exact.covariances[k], 20)
+        distances = [known.energy_distance(k, x, np.full(20, 0.05)) for known in (exact, gridded)]
+        assert distances[0] == pytest.approx(distances[1], rel=1e-3)
 
 
 def test_the_table_has_it_all(scenario):
