@@ -81,24 +81,20 @@ def _normalised_innovations(
     observations = np.asarray(recording.observations)
     size = observations.shape[1]
     measurement = Measurement(estimator.model)
-    partial = isinstance(estimator, KalmanFilter) or measurement.takes_partial
-    steps = np.array(
-        [k for k, (mean, _) in predictions.items() if len(mean) == size], dtype=np.int64
-    )
-    finite = np.isfinite(observations[steps])
-    # Steps that lack the same entries are computed in one call.
-    for pattern in np.unique(finite, axis=0):
-        observed = np.flatnonzero(pattern)
-        same = steps[(finite == pattern).all(axis=1)]
-        if not len(observed) or not (partial or len(observed) == size):
-            continue
-        means = np.array([predictions[k][0] for k in same])
-        covariances = np.array([predictions[k][1] for k in same])
-        # Bearings differ by less than half a turn.
-        innovations = wrap_angles(observations[same] - means, measurement.circular(size))
-        part = np.ix_(np.arange(len(same)), observed, observed)
-        nis[same] = metrics.normalised_squares(innovations[:, observed], covariances[part])
-        degrees[same] = np.where(np.isfinite(nis[same]), len(observed), 0)
+    steps = [k for k, (mean, _) in predictions.items() if len(mean) == size]
+    means = np.array([predictions[k][0] for k in steps]).reshape(-1, size)
+    covariances = np.array([predictions[k][1] for k in steps]).reshape(-1, size, size)
+    observed = np.isfinite(observations[steps])
+    if not (isinstance(estimator, KalmanFilter) or measurement.takes_partial):
+        observed &= observed.all(axis=1, keepdims=True)
+    # An entry that is not observed, or not used, is replaced by an independent one without error.
+    pairs = observed[:, :, None] & observed[:, None, :]
+    covariances = np.where(pairs, covariances, np.eye(size))
+    innovations = wrap_angles(observations[steps] - means, measurement.circular(size))
+    squares = metrics.normalised_squares(np.where(observed, innovations, 0.0), covariances)
+    counts = np.where(np.isfinite(squares), observed.sum(axis=1), 0)
+    nis[steps] = np.where(counts > 0, squares, np.nan)
+    degrees[steps] = counts
     return nis, degrees
 
 

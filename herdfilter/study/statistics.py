@@ -179,11 +179,10 @@ def log_slopes(errors: pd.DataFrame) -> Array:
     """
     if errors.shape[1] < 2:
         return np.empty(0)
-    x = np.log(np.asarray(errors.columns, dtype=np.float64))
-    x -= x.mean()  # so that the errors need not be centred, too
     values: Array = errors.to_numpy(dtype=np.float64)
     values = values[(np.isfinite(values) & (values > 0)).all(axis=1)]
-    return np.asarray(np.log(values) @ x / (x @ x))
+    counts = np.asarray(errors.columns, dtype=np.float64)
+    return np.asarray(np.polyfit(np.log(counts), np.log(values).T, 1)[0])
 
 
 def fitted_slopes(table: pd.DataFrame, measure: str) -> pd.DataFrame:

@@ -80,14 +80,10 @@ class WritableStore(Store):
         try:
             for pragma in pragmas:
                 self._connection.execute(f"PRAGMA {pragma}")
-            self._connection.execute("BEGIN IMMEDIATE")
-            yield
-            self._connection.execute("COMMIT")
-        except BaseException as error:
-            with suppress(sqlite3.Error):
-                self._connection.execute("ROLLBACK")
-            if not isinstance(error, sqlite3.Error):
-                raise
+            with self._connection:  # commits, or rolls back after an error
+                self._connection.execute("BEGIN IMMEDIATE")
+                yield
+        except sqlite3.Error as error:
             raise StoreError(
                 f"{self.name}: cannot be written ({error}); runs finished before are kept"
             ) from error
