@@ -23,13 +23,10 @@ TABLE_FILE = "table.txt"
 
 def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that control how much is printed."""
-    for names, text in (
-        (("-v", "--verbose"), "Add the settings of the study, and all failures."),
-        (("-q", "--quiet"), "Only the verdict, and errors."),
-        (
-            ("--wide",),
-            "All columns side by side; otherwise the most important ones in 80 characters.",
-        ),
+    for *names, text in (
+        ("-v", "--verbose", "Add the settings of the study, and all failures."),
+        ("-q", "--quiet", "Only the verdict, and errors."),
+        ("--wide", "All columns side by side; otherwise the most important ones in 80 characters."),
     ):
         function = option(*names, is_flag=True, help=text)(function)
     return function
@@ -265,10 +262,5 @@ def export(file: Path, csv: Path | None, parquet: Path | None) -> None:
         table = store.table()
     for path, write in ((csv, table.to_csv), (parquet, table.to_parquet)):
         if path is not None:
-            try:
-                write(path, index=False)
-            except OSError as error:
-                raise terminal.InputError(
-                    f"cannot write {path} ({error.strerror or error})"
-                ) from None
+            write(path, index=False)
             click.echo(f"Wrote {len(table)} rows into {path}")

@@ -188,7 +188,7 @@ def plan_study(
     """
     scenario = load_scenario(scenario)
     check_reference(scenario)
-    changes = {name: value for name, value in family.items() if value is not None}
+    changes: dict[str, Any] = {k: v for k, v in family.items() if v is not None}
     for name in changes if scenario.models is None else ():
         raise ValueError(
             f"{name}: expected none, since scenario {short_repr(scenario.name)} has one model, got "

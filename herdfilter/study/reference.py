@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -167,7 +166,7 @@ def _averaged(estimates: Array, circular: Sequence[int]) -> tuple[Array, Array]:
     return np.array([mean for mean, _ in steps]), spread * (m / (m - 1) if m > 1 else np.nan)
 
 
-def _grid_or_large(
+def _exact_or_large(
     model: Any,
     recording: Recording,
     rng: np.random.Generator,
@@ -175,35 +174,24 @@ def _grid_or_large(
     n: int,
     repeats: int = 2,
     filter: Any = "bootstrap",  # noqa: A002
+    guided: Any = None,
 ) -> Reference:
-    """Compute the posterior on the grid that the model names in `grid`; with many particles if there is none or it fails."""
+    """Compute the posterior on the grid that the model names in `grid`; with many particles if there is none or it fails.
+
+    With `guided` try a Kalman filter first, and take the better of two large references. The second one uses `guided`, a
+    filter whose proposal looks at the observation: it mostly has less spread than `filter`, but may miss a part of the
+    posterior. It is taken if its standard error is smaller and the two agree.
+    """
+    if guided:
+        with suppress(TypeError, ValueError):
+            return _kalman(model, recording, rng)
     grid = getattr(model, "grid", None)
     if grid is not None:
         with suppress(ValueError):
             # The grid is too coarse for the noise, or the state leaves it.
             return _grid(model, recording, rng, **grid)
-    return _large(model, recording, rng, n=n, repeats=repeats, filter=filter)
-
-
-def _exact_or_guided(
-    model: Any,
-    recording: Recording,
-    rng: np.random.Generator,
-    *,
-    n: int,
-    repeats: int = 2,
-    filter: Any = "bootstrap",  # noqa: A002
-    guided: Any = MappingProxyType({"proposal": "RankedProposal(randomised=True)"}),
-) -> Reference:
-    """Compute the posterior exactly, by a Kalman filter or on the model's grid; else take the better of two large ones.
-
-    The second large reference uses `guided`, a filter whose proposal looks at the observation: it mostly has less spread
-    than `filter`, but may miss a part of the posterior. It is taken if its standard error is smaller and the two agree.
-    """
-    with suppress(TypeError, ValueError):
-        return _kalman(model, recording, rng)
-    blind = _grid_or_large(model, recording, rng, n=n, repeats=repeats, filter=filter)
-    if not blind.error.any():  # exact on a grid
+    blind = _large(model, recording, rng, n=n, repeats=repeats, filter=filter)
+    if not guided:
         return blind
     with suppress(TypeError, ValueError, DegenerateWeightsError):
         informed = _large(model, recording, rng, n=n, repeats=repeats, filter=guided)
@@ -282,8 +270,10 @@ def _check_affine(dim: int, function: Callable[..., Array], *arguments: Any) -> 
 REFERENCES: dict[str, Callable[..., Reference]] = {
     "grid": _grid,
     "large": _large,
-    "grid-or-large": _grid_or_large,
-    "exact-or-guided": _exact_or_guided,
+    "grid-or-large": _exact_or_large,
+    "exact-or-guided": partial(
+        _exact_or_large, guided={"proposal": "RankedProposal(randomised=True)"}
+    ),
     "kalman": _kalman,
 }
 """Type of reference -> function of model, recording, generator and the keys of ``[reference]``."""

@@ -296,7 +296,7 @@ def test_a_guided_reference_is_taken_if_it_is_surer_and_agrees(monkeypatch, guid
 
     monkeypatch.setattr(reference, "_large", filters)
     model = SimpleNamespace(dim=1, circular=[0], initial=None)
-    found = reference._exact_or_guided(
+    found = reference._exact_or_large(
         model, Recording(np.zeros((3, 1)), np.zeros((3, 1))), None, n=9, guided="mine"
     )
     assert (found.means == guided).all() == taken
