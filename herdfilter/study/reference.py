@@ -298,14 +298,20 @@ def compute_reference(
     if function is _kalman or folder is None:
         return function(model, recording, rng, **keywords)
     try:
-        sensors = recording.sensors and [machine.bare(sensor) for sensor in recording.sensors]
-        decisive = (
-            *(__version__, CACHE_VERSION, machine.bare(model), machine.sources(model)),
-            *(recording.observations, recording.dt, recording.controls, sensors),
+        decisive = [
+            __version__,
+            CACHE_VERSION,
+            machine.bare(model),
+            machine.sources(model),
+            recording.observations,
+            recording.dt,
+            recording.controls,
+            [machine.bare(sensor) for sensor in recording.sensors or ()],
             scenario.reference,
-            # The seed sequence, too: it decides the generators that a reference spawns.
-            *(rng.bit_generator.state, getattr(rng.bit_generator.seed_seq, "state", None)),
-        )
+            rng.bit_generator.state,
+            # It decides the generators that a reference spawns.
+            getattr(rng.bit_generator.seed_seq, "state", None),
+        ]
         # The pickle is only hashed.
         file = folder / f"{joblib.hash(decisive)}.npz"
     except Exception:

@@ -17,8 +17,7 @@ import herdfilter as hf
 from herdfilter.study import engine
 from herdfilter.study.engine import run_study
 from herdfilter.study.plan import plan_study
-from herdfilter.study.store import StoreError, open_for_reading
-from herdfilter.study.writing import open_store
+from herdfilter.study.store import StoreError, open_for_reading, open_store
 
 ORDER = ["filter", "n_particles", "run"]
 
