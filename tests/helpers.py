@@ -21,6 +21,34 @@ LINE = hf.models.LinearGaussian(
 )
 
 
+def table_of(errors, n=100, **columns):
+    """A table of runs: filter -> errors (runs,), or (models, runs) of a family; NaN stands for a failed run."""
+    rows = [
+        (name, model, 10 * model + run, f"kind {model}", error)
+        for name, values in errors.items()
+        for (model, run), error in np.ndenumerate(np.atleast_2d(values))
+    ]
+    table = pd.DataFrame(rows, columns=["filter", "model", "run", "kind", "reference_error"])
+    error = table["reference_error"]
+    failed = error.isna()
+    if np.ndim(next(iter(errors.values()))) < 2:
+        table = table.drop(columns=["model", "kind"])
+    return table.assign(
+        scenario="s",
+        n_particles=n,
+        reference_error_sd=error,
+        reference_uncertainty=0.0,
+        reference_sd=0.1,
+        rmse=2 * error,
+        variance_ratio=1.0,
+        log_likelihood_error=-3 * error,
+        ess=10.0,
+        ms_per_step=1.0,
+        diverged=failed,
+        error=np.where(failed, "ValueError: no", ""),
+    ).assign(**columns)
+
+
 class Walk:
     """A walk of one or more dimensions, written to the contract of models, all of them observed; parts may be replaced."""
 

@@ -52,18 +52,17 @@ class Column:
 
     name: str  # in the table of runs, in the store and, with endings, in the summary
     meaning: str
-    summary: statistics.Summary | None = (
-        None  # over the runs of a filter; None leaves the column out of the summary
-    )
-    label: str = ""  # in tables of command line and report, with {unit} filled in; without one only CSV files have it
+    # Over the runs of a filter; None leaves the column out of the summary.
+    summary: statistics.Summary | None = None
+    # In tables of command line and report, with {unit} filled in; without a label only CSV files have the column.
+    label: str = ""
     format: Callable[[float], str] = digits
     brief: bool = False  # also in the narrow table of the command line
     figure: Literal["", "error", "scaled", "consistency"] = ""
     title: str = ""  # of its panel in a figure
     of_reference: bool = False  # does not need the filter's result, so that a failed run has it
-    measure: Callable[[RunRecord], float | np.floating[Any]] | None = (
-        None  # default: the record's attribute `name`
-    )
+    # By default the record's attribute `name`.
+    measure: Callable[[RunRecord], float | np.floating[Any]] | None = None
 
 
 # The parts of GOSPA are p-th powers, whose mean over time comes before the root.

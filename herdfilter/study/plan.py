@@ -55,9 +55,8 @@ class Study:
     seed: int = 0
     data: DataSet | None = None
     family: Family | None = None
-    more: Mapping[str, Iterable[int]] = field(
-        default_factory=dict
-    )  # filter -> its particle counts beside `particles`
+    # Filter -> its particle counts beside `particles`.
+    more: Mapping[str, Iterable[int]] = field(default_factory=dict)
     token: str = field(default_factory=lambda: uuid.uuid4().hex, init=False)
 
     @property
@@ -111,11 +110,11 @@ class Study:
         return self._rng(run, _FILTER, zlib.crc32(key[0].encode()), key[1])
 
     def _rng(self, run: int, *purpose: int) -> np.random.Generator:
-        # The model's seed instead of the run's number, so that a model has the same runs whichever the first one is.
-        run_key = (run,) if self.family is None else self.family.seed_and_repeat(run)
-        return np.random.default_rng(
-            np.random.SeedSequence(self.seed, spawn_key=(*run_key, *purpose))
-        )
+        key: tuple[int, ...] = (run,)
+        if self.family is not None:
+            # The model's seed and the repeat, so that a model has the same runs whichever the first model is.
+            key = self.family.seed(run), run % self.family.runs
+        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(*key, *purpose)))
 
     def describe(self) -> dict[str, Any]:
         """Return everything that decides the outcome, or that figures need, as JSON data."""

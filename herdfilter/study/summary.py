@@ -141,17 +141,15 @@ def summarise(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def check_runs(table: Any) -> None:
-    """Raise TypeError unless this is a table of runs."""
+def baseline_of(table: pd.DataFrame, baseline: str | None = None) -> str:
+    """Return the filter that ratios refer to: ``bootstrap``, else the first, unless given.
+
+    TypeError unless `table` is a table of runs.
+    """
     if not {"filter", "n_particles", "run"} <= set(getattr(table, "columns", ())):
         raise TypeError(
             f"table: expected the table of runs that compare returns, got {short_repr(table)}"
         )
-
-
-def baseline_of(table: pd.DataFrame, baseline: str | None = None) -> str:
-    """Return the filter that ratios refer to: ``bootstrap``, else the first, unless given."""
-    check_runs(table)
     names = list(dict.fromkeys(table["filter"]))
     first = "bootstrap" if "bootstrap" in names else names[0]
     return one_of("baseline", first if baseline is None else baseline, names)

@@ -35,11 +35,6 @@ def test_kalman_reference_is_filterpys(scenario):
             {"type": "grid", "lower": -1.0, "upper": 1.0, "points": 50},
             "expected a grid that resolves",
         ),
-        ({"type": "large", "n": 10**14}, "n: expected an integer up to .*, as memory is limited"),
-        (
-            {"type": "large", "n": 50, "filter": "ukf"},
-            "filter: expected a particle filter that draws at random",
-        ),
     ],
 )
 def test_a_reference_that_cannot_be_computed_is_refused_before_any_file(
