@@ -146,8 +146,7 @@ def labelled_estimates(result: Any, steps: int, dim: int) -> Array:
             raise ValueError(
                 f"{name}: expected one entry for each of {steps} steps from a tracker, got {got}"
             )
-    label_indices: dict[Any, int] = {}
-    entries = []
+    paths: dict[Any, Array] = {}
     for step, (means, labels) in enumerate(zip(result.means, result.labels, strict=True)):
         points: Any = as_array("means", means, (None, dim)) if len(means) else []
         if len(labels) != len(points) or len(set(labels)) < len(labels):
@@ -155,8 +154,5 @@ def labelled_estimates(result: Any, steps: int, dim: int) -> Array:
                 f"labels: expected {len(points)} different ones at step {step + 1}, got {short_repr(list(labels))}"
             )
         for label, point in zip(labels, points, strict=True):
-            entries.append((step, label_indices.setdefault(label, len(label_indices)), point))
-    estimates = np.full((steps, len(label_indices), dim), np.nan)
-    for step, label_index, point in entries:
-        estimates[step, label_index] = point
-    return estimates
+            paths.setdefault(label, np.full((steps, dim), np.nan))[step] = point
+    return np.stack([*paths.values()], axis=1) if paths else np.empty((steps, 0, dim))

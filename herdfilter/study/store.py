@@ -23,11 +23,11 @@ import sqlite3
 import zlib
 from collections import UserDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -283,12 +283,6 @@ class Store:
         """Close the file."""
         self._connection.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
 
 class _Series(UserDict[Key, Any]):
     """The series of a store, each read from the file on access; the data are path and runs."""
@@ -300,8 +294,9 @@ class _Series(UserDict[Key, Any]):
             return store.series(key, runs)
 
 
-def open_for_reading(path: str | os.PathLike[str], empty: bool = False) -> Store:
-    """Open a store for reading, or the `study.sqlite` in a folder.
+@contextmanager
+def open_for_reading(path: str | os.PathLike[str], empty: bool = False) -> Iterator[Store]:
+    """Open a store for reading, or the `study.sqlite` in a folder, for the block of a ``with`` statement.
 
     Raises
     ------
@@ -324,21 +319,13 @@ def open_for_reading(path: str | os.PathLike[str], empty: bool = False) -> Store
     if not path.is_file():
         raise FileNotFoundError(f"no file {path}")
     # Writable, so that SQLite can roll back after a killed process.
-    store = Store(path, connect(path, "?mode=rw"))
-    try:
+    with closing(Store(path, connect(path, "?mode=rw"))) as store:
         store.check(empty)
-    except BaseException:
-        store.close()
-        raise
-    return store
+        yield store
 
 
 class WritableStore(Store):
-    """A store that is open for writing, too; made by `open_store`. The file descriptor `lock` keeps a second writer out."""
-
-    def __init__(self, path: Path | None, lock: int | None = None) -> None:
-        self._lock = lock
-        super().__init__(path, connect(path))
+    """A store that is open for writing, too; made by `open_store`."""
 
     def create(self, description: Mapping[str, Any]) -> None:
         """Write schema and description; a store that is resumed gets the new description."""
@@ -397,12 +384,9 @@ class WritableStore(Store):
 
     def close(self) -> None:
         """Close the file, and remove SQLite's files beside it."""
-        if self._lock is not None:
-            with suppress(sqlite3.Error):
-                # A store in WAL mode could not be read from a read-only folder.
-                self._connection.execute("PRAGMA journal_mode = DELETE")
-            os.close(self._lock)
-            self._lock = None
+        with suppress(sqlite3.Error):
+            # A store in WAL mode could not be read from a read-only folder.
+            self._connection.execute("PRAGMA journal_mode = DELETE")
         super().close()
 
 
@@ -413,23 +397,20 @@ def _blob(values: Any) -> dict[str, Any]:
     return {"shape": json.dumps(np.shape(values)), "data": zlib.compress(data, 1)}
 
 
-def open_store(path: Path | None, study: Study, resume: bool = False) -> WritableStore:
+@contextmanager
+def open_store(path: Path | None, study: Study, resume: bool = False) -> Iterator[WritableStore]:
     """Open the store of a study for writing: a new one, or with `resume` an unfinished one; in memory without a path.
 
     StoreError if there is a store with finished runs and `resume` is false, if it is another study's, damaged or of another
     version, if another process writes into it, or if the folder takes no files.
     """
     description = study.describe()
-    store = WritableStore(path, None if path is None else _locked(path))
-    try:
+    with _locked(path), closing(WritableStore(path, connect(path))) as store:
         store.check(empty=True)
         if store.begun():
             _check_old(store, description, resume)
         store.create(description)
-    except BaseException:
-        store.close()
-        raise
-    return store
+        yield store
 
 
 def _check_old(old: Store, description: dict[str, Any], resume: bool) -> None:
@@ -467,21 +448,27 @@ def _decisive(description: dict[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in description.items() if k != "runs"} | {"scenario": scenario}
 
 
-def _locked(path: Path) -> int:
-    """Make the folder, and lock it against a second writer as long as this process lives."""
+@contextmanager
+def _locked(path: Path | None) -> Iterator[None]:
+    """Make the folder of a store, and lock it against a second writer; nothing is to be done in memory."""
+    if path is None:
+        yield
+        return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = os.open(os.devnull if os.name == "nt" else path.parent, os.O_RDONLY)
     except OSError as error:
         raise StoreError(f"{path}: cannot be written ({error.strerror})") from error
-    # The operating system drops the lock with the process, however it ends.
     try:
-        import fcntl
+        # The operating system drops the lock with the process, however it ends.
+        try:
+            import fcntl
 
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StoreError(f"{path}: another process is writing into this folder") from None
+        except (ImportError, OSError):  # no such locks on this system
+            pass
+        yield
+    finally:
         os.close(lock)
-        raise StoreError(f"{path}: another process is writing into this folder") from None
-    except (ImportError, OSError):  # no such locks on this system
-        pass
-    return lock
