@@ -128,6 +128,12 @@ def takes_keyword(function: Callable[..., Any], name: str) -> bool:
     return name in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 
 
+def listed(values: Any) -> list[Any]:
+    """Return the entries of an iterable; a list of one for a single name, number or table."""
+    is_single = isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable)
+    return [values] if is_single else list(values)
+
+
 @cache
 def catalogue() -> dict[str, dict[str, Any]]:
     """Read the catalogue, name of a filter -> table of keywords.
@@ -178,9 +184,7 @@ def resolve_filters(
     """
     entries = {**catalogue(), **(own or {})}
     if not isinstance(filters, Mapping):
-        # Anything that is no list is treated as a name.
-        single = isinstance(filters, str) or not isinstance(filters, Iterable)
-        names: list[Any] = [filters] if single else list(filters)
+        names = listed(filters)
         if not all(isinstance(name, str) for name in names):
             raise ValueError(
                 f"filters: expected names, or a mapping from names to filters, got {short_repr(filters)}"

@@ -248,9 +248,9 @@ def _try_parts(study: Study) -> None:
 
 def _counts(particles: int | Iterable[int]) -> tuple[int, ...]:
     """Return the particle counts, each once; `particles` may be a single number."""
-    is_single = isinstance(particles, str | bytes) or not isinstance(particles, Iterable)
-    values: Any = [particles] if is_single else particles
-    counts = tuple(dict.fromkeys([check_count("particles", n) for n in values]))
+    counts = tuple(
+        dict.fromkeys(check_count("particles", n) for n in specifications.listed(particles))
+    )
     if not counts:
         raise ValueError("particles: expected at least one count, got none")
     return counts

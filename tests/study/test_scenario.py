@@ -144,7 +144,7 @@ def test_unknown_scenario_and_missing_file(tmp_path):
 
 def test_a_missing_or_faulty_model_file_names_the_scenario(write):
     path = write('title = "Walk"\n[model]\ntype = "walk.py:Walk"')
-    with pytest.raises(FileNotFoundError, match=r"mine\.toml: model type: no file .*walk\.py"):
+    with pytest.raises(FileNotFoundError, match=r"mine\.toml: model type 'walk\.py:Walk': no file .*walk\.py"):
         plan_study(path)
     write("raise KeyError('oops')", "walk.py")
     with pytest.raises(ValueError, match=r"mine\.toml: .*walk\.py cannot be imported: .*oops"):
