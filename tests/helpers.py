@@ -1,6 +1,8 @@
 """Small models, exact answers and comparisons that several tests share."""
 
 import json
+import os
+from pathlib import Path
 from types import SimpleNamespace
 
 import filterpy.kalman
@@ -19,6 +21,12 @@ TIMES = ("ms_per_step", "seconds")
 LINE = hf.models.LinearGaussian(
     F=[[0.9]], H=[[1.0]], Q=[[1.0]], R=[[2.0]], initial_mean=[1.0], initial_covariance=[[2.0]]
 )
+
+
+def folder_of_data(name):
+    """The folder beside the project, or of the environment, that holds a real data set; None without it."""
+    places = [Path(__file__).parents[2] / "shared" / "data", os.environ.get("HERDFILTER_DATA", "-")]
+    return next((Path(place) for place in places if (Path(place) / name).exists()), None)
 
 
 def table_of(errors, n=100, **columns):
