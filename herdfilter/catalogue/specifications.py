@@ -128,7 +128,7 @@ def takes_keyword(function: Callable[..., Any], name: str) -> bool:
     return name in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 
 
-def listed(values: Any) -> list[Any]:
+def as_entries(values: Any) -> list[Any]:
     """Return the entries of an iterable; a list of one for a single name, number or table."""
     is_single = isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable)
     return [values] if is_single else list(values)
@@ -184,7 +184,7 @@ def resolve_filters(
     """
     entries = {**catalogue(), **(own or {})}
     if not isinstance(filters, Mapping):
-        names = listed(filters)
+        names = as_entries(filters)
         if not all(isinstance(name, str) for name in names):
             raise ValueError(
                 f"filters: expected names, or a mapping from names to filters, got {short_repr(filters)}"

@@ -249,7 +249,7 @@ def _try_parts(study: Study) -> None:
 def _counts(particles: int | Iterable[int]) -> tuple[int, ...]:
     """Return the particle counts, each once; `particles` may be a single number."""
     counts = tuple(
-        dict.fromkeys(check_count("particles", n) for n in specifications.listed(particles))
+        dict.fromkeys(check_count("particles", n) for n in specifications.as_entries(particles))
     )
     if not counts:
         raise ValueError("particles: expected at least one count, got none")

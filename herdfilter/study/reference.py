@@ -17,7 +17,7 @@ from herdfilter._repr import fields_in_line
 from herdfilter._version import __version__
 from herdfilter.angles import moments, wrap_angles
 from herdfilter.catalogue.expressions import check_keywords, prefix_errors
-from herdfilter.catalogue.specifications import FilterFactory, listed, resolve_filters
+from herdfilter.catalogue.specifications import FilterFactory, as_entries, resolve_filters
 from herdfilter.discrepancy import energy_distance
 from herdfilter.filters.filter import ParticleFilter
 from herdfilter.filters.kalman import ExtendedKalmanFilter
@@ -146,7 +146,7 @@ def _large(
 
 def filter_for(names: Any, model: Any) -> FilterFactory:
     """Return the factory of the first of these filters, names or tables, that supports the model; else raise its error."""
-    for name in listed(names):
+    for name in as_entries(names):
         build = resolve_filters({"reference": name})["reference"]
         try:  # building is the test: a filter checks the model it gets
             build(model, 2, np.random.default_rng(0))
@@ -345,7 +345,7 @@ def check_reference(scenario: Scenario) -> None:
         if name in keywords:
             check_count(f"[reference] {name}", keywords[name])
     for key in {"filter", "guided"} & set(keywords):
-        names = listed(keywords[key])
+        names = as_entries(keywords[key])
         if not names or {} in names:
             raise ValueError(f"[reference] {key}: expected at least one name, got none")
         for name in names:

@@ -79,13 +79,11 @@ def chi_square_band(degrees: ArrayLike, level: float = 0.95) -> tuple[Array, Arr
     The degrees are runs times d for NEES over independent runs, and the number of entries observed for NIS. Values above and
     below the band are equally probable. NaN without a degree of freedom.
     """
-    from scipy.special import chdtri
+    from scipy.stats import chi2
 
     degrees = np.asarray(degrees, dtype=np.float64)
-    degrees = np.where(degrees > 0, degrees, np.nan)
-    tail = (1 - level) / 2
-    # `chdtri` inverts the survival function, so that its arguments are upper tails.
-    return chdtri(degrees, 1 - tail) / degrees, chdtri(degrees, tail) / degrees
+    low, high = chi2.interval(level, degrees)
+    return low / degrees, high / degrees
 
 
 def of(statistic: Any, values: np.ndarray) -> float:

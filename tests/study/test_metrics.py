@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from helpers import refuses
-from scipy.stats import norm
 
 import herdfilter as hf
 from herdfilter.models import LinearGaussian
@@ -89,18 +88,6 @@ def test_a_covariance_that_is_singular_up_to_rounding_has_no_nees():
         np.ones((8, 2)), np.array([np.eye(2), correlated(1e-11), *singular])
     )
     np.testing.assert_allclose(squares, [2.0, 1.0, *[np.nan] * 6])
-
-
-EDGES = np.linspace(-9.0, 9.0, 3001)
-NORMAL = np.diff(norm.cdf(EDGES))
-
-
-def test_energy_distance_on_a_line_is_that_to_a_gaussian():
-    rng = np.random.default_rng(0)
-    x, weights = 2 * rng.standard_normal(30), rng.dirichlet(np.ones(30))
-    mixture = hf.GaussianMixture([1.0], [[0.0]], [[1.0]])
-    expected = hf.energy_distance(hf.Points(x[:, None], weights), mixture)
-    assert energy_distance_on_line(x, weights, EDGES, NORMAL) == pytest.approx(expected, rel=1e-4)
 
 
 def test_points_beyond_the_grid_and_equal_points_count():
