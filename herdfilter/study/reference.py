@@ -236,9 +236,11 @@ def _kalman(model: Any, recording: Recording, rng: np.random.Generator) -> Refer
             residuals = (z - model.observation_mean(states, step))[:, observed]
             R = np.asarray(model.observation_covariance(step))[np.ix_(observed, observed)]
             gaussian = contract.gaussian_log_density(residuals, R[None], step)
-            differences = measurement.log_likelihood(z, states, step) - gaussian
-            # Negated, because a likelihood that is not finite makes it NaN.
-            if not np.ptp(differences) <= 1e-6 * (1 + np.ptp(gaussian)):
+            stated = measurement.log_likelihood(z, states, step)
+            if not (
+                np.isfinite(stated).all()
+                and np.ptp(stated - gaussian) <= 1e-6 * (1 + np.ptp(gaussian))
+            ):
                 raise ValueError(
                     f"log_likelihood: expected a Gaussian's for the Kalman reference, got another, {step=}"
                 )
