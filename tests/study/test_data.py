@@ -18,6 +18,7 @@ from herdfilter.study.data import DATA_FILES, checksum
 from herdfilter.study.recording import load_data, record
 from herdfilter.study.scenario import load_scenario
 
+FOLDERS = {file: folder_of_data(file) for file in ("Plaza1_.mat", "Plaza2_.mat")}
 BEACONS = {7: (0.0, 0.0), 3: (30.0, 0.0), 5: (0.0, 40.0)}
 CHORD = 1.01 * 10 * (1 - np.cos(0.1 * np.pi * 0.02 / 2))
 """Most that a straight line between two survey points can leave the circle below, in metres."""
@@ -96,7 +97,7 @@ def test_controls_carry_the_model_from_truth_to_truth(plaza_file):
 @pytest.mark.parametrize("name", ["Plaza1", "Plaza2"])
 def test_real_ranges_read_seven_percent_too_long(name):
     file = f"{name}_.mat"
-    folder = folder_of_data(file)
+    folder = FOLDERS[file]
     if folder is None:
         pytest.skip(f"no {file} in ../shared/data or HERDFILTER_DATA")
     assert checksum(folder / file) == DATA_FILES[file].sha256
