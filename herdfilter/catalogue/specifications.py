@@ -102,7 +102,7 @@ class FilterSpec:
 
     def built(self) -> Callable[..., Any]:
         """Return the class of the filter."""
-        return find_part(self.filter, {} if self.imports is None else self.imports.modules())
+        return find_part(self.filter, {} if self.imports is None else self.imports.load())
 
     def _values(self) -> dict[str, Any]:
         """Return the options with expressions evaluated; filter and association of a tracker may be names."""
@@ -130,6 +130,7 @@ def takes_keyword(function: Callable[..., Any], name: str) -> bool:
 
 def as_entries(values: Any) -> list[Any]:
     """Return the entries of an iterable; a list of one for a single name, number or table."""
+    # Texts and tables are iterable, too, but stand for themselves.
     is_single = isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable)
     return [values] if is_single else list(values)
 

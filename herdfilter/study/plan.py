@@ -137,7 +137,7 @@ class Study:
             "seed": self.seed,
             "model": model_digest,
             "imports": {
-                name: digest(module) for name, module in self.scenario.modules.modules().items()
+                name: digest(module) for name, module in self.scenario.modules.load().items()
             },
             "data": None if self.data is None else digest(self.data),
         }

@@ -119,9 +119,8 @@ class RunRecord:
     result: Any = None  # of the filter's `run`: like a `FilterResult`; a tracker's has means and labels for each step
     seconds: float = np.nan  # duration of the filter's run, without that of the watching
     innovations: tuple[Array, Array] | None = None  # `nis` and `nis_degrees`
-    particles: Mapping[int, tuple[Array, Array]] = field(
-        default_factory=dict
-    )  # at `steps` of the reference
+    # Index of a step, from the `steps` of the reference -> particles (n, d) and weights (n,).
+    particles: Mapping[int, tuple[Array, Array]] = field(default_factory=dict)
 
     @cached_property
     def means(self) -> Array:
