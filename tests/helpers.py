@@ -1,6 +1,8 @@
 """Small models, exact answers and comparisons that several tests share."""
 
 import json
+import os
+from pathlib import Path
 from types import SimpleNamespace
 
 import filterpy.kalman
@@ -26,6 +28,40 @@ DURATIONS = np.array([1.0, 0.5, 2.0, 1.0, 0.2, 1.0, 0.7])
 CONTROLS = np.array(
     [[0.0, 1.0], [2.0, 0.0], [-4.0, 1.0], [1.5, 0.5], [2.0, 2.0], [0.0, -3.0], [1.0, 0.0]]
 )
+
+
+def folder_of_data(name):
+    """The folder beside the project, or of the environment, that holds a real data set; None without it."""
+    places = [Path(__file__).parents[2] / "shared" / "data", os.environ.get("HERDFILTER_DATA", "-")]
+    return next((Path(place) for place in places if (Path(place) / name).exists()), None)
+
+
+def table_of(errors, n=100, **columns):
+    """A table of runs: filter -> errors (runs,), or (models, runs) of a family; NaN stands for a failed run."""
+    rows = [
+        (name, model, 10 * model + run, f"kind {model}", error)
+        for name, values in errors.items()
+        for (model, run), error in np.ndenumerate(np.atleast_2d(values))
+    ]
+    table = pd.DataFrame(rows, columns=["filter", "model", "run", "kind", "reference_error"])
+    error = table["reference_error"]
+    failed = error.isna()
+    if np.ndim(next(iter(errors.values()))) < 2:
+        table = table.drop(columns=["model", "kind"])
+    return table.assign(
+        scenario="s",
+        n_particles=n,
+        reference_error_sd=error,
+        reference_uncertainty=0.0,
+        reference_sd=0.1,
+        rmse=2 * error,
+        variance_ratio=1.0,
+        log_likelihood_error=-3 * error,
+        ess=10.0,
+        ms_per_step=1.0,
+        diverged=failed,
+        error=np.where(failed, "ValueError: no", ""),
+    ).assign(**columns)
 
 
 class Walk:

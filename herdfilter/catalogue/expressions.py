@@ -63,7 +63,7 @@ def evaluate(expression: str, imports: Imports | None = None) -> Any:
     It may use names of herdfilter and of the modules of `imports`. ValueError if the text is not such an expression, a name
     in it is unknown or not allowed, or a constructor fails; TypeError if one does not accept its arguments.
     """
-    return _build(expression, tuple(imports.modules().items() if imports else ()))
+    return _build(expression, tuple(imports.load().items() if imports else ()))
 
 
 @lru_cache(maxsize=256)
@@ -111,7 +111,7 @@ class Imports:
         # Private, because a study's description takes public attributes.
         self._folder = folder
 
-    def modules(self) -> dict[str, ModuleType]:
+    def load(self) -> dict[str, ModuleType]:
         """Import all modules, name in expressions -> module; a Python file goes by its name without ``.py``."""
         with prefix_errors("imports: "):
             return {
@@ -133,7 +133,7 @@ class Imports:
         """
         module, _, part = name.rpartition(":")
         if not module.endswith(".py"):
-            return find_part(f"{module or 'models'}.{part}", self.modules())
+            return find_part(f"{module or 'models'}.{part}", self.load())
         path = self._folder / module
         if module not in self.names and not path.resolve().is_relative_to(self._folder.resolve()):
             raise ValueError(

@@ -102,7 +102,7 @@ class FilterSpec:
 
     def built(self) -> Callable[..., Any]:
         """Return the class of the filter."""
-        return find_part(self.filter, {} if self.imports is None else self.imports.modules())
+        return find_part(self.filter, {} if self.imports is None else self.imports.load())
 
     def _values(self) -> dict[str, Any]:
         """Return the options with expressions evaluated; filter and association of a tracker may be names."""
@@ -126,6 +126,13 @@ def takes_keyword(function: Callable[..., Any], name: str) -> bool:
     """Return True if a function accepts a keyword argument with this name."""
     parameters = inspect.signature(function).parameters
     return name in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+
+
+def as_entries(values: Any) -> list[Any]:
+    """Return the entries of an iterable; a list of one for a single name, number or table."""
+    # Texts and tables are iterable, too, but stand for themselves.
+    is_single = isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable)
+    return [values] if is_single else list(values)
 
 
 @cache
@@ -178,9 +185,7 @@ def resolve_filters(
     """
     entries = {**catalogue(), **(own or {})}
     if not isinstance(filters, Mapping):
-        # Anything that is no list is treated as a name.
-        single = isinstance(filters, str) or not isinstance(filters, Iterable)
-        names: list[Any] = [filters] if single else list(filters)
+        names = as_entries(filters)
         if not all(isinstance(name, str) for name in names):
             raise ValueError(
                 f"filters: expected names, or a mapping from names to filters, got {short_repr(filters)}"

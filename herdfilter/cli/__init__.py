@@ -1,20 +1,28 @@
-"""The command line. Heavy modules are imported inside the commands that need them."""
+"""The command line, and the commands beside comparisons. Heavy modules are imported inside the commands that need them."""
 
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 
 import click
 from click import argument, command, option
 
-from herdfilter._checks import check_count
+from herdfilter._checks import check_count, one_of
 from herdfilter._repr import in_blocks
 from herdfilter._version import __version__
-from herdfilter.cli.catalogue import data, filters, scenarios
-from herdfilter.cli.compare import compare_command
-from herdfilter.cli.findings import export, show
-from herdfilter.cli.terminal import PATH, Group, check_writable
+from herdfilter.catalogue import catalogue
+from herdfilter.cli.compare import compare_command, export, show
+from herdfilter.cli.terminal import (
+    PATH,
+    Group,
+    check_writable,
+    complete_filters,
+    complete_scenario,
+    echo,
+    with_text,
+)
 from herdfilter.filters.progress import live_line
 
 # The \b keeps click from rewrapping the lines.
@@ -43,6 +51,101 @@ def main(log: str | None) -> None:
         logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
         # Only our own messages: those of other libraries stay at their level.
         logging.getLogger("herdfilter").setLevel(log.upper())
+
+
+@command(short_help="List the scenarios, or show one.")
+@argument("name", required=False, shell_complete=complete_scenario)
+def scenarios(name: str | None) -> None:
+    """List the scenarios of the package, or show a scenario's file, which names its source.
+
+    NAME is a scenario of the list, or a TOML file.
+    """
+    from herdfilter.study.reference import check_reference
+    from herdfilter.study.scenario import load_scenario, scenario_files
+
+    files = scenario_files()
+    if name is not None:
+        # Mistakes in the user's file are reported before it is shown.
+        check_reference(load_scenario(name))
+        # With a byte order mark, as some editors write it, TOML is still read.
+        path = files[name] if name in files else Path(name).expanduser()
+        echo(path.read_text(encoding="utf-8-sig").rstrip())
+        return
+    rows = []
+    for key in files:
+        scenario = load_scenario(key)
+        # The models of a family differ; a model that needs data is not built here, and has as many dimensions as labels.
+        dim = steps = "vary"
+        if scenario.data is not None:
+            dim = str(len(scenario.labels) or "?")
+            steps = "data"
+        elif not scenario.models:
+            dim = str(scenario.build_model().dim)
+            steps = str(scenario.steps)
+        reference = "none" if scenario.reference is None else str(scenario.reference["type"])
+        rows.append([key, dim, steps, reference, scenario.title])
+    echo("\n".join(with_text(["name", "dim", "steps", "reference", "what it is"], rows)))
+    echo("\nherdfilter scenarios NAME shows its file, with the source of its numbers.")
+
+
+@command(short_help="List the filters, or tell how one is built.")
+@argument("name", required=False, shell_complete=complete_filters)
+def filters(name: str | None) -> None:
+    """List the filters of the catalogue, or tell how the filter NAME is built."""
+    entries = catalogue()
+    rows: list[list[str]] = []
+    if name is None:
+        for key, table in entries.items():
+            # The first filter of a group brings the group's heading.
+            rows += [["", ""], [table["group"], ""]] if "group" in table else []
+            rows.append([f"  {key}", table.get("about", "")])
+        echo("\n".join(with_text(["name", "what it is"], rows)))
+        echo("\nherdfilter filters NAME tells how it is composed.")
+        return
+    # Tables leave out the class of most filters.
+    parts = {"filter": "ParticleFilter", **entries[one_of("filter", name, entries)]}
+    rows = [["name", name], *([key, str(value)] for key, value in parts.items())]
+    echo("\n".join(with_text(None, rows)))
+
+
+@click.group(short_help="Fetch the real data sets.")
+def data() -> None:
+    """Fetch the real data sets, which are not part of the package."""
+
+
+@data.command("list")
+def list_files() -> None:
+    """List the data sets, their files, and the address of each file."""
+    from herdfilter.study.data import DATA_FILES
+
+    for name, file in DATA_FILES.items():
+        click.echo(f"{file.data_set:9} {name:26} {file.base_url} ({file.licence})")
+
+
+@data.command("fetch")
+@argument("data_set", metavar="NAME")
+@option(
+    "--to",
+    type=PATH,
+    metavar="DIR",
+    help="Folder to put them into. [default: HERDFILTER_DATA, or the cache]",
+)
+@option(
+    "--data",
+    "source",
+    type=PATH,
+    metavar="DIR",
+    help="Folder to copy them from, without a network.",
+)
+def fetch_data(data_set: str, to: Path | None, source: Path | None) -> None:
+    """Download the files of the data set NAME and check them; intact files that are there already are kept."""
+    from herdfilter.study.data import fetch, files_of
+
+    for name in files_of(data_set):
+        with live_line(f"fetching {name}"):
+            # An empty variable is not a folder.
+            path = fetch(name, to or os.environ.get("HERDFILTER_DATA") or None, source)
+        click.echo(f"{path} ({path.stat().st_size / 1e6:.1f} MB)")
 
 
 @command(short_help="Draw the five figures of the paper.")

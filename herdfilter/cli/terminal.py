@@ -173,14 +173,17 @@ def echo(text: str, **options: Any) -> None:
 def with_text(heads: Sequence[str] | None, rows: Sequence[Sequence[str]]) -> list[str]:
     """Return the lines of a table whose last column is running text, wrapped into the width that the others leave."""
     rows = rows if heads is None else [heads, *rows]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
-    start = sum(widths) + len(COLUMN_GAP) * len(widths)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
-    for row in rows:
-        columns = COLUMN_GAP.join(
-            cell.ljust(size) for cell, size in zip(row[:-1], widths, strict=True)
+    for *cells, text in rows:
+        columns = [cell.ljust(width) for cell, width in zip(cells, widths, strict=False)]
+        start = COLUMN_GAP.join([*columns, ""])
+        wrapped = wrap(
+            text,
+            LINE_WIDTH,
+            initial_indent=start,
+            subsequent_indent=" " * len(start),
+            break_long_words=heads is not None,
         )
-        text = wrap(row[-1], LINE_WIDTH - start, break_long_words=heads is not None) or [""]
-        lines.append(f"{columns}{COLUMN_GAP}{text[0]}".rstrip())
-        lines += [" " * start + line for line in text[1:]]
+        lines += wrapped or [start.rstrip()]
     return lines if heads is None else [lines[0], "-" * LINE_WIDTH, *lines[1:]]

@@ -207,7 +207,8 @@ def compare(
     """
     check_flags(progress=progress, resume=resume)
     store = None if store is None else _path("store", store)
-    study = plan_study(scenario, filters, particles, runs, seed, data, models, first_model)
+    family = {"models": models, "first_model": first_model}
+    study = plan_study(scenario, filters, particles, runs, seed, data, **family)
     result = engine.run_study(study, workers, progress, store, resume, scheduler, run_timeout)
     return Comparison(result.runs, result)
 

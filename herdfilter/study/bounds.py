@@ -22,6 +22,7 @@ import numpy as np
 
 from herdfilter._checks import Array, as_generator, as_positive, check_count, short_repr
 from herdfilter._covariances import covariance_factor
+from herdfilter.filters.kalman.rules import differentiate
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
 from herdfilter.models.resolved import Measurement, Motion, Transition
@@ -163,7 +164,7 @@ def _variation(F: Array, Q: Array, step: int) -> Array:
 
 def _jacobians(mean: Any, circular: Any, jacobian: Any, x: Array, *arguments: Any) -> Array:
     """Return the Jacobians (runs, k, d) of a mean at states (runs, d): the model's own, else central differences."""
-    if jacobian is not None:
-        return np.asarray(jacobian(x, *arguments), dtype=np.float64)
-    function = contract.VectorFunction(mean, circular)
-    return contract.central_differences(function, x, x.std(axis=0)[None])[1]
+    function = contract.VectorFunction(
+        mean, circular, jacobian and (lambda x: jacobian(x, *arguments))
+    )
+    return differentiate(function, x, x.std(axis=0)[None])[1]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -51,22 +52,17 @@ class Column:
 
     name: str  # in the table of runs, in the store and, with endings, in the summary
     meaning: str
-    summary: statistics.Summary | None = (
-        None  # over the runs of a filter; None leaves the column out of the summary
-    )
-    label: str = ""  # in tables of command line and report, with {unit} filled in; without one only CSV files have it
+    # Over the runs of a filter; None leaves the column out of the summary.
+    summary: statistics.Summary | None = None
+    # In tables of command line and report, with {unit} filled in; without a label only CSV files have the column.
+    label: str = ""
     format: Callable[[float], str] = digits
     brief: bool = False  # also in the narrow table of the command line
     figure: Literal["", "error", "scaled", "consistency"] = ""
     title: str = ""  # of its panel in a figure
     of_reference: bool = False  # does not need the filter's result, so that a failed run has it
-    measure: Callable[[RunRecord], float | np.floating[Any]] | None = (
-        None  # default: the record's attribute `name`
-    )
-
-    def of(self, run: RunRecord) -> float:
-        """Measure the column of a run; NaN if it is unknown."""
-        return float(getattr(run, self.name) if self.measure is None else self.measure(run))
+    # By default the record's attribute `name`.
+    measure: Callable[[RunRecord], float | np.floating[Any]] | None = None
 
 
 # The parts of GOSPA are p-th powers, whose mean over time comes before the root.
@@ -267,25 +263,31 @@ class Series:
     """A value at every step, stored for every run of every filter; `over_time` summarises it over all runs."""
 
     name: str
-    measure: Callable[[RunRecord], Array]
     over_time: statistics.SeriesSummary | None = None
     column: str = ""  # of the summary, if it is not named as the series
+    measure: Callable[[RunRecord], Array] | None = None  # default: the record's attribute `name`
 
 
 SERIES = (
-    Series("truth", lambda run: run.truth, statistics.rms_over_time, "rmse"),
+    Series("truth", statistics.rms_over_time, "rmse"),
     Series(
-        "reference", lambda run: run.against_reference, statistics.rms_over_time, "reference_error"
+        "reference",
+        statistics.rms_over_time,
+        "reference_error",
+        measure=lambda run: run.against_reference,
     ),
-    Series("gospa", lambda run: run.of_sets("gospa"), statistics.mean_over_time),
-    Series("ospa", lambda run: run.of_sets("ospa"), statistics.mean_over_time),
-    Series("cardinality", lambda run: run.of_sets("cardinality"), statistics.mean_over_time),
-    Series("ess", lambda run: run.ess, statistics.median_over_time),
-    Series("nees", lambda run: run.nees, statistics.normalised_over_time),
-    Series("nees_degrees", lambda run: run.nees_degrees),
-    Series("nis", lambda run: run.nis, statistics.normalised_over_time),
-    Series("nis_degrees", lambda run: run.nis_degrees),
-    Series("energy_distance", lambda run: run.energy_distances, statistics.median_over_time),
+    *(
+        Series(name, statistics.mean_over_time, measure=partial(RunRecord.of_sets, name=name))
+        for name in ("gospa", "ospa", "cardinality")
+    ),
+    Series("ess", statistics.median_over_time),
+    Series("nees", statistics.normalised_over_time),
+    Series("nees_degrees"),
+    Series("nis", statistics.normalised_over_time),
+    Series("nis_degrees"),
+    Series(
+        "energy_distance", statistics.median_over_time, measure=lambda run: run.energy_distances
+    ),
 )
 """The series: squared errors, other curves over time, and degrees of freedom (name with ``_degrees``)."""
 
@@ -293,13 +295,19 @@ SERIES = (
 def measured(run: RunRecord, of_reference: bool = False) -> dict[str, float]:
     """Measure every column of a run, or only the `of_reference` ones, which a failed run has, too."""
     return {
-        column.name: column.of(run) for column in COLUMNS if column.of_reference or not of_reference
+        column.name: float(_measure(column, run))
+        for column in COLUMNS
+        if column.of_reference or not of_reference
     }
+
+
+def _measure(entry: Column | Series, run: RunRecord) -> Any:
+    return getattr(run, entry.name) if entry.measure is None else entry.measure(run)
 
 
 def series_of(run: RunRecord) -> dict[str, Array]:
     """Return the series of a run that have a value at some step, each (T,)."""
-    series = {entry.name: entry.measure(run) for entry in SERIES}
+    series = {entry.name: _measure(entry, run) for entry in SERIES}
     # Degrees of freedom are 0, not NaN, where nothing is known; they are left out with their squares.
     return {
         name: values
@@ -384,19 +392,23 @@ def headings(summary: pd.DataFrame, scenario: Scenario) -> list[Heading]:
             columns.append(
                 Heading(column.name, column.label.format(unit=unit), column.format, column.brief)
             )
-    columns = [replace(heading, cap=_largest_shown(summary[heading.name])) for heading in columns]
     # `sorted` is stable: the columns keep their order within brief and other ones.
     failed = Heading("failures", "failed", lambda count: f"{count:.0f}")
-    return sorted([*columns, failed], key=lambda heading: not heading.brief)
+    return sorted([*_with_caps(columns, summary), failed], key=lambda heading: not heading.brief)
 
 
-def _largest_shown(values: pd.Series[float]) -> float:
-    """Return the `cap` of a column: 10^4, or 10^4 times the smallest value's power of ten if that is larger."""
-    # Infinite ratios and zeros say nothing about the scale of the column.
-    positive = values[(values > 0) & (values < math.inf)]
-    return (
-        10.0 ** (4 + max(0, math.floor(math.log10(positive.min())))) if len(positive) else math.inf
-    )
+def _with_caps(columns: list[Heading], table: pd.DataFrame) -> list[Heading]:
+    """Return the columns with a `cap`: 10^4, or 10^4 times the smallest value's power of ten if that is larger."""
+    capped = []
+    for heading in columns:
+        values = table[heading.name]
+        # Infinite ratios and zeros say nothing about the scale of the column.
+        positive = values[(values > 0) & (values < math.inf)]
+        if len(positive):
+            exponent = 4 + max(0, math.floor(math.log10(positive.min())))
+            heading = replace(heading, cap=10.0**exponent)
+        capped.append(heading)
+    return capped
 
 
 def headings_of_models(models: pd.DataFrame) -> list[Heading]:
@@ -422,7 +434,7 @@ def headings_of_models(models: pd.DataFrame) -> list[Heading]:
         Heading("unknown", "no reference", lambda count: f"{count:.0f}"),
     ]
     columns = [heading for heading in every if models[heading.name].notna().any()]
-    return [replace(heading, cap=_largest_shown(models[heading.name])) for heading in columns]
+    return _with_caps(columns, models)
 
 
 def localises(scenario: Scenario) -> bool:

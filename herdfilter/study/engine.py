@@ -6,7 +6,6 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from herdfilter.study.recording import feed, record
 from herdfilter.study.reference import compute_reference
 from herdfilter.study.results import StudyResult, trajectory_arrays
 from herdfilter.study.run_record import RunRecord, watch
+from herdfilter.study.store import open_store
 from herdfilter.study.tasks import (
     Key,
     Stopped,
@@ -35,7 +35,6 @@ from herdfilter.study.tasks import (
     suppress_errors,
 )
 from herdfilter.study.workers import BATCH_SECONDS, Deadline, check_scheduler, distribute
-from herdfilter.study.writing import open_store
 
 __all__ = ["run_study"]
 
@@ -179,18 +178,14 @@ def _perform(study: Study, task: Task, restart: Callable[[], None]) -> TaskResul
     restart()
     # Known of the run even if the filter fails.
     common: dict[str, Any] = {
-        "reference": "" if run.reference is None else (study.scenario.reference or {})["type"]
+        "reference": "" if run.reference is None else (study.scenario.reference or {})["type"],
+        "kind": kind_of(run.model),
+        **measured(run, of_reference=True),
     }
-    common |= measured(run, of_reference=True)
-    if study.family is not None:
-        common["kind"] = kind_of(run.model)
     series: Mapping[str, Any] = {}
     try:
-        steps = () if run.reference is None else run.reference.steps.tolist()
-        watched = watch(study.build_filter(task, run.model), run.recording, steps)
-        observed = replace(run, result=watched.result, seconds=watched.seconds, watched=watched)
+        observed = watch(run, study.build_filter(task, run.model))
         row = common | {"error": "", "traceback": ""} | measured(observed)
-        row["diverged"] = bool(row["diverged"])  # every column is measured as a float
         series = series_of(observed)
     except Stopped:
         raise

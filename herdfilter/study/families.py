@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from herdfilter._checks import Array, check_count
+from herdfilter._checks import Array
 from herdfilter.study.columns import digits, error_measure, percent
 from herdfilter.study.statistics import finite, log_slopes, median_interval, of
 from herdfilter.study.summary import Pairs, baseline_of, comparison, median_by_model
@@ -23,17 +23,9 @@ class Family:
     first: int = 0  # seed of the first model; the next ones have the next seeds
     runs: int = 1  # of each model, one after the other
 
-    def __post_init__(self) -> None:
-        check_count("first_model", self.first, minimum=0, most=None)
-        check_count("runs", self.runs)
-
     def seed(self, run: int) -> int:
         """Return the seed of the model of a run."""
         return self.first + run // self.runs
-
-    def seed_and_repeat(self, run: int) -> tuple[int, int]:
-        """Return the seed of a run's model, and the run's number, from 0, among the runs of this model."""
-        return self.seed(run), run % self.runs
 
     def models(self, runs: int) -> int:
         """Return the number of models that `runs` runs have altogether."""
@@ -47,7 +39,8 @@ def kind_of(model: Any) -> str:
 
 # Ratios of a filter's posterior variance to the true one between these count as right.
 RIGHT_VARIANCE = (0.8, 1.25)
-FITTED_FROM = 100  # smallest particle count that enters an exponent
+# Smallest particle count that enters an exponent: below, errors do not follow a power of n yet.
+FITTED_FROM = 100
 
 UNCERTAIN = 1 / 3
 """A reference is uncertain if its standard error exceeds this share of the smallest error of a filter to it.
@@ -142,7 +135,10 @@ def over_models(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFram
         row |= {"n_particles": n, "baseline": baseline, "models": len(is_known)}
         row |= _ratios(pairs, (name, n), (baseline, n), kinds)
         row |= {"uncertain": int(uncertain.sum()), "unknown": int((~is_known).sum())}
-        rows.append(row | _beside(filter_runs, groups[baseline, n]) | _exponents(errors[name]))
+        row |= _beside(filter_runs, groups[baseline, n])
+        by_count = errors[name]
+        slopes = log_slopes(by_count.loc[:, by_count.columns >= FITTED_FROM])
+        rows.append(row | {"exponent": of(np.median, slopes), "exponent_worst": of(np.max, slopes)})
     return pd.DataFrame(rows)
 
 
@@ -184,13 +180,6 @@ def _beside(runs: pd.DataFrame, base: pd.DataFrame) -> dict[str, float]:
         "time_90": _quantile(times, 90),
         "time_worst": of(np.max, times),
     }
-
-
-def _exponents(errors: Any) -> dict[str, float]:
-    """Return median and slowest exponent of a filter's errors, which have a row for each model and a column for each n."""
-    # Below, errors do not follow a power of n yet.
-    slopes = log_slopes(errors[[n for n in errors if n >= FITTED_FROM]])
-    return {"exponent": of(np.median, slopes), "exponent_worst": of(np.max, slopes)}
 
 
 def _quantile(values: Array, percent: int) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -104,21 +103,14 @@ def energy_distance_on_line(x: Array, weights: Array, edges: Array, masses: Arra
     return float(2 / 3 * (np.diff(ends) @ (first**2 + first * last + last**2)))
 
 
-@dataclass(frozen=True, eq=False)
-class SetErrors:
-    """Distances of the estimates of a run to its targets; each array is over time, (T,), in the unit of the error."""
+def set_errors(
+    truth: Array, estimates: Array, targets: Targets, dims: Sequence[int]
+) -> dict[str, Array]:
+    """Compare labelled estimates (T, labels, d) with targets (T, targets, d) over `dims`; absent ones are NaN.
 
-    gospa: Array
-    ospa: Array
-    localisation: Array  # this and the next two: parts of the p-th power of GOSPA
-    missed: Array
-    false: Array
-    cardinality: Array  # number of estimates minus number of targets
-    label_switches: int  # in the whole run
-
-
-def set_errors(truth: Array, estimates: Array, targets: Targets, dims: Sequence[int]) -> SetErrors:
-    """Compare labelled estimates (T, labels, d) with targets (T, targets, d) over `dims`; absent ones are NaN."""
+    Each number is over time, (T,), and distances are in the unit of the error; only the label switches are counted in the
+    whole run.
+    """
     x = truth[..., list(dims)]
     y = estimates[..., list(dims)]
     present: Any = ~np.isnan(y).any(axis=2)
@@ -128,9 +120,17 @@ def set_errors(truth: Array, estimates: Array, targets: Targets, dims: Sequence[
     steps = [gospa(*pair, c, targets.gospa_order) for pair in zip(x, points, strict=True)]
     ospas = [ospa(*pair, c, targets.ospa_order) for pair in zip(x, points, strict=True)]
     distances, localisation, missed, false = np.array(steps).T
-    cardinality = present.sum(axis=1) - np.isfinite(truth).all(axis=2).sum(axis=1).astype(float)
-    switches = label_switches(x, points, labels, c)
-    return SetErrors(distances, np.array(ospas), localisation, missed, false, cardinality, switches)
+    counts = np.isfinite(truth).all(axis=2).sum(axis=1).astype(float)
+    return {
+        "gospa": distances,
+        "ospa": np.array(ospas),
+        # Parts of the p-th power of GOSPA.
+        "localisation": localisation,
+        "missed": missed,
+        "false": false,
+        "cardinality": present.sum(axis=1) - counts,  # too many estimates are positive
+        "label_switches": np.array(label_switches(x, points, labels, c)),
+    }
 
 
 def labelled_estimates(result: Any, steps: int, dim: int) -> Array:
@@ -146,8 +146,7 @@ def labelled_estimates(result: Any, steps: int, dim: int) -> Array:
             raise ValueError(
                 f"{name}: expected one entry for each of {steps} steps from a tracker, got {got}"
             )
-    label_indices: dict[Any, int] = {}
-    entries = []
+    paths: dict[Any, Array] = {}
     for step, (means, labels) in enumerate(zip(result.means, result.labels, strict=True)):
         points: Any = as_array("means", means, (None, dim)) if len(means) else []
         if len(labels) != len(points) or len(set(labels)) < len(labels):
@@ -155,8 +154,5 @@ def labelled_estimates(result: Any, steps: int, dim: int) -> Array:
                 f"labels: expected {len(points)} different ones at step {step + 1}, got {short_repr(list(labels))}"
             )
         for label, point in zip(labels, points, strict=True):
-            entries.append((step, label_indices.setdefault(label, len(label_indices)), point))
-    estimates = np.full((steps, len(label_indices), dim), np.nan)
-    for step, label_index, point in entries:
-        estimates[step, label_index] = point
-    return estimates
+            paths.setdefault(label, np.full((steps, dim), np.nan))[step] = point
+    return np.stack([*paths.values()], axis=1) if paths else np.empty((steps, 0, dim))

@@ -55,9 +55,8 @@ class Study:
     seed: int = 0
     data: DataSet | None = None
     family: Family | None = None
-    more: Mapping[str, Iterable[int]] = field(
-        default_factory=dict
-    )  # filter -> its particle counts beside `particles`
+    # Filter -> its particle counts beside `particles`.
+    more: Mapping[str, Iterable[int]] = field(default_factory=dict)
     token: str = field(default_factory=lambda: uuid.uuid4().hex, init=False)
 
     @property
@@ -111,11 +110,11 @@ class Study:
         return self._rng(run, _FILTER, zlib.crc32(key[0].encode()), key[1])
 
     def _rng(self, run: int, *purpose: int) -> np.random.Generator:
-        # The model's seed instead of the run's number, so that a model has the same runs whichever the first one is.
-        run_key = (run,) if self.family is None else self.family.seed_and_repeat(run)
-        return np.random.default_rng(
-            np.random.SeedSequence(self.seed, spawn_key=(*run_key, *purpose))
-        )
+        key: tuple[int, ...] = (run,)
+        if self.family is not None:
+            # The model's seed and the repeat, so that a model has the same runs whichever the first model is.
+            key = self.family.seed(run), run % self.family.runs
+        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(*key, *purpose)))
 
     def describe(self) -> dict[str, Any]:
         """Return everything that decides the outcome, or that figures need, as JSON data."""
@@ -138,7 +137,7 @@ class Study:
             "seed": self.seed,
             "model": model_digest,
             "imports": {
-                name: digest(module) for name, module in self.scenario.modules.modules().items()
+                name: digest(module) for name, module in self.scenario.modules.load().items()
             },
             "data": None if self.data is None else digest(self.data),
         }
@@ -172,12 +171,12 @@ def plan_study(
     runs: int | None = None,
     seed: int = 0,
     data: str | Path | None = None,
-    models: int | None = None,
-    first_model: int | None = None,
+    **family: int | None,
 ) -> Study:
     """Check the arguments of `compare`, fill in the scenario's defaults, load its data, and try its parts.
 
-    For a family, `Study.runs` counts the runs of all models together. Errors are as from `compare`.
+    For a family, further keywords are `models` and `first_model`, and `Study.runs` counts the runs of all models together.
+    Errors are as from `compare`.
 
     Examples
     --------
@@ -188,18 +187,19 @@ def plan_study(
     """
     scenario = load_scenario(scenario)
     check_reference(scenario)
+    changes: dict[str, Any] = {k: v for k, v in family.items() if v is not None}
+    for name in changes if scenario.models is None else ():
+        raise ValueError(
+            f"{name}: expected none, since scenario {short_repr(scenario.name)} has one model, got "
+            f"{short_repr(changes[name])}; use --runs for more runs of it"
+        )
+    scenario = replace(scenario, **changes)
     total = check_count("runs", scenario.runs if runs is None else runs, most=MAX_STEPS)
-    family = None
+    models = None
     if scenario.models is not None:
         # `runs` are of each model.
-        family = Family(scenario.first_model if first_model is None else first_model, total)
-        total *= check_count("models", scenario.models if models is None else models)
-    elif models is not None or first_model is not None:
-        name, value = ("first_model", first_model) if models is None else ("models", models)
-        raise ValueError(
-            f"{name}: expected none, since scenario {short_repr(scenario.name)} has one model, got {short_repr(value)}; "
-            "use --runs for more runs of it"
-        )
+        models = Family(scenario.first_model, total)
+        total *= scenario.models
     study = Study(
         scenario,
         specifications.resolve_filters(
@@ -209,7 +209,7 @@ def plan_study(
         total,
         check_count("seed", seed, minimum=0, most=None),
         load_data(scenario, data),
-        family,
+        models,
     )
     _try_parts(study)
     return study
@@ -240,18 +240,17 @@ def _try_parts(study: Study) -> None:
     if study.family is not None:
         return  # another model of the family may work
     try:
-        try_reference(
-            scenario, model, record(scenario, model, study.data, study.recording_rng(0), steps=1)
-        )
+        recording = record(scenario, model, study.data, study.recording_rng(0))
+        try_reference(scenario, model, recording.first(1))
     except SystemExit as error:  # of a user's model
         raise ValueError(f"the first run cannot be prepared: SystemExit: {error}") from error
 
 
 def _counts(particles: int | Iterable[int]) -> tuple[int, ...]:
     """Return the particle counts, each once; `particles` may be a single number."""
-    is_single = isinstance(particles, str | bytes) or not isinstance(particles, Iterable)
-    values: Any = [particles] if is_single else particles
-    counts = tuple(dict.fromkeys([check_count("particles", n) for n in values]))
+    counts = tuple(
+        dict.fromkeys(check_count("particles", n) for n in specifications.as_entries(particles))
+    )
     if not counts:
         raise ValueError("particles: expected at least one count, got none")
     return counts

@@ -155,15 +155,11 @@ def load_data(scenario: Scenario, folder: str | Path | None) -> DataSet | None:
 
 
 def record(
-    scenario: Scenario,
-    model: Any,
-    data: DataSet | None,
-    rng: np.random.Generator,
-    steps: int | None = None,
+    scenario: Scenario, model: Any, data: DataSet | None, rng: np.random.Generator
 ) -> Recording:
-    """Return the recording of one run, simulated with `rng` or real, or its first `steps` steps."""
+    """Return the recording of one run, simulated with `rng` or real."""
     if data is not None:
-        recorded = data.recording if steps is None else data.recording.first(steps)
+        recorded = data.recording
         if recorded.scans is not None or np.shape(recorded.observations)[1] > 0:
             return recorded
         # The data are a path without observations.
@@ -172,7 +168,7 @@ def record(
     simulated = scenario.simulated
     if simulated is not scenario:
         model = simulated.build_model(**({} if scenario.models is None else {"seed": model.seed}))
-    steps = scenario.steps_of(model) if steps is None else steps
+    steps = scenario.steps_of(model)
     if scenario.targets is not None:
         truth = scenario.targets.simulate_truth(model, steps, rng, scenario.dt)
         return Recording(truth, simulate_scans(model, truth, rng), scenario.dt)

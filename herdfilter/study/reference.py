@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,8 +17,10 @@ from herdfilter._repr import fields_in_line
 from herdfilter._version import __version__
 from herdfilter.angles import moments, wrap_angles
 from herdfilter.catalogue.expressions import check_keywords, prefix_errors
-from herdfilter.catalogue.specifications import FilterFactory, resolve_filters
+from herdfilter.catalogue.specifications import FilterFactory, as_entries, resolve_filters
+from herdfilter.discrepancy import energy_distance
 from herdfilter.filters.filter import ParticleFilter
+from herdfilter.filters.kalman import ExtendedKalmanFilter
 from herdfilter.filters.results import DegenerateWeightsError
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import ConditionallyLinear, contract, linear_chain
@@ -31,7 +32,9 @@ from herdfilter.models.contract import (
     require_constant_noise,
 )
 from herdfilter.models.resolved import Measurement
+from herdfilter.points import Points
 from herdfilter.study import machine
+from herdfilter.study.metrics import energy_distance_on_line
 from herdfilter.study.recording import Recording, feed
 from herdfilter.study.scenario import Scenario
 
@@ -43,19 +46,12 @@ AGREEMENT = 2.0
 """Two references agree if their distance, RMS over time and dimensions, is at most this multiple of its standard error."""
 
 
-class LineDensity(NamedTuple):
-    """A density on the line, constant in each cell."""
-
-    edges: Array  # (N + 1,), increasing
-    masses: Array  # (N,), probability of each cell
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Reference:
     """Posterior of one run, as arrays of numbers, which is how it is cached.
 
     `error` is the standard error of the means: zero if they are exact, NaN if it is unknown. At the `steps`, indices from 0,
-    the exact posterior is kept: a density on the line with `masses` between `edges`, or without these a Gaussian.
+    the exact posterior is kept: a density on the line, constant between `edges`, with `masses`; or without these a Gaussian.
     """
 
     means: Array  # (T, d)
@@ -68,17 +64,24 @@ class Reference:
 
     __repr__ = fields_in_line
 
-    @property
-    def posteriors(self) -> dict[int, GaussianMixture | LineDensity]:
-        """Index of a step, from 0 -> the exact posterior."""
+    def energy_distance(self, k: int, x: Array, weights: Array) -> float:
+        """Return the energy distance of particles (n, d) to the exact posterior at index `k`, one of the `steps`.
+
+        Both are in units of the posterior's standard deviation in each dimension.
+        """
         if len(self.edges):
-            densities = [LineDensity(self.edges, masses) for masses in self.masses]
-            return dict(zip(self.steps.tolist(), densities, strict=True))
-        covariances: Any = self.covariances
-        return {
-            k: GaussianMixture.unchecked(np.ones(1), self.means[k][None], covariances[k])
-            for k in self.steps.tolist()
-        }
+            masses = self.masses[self.steps == k][0]
+            centres = 0.5 * (self.edges[1:] + self.edges[:-1])
+            sd = np.sqrt((centres - centres @ masses) ** 2 @ masses)
+            return energy_distance_on_line(x[:, 0], weights, self.edges, masses) / float(sd)
+        covariance: Array = np.asarray(self.covariances)[k]
+        sd = np.sqrt(np.diagonal(covariance))
+        sd = np.where(sd > 0, sd, 1.0)
+        # Standardised, a Gaussian has mean 0.
+        standardised = Points.unchecked((x - self.means[k]) / sd, weights)
+        zero = np.zeros((1, len(sd)))
+        normal = GaussianMixture.unchecked(np.ones(1), zero, covariance / np.outer(sd, sd))
+        return energy_distance(standardised, normal)
 
 
 def snapshot_steps(steps: int) -> np.ndarray:
@@ -143,17 +146,15 @@ def _large(
 
 def filter_for(names: Any, model: Any) -> FilterFactory:
     """Return the factory of the first of these filters, names or tables, that supports the model; else raise its error."""
-    names = _as_list(names)
-    for name in names:
+    for name in as_entries(names):
         build = resolve_filters({"reference": name})["reference"]
         try:  # building is the test: a filter checks the model it gets
             build(model, 2, np.random.default_rng(0))
-        except (TypeError, ValueError):
-            if name == names[-1]:
-                raise
+        except (TypeError, ValueError) as error:
+            unsupported = error
         else:
-            break
-    return build
+            return build
+    raise unsupported
 
 
 def _averaged(estimates: Array, circular: Sequence[int]) -> tuple[Array, Array]:
@@ -165,7 +166,7 @@ def _averaged(estimates: Array, circular: Sequence[int]) -> tuple[Array, Array]:
     return np.array([mean for mean, _ in steps]), spread * (m / (m - 1) if m > 1 else np.nan)
 
 
-def _grid_or_large(
+def _exact_or_large(
     model: Any,
     recording: Recording,
     rng: np.random.Generator,
@@ -173,35 +174,24 @@ def _grid_or_large(
     n: int,
     repeats: int = 2,
     filter: Any = "bootstrap",  # noqa: A002
+    guided: Any = None,
 ) -> Reference:
-    """Compute the posterior on the grid that the model names in `grid`; with many particles if there is none or it fails."""
+    """Compute the posterior on the grid that the model names in `grid`; with many particles if there is none or it fails.
+
+    With `guided` try a Kalman filter first, and take the better of two large references. The second one uses `guided`, a
+    filter whose proposal looks at the observation: it mostly has less spread than `filter`, but may miss a part of the
+    posterior. It is taken if its standard error is smaller and the two agree.
+    """
+    if guided:
+        with suppress(TypeError, ValueError):
+            return _kalman(model, recording, rng)
     grid = getattr(model, "grid", None)
     if grid is not None:
         with suppress(ValueError):
             # The grid is too coarse for the noise, or the state leaves it.
             return _grid(model, recording, rng, **grid)
-    return _large(model, recording, rng, n=n, repeats=repeats, filter=filter)
-
-
-def _exact_or_guided(
-    model: Any,
-    recording: Recording,
-    rng: np.random.Generator,
-    *,
-    n: int,
-    repeats: int = 2,
-    filter: Any = "bootstrap",  # noqa: A002
-    guided: Any = MappingProxyType({"proposal": "RankedProposal(randomised=True)"}),
-) -> Reference:
-    """Compute the posterior exactly, by a Kalman filter or on the model's grid; else take the better of two large ones.
-
-    The second large reference uses `guided`, a filter whose proposal looks at the observation: it mostly has less spread
-    than `filter`, but may miss a part of the posterior. It is taken if its standard error is smaller and the two agree.
-    """
-    with suppress(TypeError, ValueError):
-        return _kalman(model, recording, rng)
-    blind = _grid_or_large(model, recording, rng, n=n, repeats=repeats, filter=filter)
-    if not blind.error.any():  # exact on a grid
+    blind = _large(model, recording, rng, n=n, repeats=repeats, filter=filter)
+    if not guided:
         return blind
     with suppress(TypeError, ValueError, DegenerateWeightsError):
         informed = _large(model, recording, rng, n=n, repeats=repeats, filter=guided)
@@ -219,91 +209,77 @@ def _exact_or_guided(
 
 
 def _kalman(model: Any, recording: Recording, rng: np.random.Generator) -> Reference:
-    """Compute the posterior of a linear Gaussian model by a Kalman filter, with the matrices of its mean functions."""
+    """Compute the posterior of a linear Gaussian model by a Kalman filter; ValueError for any other model."""
     require(model, "the Kalman reference", (*ADDITIVE, *OBSERVED))
     require_constant_noise(model, "the Kalman reference")
     if not isinstance(model.initial, GaussianMixture) or len(model.initial) > 1:
         raise ValueError(
             f"initial: expected one Gaussian for the Kalman reference, got {short_repr(model.initial)}"
         )
-    x = model.initial.mean
-    P = model.initial.covariance
+    measurement = Measurement(model)
+    kf = ExtendedKalmanFilter(model)  # exact for a linear model, which is checked at every step
     dts = np.broadcast_to(recording.dt, len(recording))
     controls = [None] * len(recording) if recording.controls is None else recording.controls
     means = []
     covariances = []
-    log_likelihood = 0.0
     for step, (z, dt, control) in enumerate(
         zip(recording.observations, dts, controls, strict=True), start=1
     ):
-        F, shift = _affine(model.dim, model.transition_mean, dt, control, step)
-        x = F @ x + shift
-        P = F @ P @ F.T + model.transition_covariance(dt, step)
+        _check_affine(model.dim, model.transition_mean, dt, control, step)
+        kf.predict(dt, control)
         observed = np.flatnonzero(np.isfinite(z))
         if len(observed):
-            H, offset = _affine(model.dim, model.observation_mean, step)
+            _check_affine(model.dim, model.observation_mean, step)
+        # A likelihood of the model's own must be Gaussian up to a constant, as a few states around the mean tell.
+        if len(observed) and measurement.has_likelihood:
+            states = kf.mean + np.sqrt(np.diagonal(kf.covariance)) * [[0.0], [1.0], [-2.0]]
+            residuals = (z - model.observation_mean(states, step))[:, observed]
             R = np.asarray(model.observation_covariance(step))[np.ix_(observed, observed)]
-            H = H[observed]
-            residual = (z - offset)[observed] - H @ x
-            # A likelihood of the model's own must be this Gaussian's up to a constant, as a few states around x tell.
-            if Measurement(model).has_likelihood:
-                states = x + np.sqrt(np.diagonal(P)) * np.array([[0.0], [1.0], [-2.0]])
-                gaussian = contract.gaussian_log_density(
-                    (z - offset)[observed] - states @ H.T, R[None], step
+            gaussian = contract.gaussian_log_density(residuals, R[None], step)
+            stated = measurement.log_likelihood(z, states, step)
+            if not (
+                np.isfinite(stated).all()
+                and np.ptp(stated - gaussian) <= 1e-6 * (1 + np.ptp(gaussian))
+            ):
+                raise ValueError(
+                    f"log_likelihood: expected a Gaussian's for the Kalman reference, got another, {step=}"
                 )
-                stated = Measurement(model).log_likelihood(z, states, step)
-                if not (
-                    np.isfinite(stated).all()
-                    and np.ptp(stated - gaussian) <= 1e-6 * (1 + np.ptp(gaussian))
-                ):
-                    raise ValueError(
-                        f"log_likelihood: expected a Gaussian's for the Kalman reference, got another, {step=}"
-                    )
-            S = H @ P @ H.T + R
-            gain = np.linalg.solve(S, H @ P).T
-            quadratic = residual @ np.linalg.solve(S, residual)
-            x = x + gain @ residual
-            # Joseph's form, which stays positive definite.
-            reduction = np.eye(model.dim) - gain @ H
-            P = reduction @ P @ reduction.T + gain @ R @ gain.T
-            log_likelihood -= 0.5 * float(quadratic + np.linalg.slogdet(2 * np.pi * S)[1])
-        means.append(x)
-        covariances.append(0.5 * (P + P.T))
+        record = kf.update(z)
+        means.append(record.mean)
+        covariances.append(record.covariance)
     return Reference(
         np.array(means),
-        log_likelihood,
+        float(kf.log_likelihood),
         np.zeros_like(means),
         np.array(covariances),
         snapshot_steps(len(means)),
     )
 
 
-def _affine(dim: int, function: Callable[..., Array], *arguments: Any) -> tuple[Array, Array]:
-    """Return matrix and offset of an affine function of states (n, dim); ValueError for other functions."""
-    # Its values at 0 and the unit vectors determine it; one further state tells whether it is affine.
+def _check_affine(dim: int, function: Callable[..., Array], *arguments: Any) -> None:
+    """Raise ValueError unless a function of states (n, dim) is affine."""
+    # Its values at 0 and the unit vectors determine an affine function; one further state tells whether it is one.
     probes = np.vstack([np.zeros(dim), np.eye(dim), np.full(dim, -2.0)])
     values = np.asarray(function(probes, *arguments), dtype=float)
-    offset = values[0]
-    matrix = (values[1:-1] - offset).T
-    gap = np.abs(offset - 2 * matrix.sum(axis=1) - values[-1])
+    expected = values[0] - 2 * (values[1:-1] - values[0]).sum(axis=0)
+    gap = np.abs(expected - values[-1])
     if not (gap <= 1e-9 * (1 + np.abs(values).max()) + 1e-5 * np.abs(values[-1])).all():
         raise ValueError(
             "reference: expected a linear model for type 'kalman', got a nonlinear one"
         )
-    return matrix, offset
 
 
 REFERENCES: dict[str, Callable[..., Reference]] = {
     "grid": _grid,
     "large": _large,
-    "grid-or-large": _grid_or_large,
-    "exact-or-guided": _exact_or_guided,
+    "grid-or-large": _exact_or_large,
+    "exact-or-guided": partial(
+        _exact_or_large, guided={"proposal": "RankedProposal(randomised=True)"}
+    ),
     "kalman": _kalman,
 }
 """Type of reference -> function of model, recording, generator and the keys of ``[reference]``."""
 
-# The Kalman filter is faster than the disk.
-CACHED_TYPES = ("grid", "large", "grid-or-large", "exact-or-guided")
 CACHE_VERSION = 6  # raise this when the arrays of a `Reference` change
 
 
@@ -320,17 +296,24 @@ def compute_reference(
 
     function, keywords = reference_function(scenario)
     folder, _ = machine.reference_folder()
-    if scenario.reference["type"] not in CACHED_TYPES or folder is None:
+    # The Kalman filter is faster than the disk.
+    if function is _kalman or folder is None:
         return function(model, recording, rng, **keywords)
     try:
-        sensors = recording.sensors and [machine.bare(sensor) for sensor in recording.sensors]
-        decisive = (
-            *(__version__, CACHE_VERSION, machine.bare(model), machine.sources(model)),
-            *(recording.observations, recording.dt, recording.controls, sensors),
+        decisive = [
+            __version__,
+            CACHE_VERSION,
+            machine.bare(model),
+            machine.sources(model),
+            recording.observations,
+            recording.dt,
+            recording.controls,
+            [machine.bare(sensor) for sensor in recording.sensors or ()],
             scenario.reference,
-            # The seed sequence, too: it decides the generators that a reference spawns.
-            *(rng.bit_generator.state, getattr(rng.bit_generator.seed_seq, "state", None)),
-        )
+            rng.bit_generator.state,
+            # It decides the generators that a reference spawns.
+            getattr(rng.bit_generator.seed_seq, "state", None),
+        ]
         # The pickle is only hashed.
         file = folder / f"{joblib.hash(decisive)}.npz"
     except Exception:
@@ -364,7 +347,7 @@ def check_reference(scenario: Scenario) -> None:
         if name in keywords:
             check_count(f"[reference] {name}", keywords[name])
     for key in {"filter", "guided"} & set(keywords):
-        names = _as_list(keywords[key])
+        names = as_entries(keywords[key])
         if not names or {} in names:
             raise ValueError(f"[reference] {key}: expected at least one name, got none")
         for name in names:
@@ -389,12 +372,8 @@ def try_reference(scenario: Scenario, model: Any, first: Recording) -> None:
             filter_for(keywords.get("filter", "bootstrap"), model)
         else:
             function(model, first, np.random.default_rng(0), **keywords)
-    if scenario.reference["type"] in CACHED_TYPES:
+    if function is not _kalman:
         machine.warn_if_unusable()
-
-
-def _as_list(names: Any) -> list[Any]:
-    return list(names) if isinstance(names, (list, tuple)) else [names]
 
 
 def _draws_at_random(name: Any) -> bool:

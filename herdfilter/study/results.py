@@ -12,7 +12,6 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter._repr import fields_in_line
-from herdfilter.models import contract
 from herdfilter.study.columns import error_measures
 from herdfilter.study.families import over_models, verdict_over_models
 from herdfilter.study.plan import Study
@@ -155,21 +154,20 @@ def positions(model: Any, recording: Recording, plane: Sequence[int]) -> list[Ar
 
     The model's observations of the true states, without noise, decide among the `READINGS`; None if no reading fits.
     """
-    is_drawn = recording.scans is not None and max(plane) < recording.truth.shape[-1]
-    if not is_drawn or not contract.has(model, ("observation_mean",)):
+    scans = recording.scans
+    if scans is None:
         return None
-    states = recording.truth[np.isfinite(recording.truth).all(axis=-1)]
-    true_positions = states[:, list(plane)]
+    # A user's model may raise anything or lack the function, the plane lie outside the state, and a target never appear:
+    # a figure is not worth an error.
     with suppress(Exception):
-        # A user's model may raise anything, and a figure is not worth an error.
+        states = recording.truth[np.isfinite(recording.truth).all(axis=-1)]
+        true_positions = states[:, list(plane)]
         observations = np.asarray(model.observation_mean(states, 1), dtype=np.float64)
-        if observations.shape == (len(states), 2) and len(states):
-            for read in READINGS:
-                # A reading fits if it is off by the same vector everywhere: the sensor's position.
-                offsets = true_positions - read(observations)
-                if np.ptp(offsets, axis=0).max() <= _SAME_POSITION * np.abs(true_positions).max():
-                    sensor = offsets.mean(axis=0)
-                    return [read(scan.reshape(-1, 2)) + sensor for scan in recording.scans or ()]
+        for read in READINGS if observations.shape == true_positions.shape else ():
+            # A reading fits if it is off by the same vector everywhere: the sensor's position.
+            offsets = true_positions - read(observations)
+            if np.ptp(offsets, axis=0).max() <= _SAME_POSITION * np.abs(true_positions).max():
+                return [read(scan.reshape(-1, 2)) + offsets.mean(axis=0) for scan in scans]
     return None
 
 

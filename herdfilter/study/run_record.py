@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,61 +14,46 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array
 from herdfilter.angles import wrap_angles
-from herdfilter.discrepancy import energy_distance
 from herdfilter.filters.kalman import KalmanFilter
-from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import circular_dims
 from herdfilter.models.resolved import Measurement
-from herdfilter.points import Points
 from herdfilter.study import metrics
 from herdfilter.study.recording import Recording, feed
-from herdfilter.study.reference import LineDensity, Reference
+from herdfilter.study.reference import Reference
 from herdfilter.study.scenario import Scenario
 from herdfilter.study.statistics import finite, of, root_mean_square
 
 
-@dataclass(frozen=True, eq=False)
-class WatchedRun:
-    """The result of a filter's ``run``, its time without that of the watching, and what was seen on the way.
+def watch(run: RunRecord, estimator: Any) -> RunRecord:
+    """Run a filter over the recording of a run; return the run with result, duration, innovations and particles.
 
-    The normalised innovations squared are NaN if nothing was observed, or filter or model do not predict observations.
+    Watching does not change the estimates. It needs a filter whose ``run`` takes a `watcher`; scans are not compared with
+    predictions. Where the proposal uses the observation, each step costs a whole further prediction, else a fraction of one.
     """
-
-    result: Any
-    seconds: float
-    nis: Array  # (T,)
-    nis_degrees: Array  # (T,), number of entries observed; 0 where `nis` is NaN
-    particles: Mapping[
-        int, tuple[Array, Array]
-    ]  # index of a step -> particles (n, d), weights (n,)
-
-
-def watch(estimator: Any, recording: Recording, steps: Collection[int] = ()) -> WatchedRun:
-    """Run a filter over a recording, compare observations with predictions, and keep the particles at `steps`, from 0.
-
-    Watching does not change the estimates. It needs a filter whose ``run`` takes a `watcher`; scans are not compared.
-    Where the proposal uses the observation, each step costs a whole further prediction, else a fraction of one.
-    """
-    watcher = _Watcher(frozenset(steps), recording.scans is None and recording.sensors is None)
+    watcher = _Watcher(run)
     start = time.perf_counter()
-    result = feed(estimator, recording, watcher=watcher)
+    result = feed(estimator, run.recording, watcher=watcher)
     seconds = time.perf_counter() - start - watcher.seconds
-    innovations = _normalised_innovations(estimator, recording, watcher.predictions)
-    return WatchedRun(result, seconds, *innovations, watcher.particles)
+    innovations = _normalised_innovations(estimator, run.recording, watcher.predictions)
+    return replace(
+        run, result=result, seconds=seconds, innovations=innovations, particles=watcher.particles
+    )
 
 
 class _Watcher:
     """Collects predicted observations and particles while a filter runs; `seconds` is the time spent on that."""
 
-    def __init__(self, steps: frozenset[int], nis: bool) -> None:
-        self.steps = steps
-        self.nis = nis
+    def __init__(self, run: RunRecord) -> None:
+        # Particles are compared with the reference where that is exact.
+        self.steps = [] if run.reference is None else run.reference.steps.tolist()
+        self.compares = run.recording.scans is None and run.recording.sensors is None
         self.seconds = 0.0
+        # Index of a step -> mean (k,), covariance (k, k); and particles (n, d), weights (n,).
         self.predictions: dict[int, tuple[Array, Array]] = {}
         self.particles: dict[int, tuple[Array, Array]] = {}
 
     def predicted(self, estimator: Any, z: ArrayLike | None) -> None:
-        if not self.nis or z is None:
+        if not self.compares or z is None:
             return
         start = time.perf_counter()
         with suppress(Exception):  # the run itself will raise the filter's errors
@@ -96,24 +81,20 @@ def _normalised_innovations(
     observations = np.asarray(recording.observations)
     size = observations.shape[1]
     measurement = Measurement(estimator.model)
-    partial = isinstance(estimator, KalmanFilter) or measurement.takes_partial
-    steps = np.array(
-        [k for k, (mean, _) in predictions.items() if len(mean) == size], dtype=np.int64
-    )
-    finite = np.isfinite(observations[steps])
-    # Steps that lack the same entries are computed in one call.
-    for pattern in np.unique(finite, axis=0):
-        observed = np.flatnonzero(pattern)
-        same = steps[(finite == pattern).all(axis=1)]
-        if not len(observed) or not (partial or len(observed) == size):
-            continue
-        means = np.array([predictions[k][0] for k in same])
-        covariances = np.array([predictions[k][1] for k in same])
-        # Bearings differ by less than half a turn.
-        innovations = wrap_angles(observations[same] - means, measurement.circular(size))
-        part = np.ix_(np.arange(len(same)), observed, observed)
-        nis[same] = metrics.normalised_squares(innovations[:, observed], covariances[part])
-        degrees[same] = np.where(np.isfinite(nis[same]), len(observed), 0)
+    steps = [k for k, (mean, _) in predictions.items() if len(mean) == size]
+    means = np.array([predictions[k][0] for k in steps]).reshape(-1, size)
+    covariances = np.array([predictions[k][1] for k in steps]).reshape(-1, size, size)
+    observed = np.isfinite(observations[steps])
+    if not (isinstance(estimator, KalmanFilter) or measurement.takes_partial):
+        observed &= observed.all(axis=1, keepdims=True)
+    # An entry that is not observed, or not used, is replaced by an independent one without error.
+    pairs = observed[:, :, None] & observed[:, None, :]
+    covariances = np.where(pairs, covariances, np.eye(size))
+    innovations = wrap_angles(observations[steps] - means, measurement.circular(size))
+    squares = metrics.normalised_squares(np.where(observed, innovations, 0.0), covariances)
+    counts = np.where(np.isfinite(squares), observed.sum(axis=1), 0)
+    nis[steps] = np.where(counts > 0, squares, np.nan)
+    degrees[steps] = counts
     return nis, degrees
 
 
@@ -136,8 +117,10 @@ class RunRecord:
     recording: Recording
     reference: Reference | None = None
     result: Any = None  # of the filter's `run`: like a `FilterResult`; a tracker's has means and labels for each step
-    seconds: float = np.nan  # duration of the filter's run
-    watched: WatchedRun | None = None  # innovations and particles
+    seconds: float = np.nan  # duration of the filter's run, without that of the watching
+    innovations: tuple[Array, Array] | None = None  # `nis` and `nis_degrees`
+    # Index of a step, from the `steps` of the reference -> particles (n, d) and weights (n,).
+    particles: Mapping[int, tuple[Array, Array]] = field(default_factory=dict)
 
     @cached_property
     def means(self) -> Array:
@@ -154,17 +137,17 @@ class RunRecord:
         return None if covariances is None else np.asarray(covariances, dtype=np.float64)
 
     @cached_property
-    def sets(self) -> metrics.SetErrors | None:
-        """Distances of the estimates to many targets; None with one target."""
+    def sets(self) -> dict[str, Array]:
+        """Distances of the estimates to many targets (`metrics.set_errors`); empty with one target."""
         if self.scenario.targets is None:
-            return None
+            return {}
         return metrics.set_errors(
             self.recording.truth, self.means, self.scenario.targets, self.dims
         )
 
     def of_sets(self, name: str) -> Array:
-        """Attribute of `sets`, most of which are over time; NaN with one target."""
-        return self._all_nan if self.sets is None else np.asarray(getattr(self.sets, name))
+        """Entry of `sets`, most of which are over time; NaN with one target."""
+        return self.sets.get(name, self._all_nan)
 
     @cached_property
     def truth(self) -> Array:
@@ -212,13 +195,13 @@ class RunRecord:
 
     @property
     def nis(self) -> Array:
-        """Normalised innovation squared; over time."""
-        return self._all_nan if self.watched is None else self.watched.nis
+        """Normalised innovation squared; over time, NaN where nothing was observed or the filter predicts no observation."""
+        return self._all_nan if self.innovations is None else self.innovations[0]
 
     @property
     def nis_degrees(self) -> Array:
         """Degrees of freedom of `nis`: the number of entries observed, and 0 where it is NaN; over time."""
-        return np.zeros(len(self.recording)) if self.watched is None else self.watched.nis_degrees
+        return np.zeros(len(self.recording)) if self.innovations is None else self.innovations[1]
 
     @cached_property
     def ess(self) -> Array:
@@ -234,10 +217,9 @@ class RunRecord:
         It is in units of the posterior's standard deviation in each dimension.
         """
         distances = self._all_nan
-        if self.reference is not None and self.watched is not None:
-            for k, posterior in self.reference.posteriors.items():
-                if k in self.watched.particles:
-                    distances[k] = energy_distance_to(posterior, *self.watched.particles[k])
+        if self.reference is not None:
+            for k, particles in self.particles.items():
+                distances[k] = self.reference.energy_distance(k, *particles)
         return distances
 
     @property
@@ -322,23 +304,3 @@ def normalised_mean(squares: Array, degrees: Array) -> float:
     """Return the sum of normalised squares over the sum of their degrees of freedom; NaN without any."""
     total = degrees.sum()
     return float(np.nansum(squares) / total) if total > 0 else np.nan
-
-
-def energy_distance_to(posterior: GaussianMixture | LineDensity, x: Array, weights: Array) -> float:
-    """Return the energy distance of particles to a posterior, both in units of its standard deviation in each dimension."""
-    if isinstance(posterior, LineDensity):
-        centres = 0.5 * (posterior.edges[1:] + posterior.edges[:-1])
-        mean = centres @ posterior.masses
-        sd = np.sqrt((centres - mean) ** 2 @ posterior.masses)
-        return metrics.energy_distance_on_line(
-            x[:, 0], weights, posterior.edges, posterior.masses
-        ) / float(sd)
-    covariance = posterior.covariance
-    sd = np.sqrt(np.diagonal(covariance))
-    sd = np.where(sd > 0, sd, 1.0)
-    # The posterior of the Kalman reference is one Gaussian: standardised it has mean 0.
-    centred = Points.unchecked((x - posterior.mean) / sd, weights)
-    normal = GaussianMixture.unchecked(
-        np.ones(1), np.zeros((1, len(sd))), covariance / np.outer(sd, sd)
-    )
-    return energy_distance(centred, normal)

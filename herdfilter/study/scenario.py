@@ -188,10 +188,10 @@ class Scenario:
         # Later ones win: data and seeds replace keys of the file.
         keywords = {k: v for k, v in self.model.items() if k != "type"} | seed | arguments
         name = str(self.model["type"])
-        with prefix_errors(f"{self.name}.toml: model type: ", Exception, SystemExit):
-            # SystemExit: a user's module may contain anything.
+        where = f"{self.name}.toml: model type {short_repr(name)}: "
+        # SystemExit: a user's module may contain anything.
+        with prefix_errors(where, Exception, SystemExit):
             cls = self.modules.resolve(name)
-        with prefix_errors(f"{self.name}.toml: model {short_repr(name)}: ", Exception, SystemExit):
             if isinstance(keywords.get("model"), str):
                 # The model inside WithClutter is an expression.
                 keywords["model"] = evaluate(keywords["model"], self.modules)

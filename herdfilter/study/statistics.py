@@ -79,13 +79,11 @@ def chi_square_band(degrees: ArrayLike, level: float = 0.95) -> tuple[Array, Arr
     The degrees are runs times d for NEES over independent runs, and the number of entries observed for NIS. Values above and
     below the band are equally probable. NaN without a degree of freedom.
     """
-    from scipy.special import chdtri
+    from scipy.stats import chi2
 
     degrees = np.asarray(degrees, dtype=np.float64)
-    degrees = np.where(degrees > 0, degrees, np.nan)
-    tail = (1 - level) / 2
-    # `chdtri` inverts the survival function, so that its arguments are upper tails.
-    return chdtri(degrees, 1 - tail) / degrees, chdtri(degrees, tail) / degrees
+    low, high = chi2.interval(level, degrees)
+    return low / degrees, high / degrees
 
 
 def of(statistic: Any, values: np.ndarray) -> float:
@@ -179,11 +177,10 @@ def log_slopes(errors: pd.DataFrame) -> Array:
     """
     if errors.shape[1] < 2:
         return np.empty(0)
-    x = np.log(np.asarray(errors.columns, dtype=np.float64))
-    x -= x.mean()  # so that the errors need not be centred, too
     values: Array = errors.to_numpy(dtype=np.float64)
     values = values[(np.isfinite(values) & (values > 0)).all(axis=1)]
-    return np.asarray(np.log(values) @ x / (x @ x))
+    counts = np.asarray(errors.columns, dtype=np.float64)
+    return np.asarray(np.polyfit(np.log(counts), np.log(values).T, 1)[0])
 
 
 def fitted_slopes(table: pd.DataFrame, measure: str) -> pd.DataFrame:

@@ -22,19 +22,21 @@ import os
 import sqlite3
 import zlib
 from collections import UserDict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter.study.columns import MEASURED
-from herdfilter.study.plan import Study
+from herdfilter.study.machine import machine, versions
+from herdfilter.study.plan import Study, differences
 from herdfilter.study.results import StudyResult, Trajectory
-from herdfilter.study.tasks import Key, Task
+from herdfilter.study.tasks import Key, Task, TaskResult
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,21 +51,27 @@ BUSY_SECONDS = 30.0  # time to wait for another program that locks the file
 KIND = 0x68657264  # "herd"
 SCHEMA_VERSION = 3
 
+_COSMETIC = (
+    *("title", "source", "unit", "labels", "time_label", "view"),
+    *("runs", "models", "first_model", "particles", "filters", "filter"),
+)
+"""Keys of a scenario that do not affect results, or that the description holds elsewhere, too."""
+
 
 def schema() -> str:
     """Return the statements that make an empty store."""
     return f"""
         PRAGMA application_id = {KIND};
         PRAGMA user_version = {SCHEMA_VERSION};
-        CREATE TABLE study (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-        CREATE TABLE sessions (session TEXT NOT NULL);
-        CREATE TABLE runs (
+        CREATE TABLE IF NOT EXISTS study (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+        CREATE TABLE IF NOT EXISTS sessions (session TEXT NOT NULL);
+        CREATE TABLE IF NOT EXISTS runs (
             filter TEXT NOT NULL, n_particles INTEGER NOT NULL, run INTEGER NOT NULL,
             reference TEXT NOT NULL, diverged INTEGER NOT NULL, error TEXT NOT NULL, traceback TEXT NOT NULL, kind TEXT,
             {" REAL, ".join(MEASURED)} REAL,
             PRIMARY KEY (filter, n_particles, run)
         );
-        CREATE TABLE arrays (
+        CREATE TABLE IF NOT EXISTS arrays (
             filter TEXT NOT NULL, n_particles INTEGER NOT NULL, run INTEGER NOT NULL, name TEXT NOT NULL,
             shape TEXT NOT NULL, data BLOB NOT NULL,
             PRIMARY KEY (filter, n_particles, run, name)
@@ -184,9 +192,6 @@ class Store:
             description = self.description()
             study = Study.described(description)
             table = pd.read_sql_query("SELECT * FROM runs", self._connection)
-            # A column that is NULL throughout would be one of objects.
-            numbers = [name for name in MEASURED if name in table]
-            table = table.astype(dict.fromkeys(numbers, np.float64) | {"diverged": bool})
             table["scenario"] = description["scenario"]["name"]
             table["seed"] = description["seed"]
             family = []
@@ -195,13 +200,15 @@ class Store:
                 table["kind"] = table["kind"].fillna("").astype(str)
                 family = ["model", "kind"]
             # SQLite returns the order of completion.
-            order = {key: i for i, key in enumerate(study.keys)}
+            keys = study.keys
             table["key"] = [
-                order[key] for key in zip(table["filter"], table["n_particles"], strict=True)
+                keys.index(key) for key in zip(table["filter"], table["n_particles"], strict=True)
             ]
             table = table.sort_values(["key", "run"], ignore_index=True)
             leading = ["scenario", "filter", "n_particles", "run", *family, "seed", "reference"]
-            return table.reindex(columns=[*leading, *MEASURED, "diverged", "error", "traceback"])
+            table = table.reindex(columns=[*leading, *MEASURED, "diverged", "error", "traceback"])
+            # A column that is NULL throughout would be one of objects.
+            return table.astype(dict.fromkeys(MEASURED, np.float64) | {"diverged": bool})
 
     def result(self) -> StudyResult:
         """Return the result of the runs that all filters have finished; StoreError unless the first run is among them."""
@@ -211,7 +218,7 @@ class Store:
             table = self.table()
             # Filters are compared run by run, so that a run counts when all of them have finished it.
             sizes = table.groupby("run").size()
-            complete = [int(run) for run in sizes.index[sizes == len(study.keys)]]
+            complete = sizes.index[sizes == len(study.keys)].tolist()
             if 0 not in complete:
                 raise StoreError(
                     f"{self.name}: {len(table)} of {len(study.tasks)} runs of a filter are finished, but not yet "
@@ -237,12 +244,12 @@ class Store:
         index = {run: i for i, run in enumerate(runs)}
         series: dict[str, Array] = {}
         with self._undamaged():
-            stored = list(self._arrays("name, run", "filter = ? AND n_particles = ?", *key))
-            steps = max((len(values) for _, run, values in stored if run in index), default=0)
+            arrays = self._arrays("name, run", "filter = ? AND n_particles = ?", *key)
+            stored = [entry for entry in arrays if entry[1] in index]
+            steps = max((len(values) for *_, values in stored), default=0)
             for name, run, values in stored:
-                if run in index:
-                    rows = series.setdefault(name, np.full((len(runs), steps), np.nan))
-                    rows[index[run], : len(values)] = values
+                rows = series.setdefault(name, np.full((len(runs), steps), np.nan))
+                rows[index[run], : len(values)] = values
         return series
 
     def _arrays(
@@ -276,12 +283,6 @@ class Store:
         """Close the file."""
         self._connection.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
 
 class _Series(UserDict[Key, Any]):
     """The series of a store, each read from the file on access; the data are path and runs."""
@@ -293,8 +294,9 @@ class _Series(UserDict[Key, Any]):
             return store.series(key, runs)
 
 
-def open_for_reading(path: str | os.PathLike[str], empty: bool = False) -> Store:
-    """Open a store for reading, or the `study.sqlite` in a folder.
+@contextmanager
+def open_for_reading(path: str | os.PathLike[str], empty: bool = False) -> Iterator[Store]:
+    """Open a store for reading, or the `study.sqlite` in a folder, for the block of a ``with`` statement.
 
     Raises
     ------
@@ -317,10 +319,156 @@ def open_for_reading(path: str | os.PathLike[str], empty: bool = False) -> Store
     if not path.is_file():
         raise FileNotFoundError(f"no file {path}")
     # Writable, so that SQLite can roll back after a killed process.
-    store = Store(path, connect(path, "?mode=rw"))
-    try:
+    with closing(Store(path, connect(path, "?mode=rw"))) as store:
         store.check(empty)
-    except BaseException:
-        store.close()
-        raise
-    return store
+        yield store
+
+
+class WritableStore(Store):
+    """A store that is open for writing, too; made by `open_store`."""
+
+    def create(self, description: Mapping[str, Any]) -> None:
+        """Write schema and description; a store that is resumed gets the new description."""
+        # Readers can read while this process writes, and a commit survives a power cut.
+        with self._transaction("journal_mode = WAL", "synchronous = FULL"):
+            # `executescript` would commit, and so end the transaction.
+            for statement in schema().split(";"):
+                self._connection.execute(statement)
+            self._put(
+                "study", {"name": "configuration", "value": json.dumps(description)}, "OR REPLACE"
+            )
+
+    def begin(self, executor: str) -> None:
+        """Record the start of a session."""
+        started = datetime.now(UTC).isoformat(timespec="seconds")
+        session = {
+            "started": started,
+            "executor": executor,
+            "versions": versions(),
+            "machine": machine(),
+        }
+        with self._transaction():
+            self._put("sessions", {"session": json.dumps(session)})
+
+    def add(self, results: Iterable[TaskResult]) -> None:
+        """Commit finished tasks; raise StoreError if the disk is full or fails, and keep all that was committed before."""
+        with self._transaction():
+            for result in results:
+                row = result.task._asdict()
+                self._put("runs", row | dict(result.row))
+                for name, values in result.series.items():
+                    self._put("arrays", row | {"name": name} | _blob(values))
+                for (owner, name), values in result.trajectory.items():
+                    row = {"filter": owner, "n_particles": 0, "run": 0, "name": name}
+                    # The arrays that all filters share come with each of them.
+                    self._put("arrays", row | _blob(values), "OR IGNORE")
+
+    def _put(self, table: str, row: Mapping[str, Any], conflict: str = "") -> None:
+        marks = ", ".join(f":{name}" for name in row)
+        self._connection.execute(
+            f"INSERT {conflict} INTO {table} ({', '.join(row)}) VALUES ({marks})", row
+        )
+
+    @contextmanager
+    def _transaction(self, *pragmas: str) -> Iterator[None]:
+        try:
+            for pragma in pragmas:
+                self._connection.execute(f"PRAGMA {pragma}")
+            with self._connection:  # commits, or rolls back after an error
+                self._connection.execute("BEGIN IMMEDIATE")
+                yield
+        except sqlite3.Error as error:
+            raise StoreError(
+                f"{self.name}: cannot be written ({error}); runs finished before are kept"
+            ) from error
+
+    def close(self) -> None:
+        """Close the file, and remove SQLite's files beside it."""
+        with suppress(sqlite3.Error):
+            # A store in WAL mode could not be read from a read-only folder.
+            self._connection.execute("PRAGMA journal_mode = DELETE")
+        super().close()
+
+
+def _blob(values: Any) -> dict[str, Any]:
+    """Return shape and data of an array as columns of the table of arrays."""
+    # Level 1 of zlib: better compression gains little on noise.
+    data = np.ascontiguousarray(values, dtype="<f8").tobytes()
+    return {"shape": json.dumps(np.shape(values)), "data": zlib.compress(data, 1)}
+
+
+@contextmanager
+def open_store(path: Path | None, study: Study, resume: bool = False) -> Iterator[WritableStore]:
+    """Open the store of a study for writing: a new one, or with `resume` an unfinished one; in memory without a path.
+
+    StoreError if there is a store with finished runs and `resume` is false, if it is another study's, damaged or of another
+    version, if another process writes into it, or if the folder takes no files.
+    """
+    description = study.describe()
+    with _locked(path), closing(WritableStore(path, connect(path))) as store:
+        store.check(empty=True)
+        if store.begun():
+            _check_old(store, description, resume)
+        store.create(description)
+        yield store
+
+
+def _check_old(old: Store, description: dict[str, Any], resume: bool) -> None:
+    """Raise StoreError unless the study may continue in this store."""
+    finished = old.finished()
+    if not finished:
+        return
+    if not resume:
+        raise StoreError(
+            f"{old.name}: there are {len(finished)} finished runs of a filter in it; continue them with --resume, "
+            "or choose another folder"
+        )
+    # Everything is read before anything is written, so that a damaged store stays as it is.
+    old.table()
+    before = old.description()
+    old.trajectory(Study.described(before))
+    changed = list(differences(_decisive(before), _decisive(description)))
+    if changed:
+        more = f" and {len(changed) - 4} more" if len(changed) > 4 else ""
+        raise StoreError(
+            f"{old.name}: cannot resume, another study is in it: {'; '.join(changed[:4])}{more}"
+        )
+    runs_begun = 1 + max(task.run for task in finished)
+    if runs_begun > description["runs"]:
+        what = "runs" if description["family"] is None else "runs of all models"
+        raise StoreError(
+            f"{old.name}: {what}: expected at least the {runs_begun} that were begun, got {description['runs']}; "
+            "--resume may add runs but takes none away"
+        )
+
+
+def _decisive(description: dict[str, Any]) -> dict[str, Any]:
+    scenario = {k: v for k, v in description["scenario"].items() if k not in _COSMETIC}
+    # Further runs do not change the earlier ones; the order of filters only orders the table.
+    return {k: v for k, v in description.items() if k != "runs"} | {"scenario": scenario}
+
+
+@contextmanager
+def _locked(path: Path | None) -> Iterator[None]:
+    """Make the folder of a store, and lock it against a second writer; nothing is to be done in memory."""
+    if path is None:
+        yield
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = os.open(os.devnull if os.name == "nt" else path.parent, os.O_RDONLY)
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be written ({error.strerror})") from error
+    try:
+        # The operating system drops the lock with the process, however it ends.
+        try:
+            import fcntl
+
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StoreError(f"{path}: another process is writing into this folder") from None
+        except (ImportError, OSError):  # no such locks on this system
+            pass
+        yield
+    finally:
+        os.close(lock)

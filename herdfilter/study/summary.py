@@ -141,17 +141,15 @@ def summarise(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def check_runs(table: Any) -> None:
-    """Raise TypeError unless this is a table of runs."""
+def baseline_of(table: pd.DataFrame, baseline: str | None = None) -> str:
+    """Return the filter that ratios refer to: ``bootstrap``, else the first, unless given.
+
+    TypeError unless `table` is a table of runs.
+    """
     if not {"filter", "n_particles", "run"} <= set(getattr(table, "columns", ())):
         raise TypeError(
             f"table: expected the table of runs that compare returns, got {short_repr(table)}"
         )
-
-
-def baseline_of(table: pd.DataFrame, baseline: str | None = None) -> str:
-    """Return the filter that ratios refer to: ``bootstrap``, else the first, unless given."""
-    check_runs(table)
     names = list(dict.fromkeys(table["filter"]))
     first = "bootstrap" if "bootstrap" in names else names[0]
     return one_of("baseline", first if baseline is None else baseline, names)
@@ -244,11 +242,9 @@ def claims(
     """
     import pandas as pd
 
-    check_runs(table)
+    baseline_of(table, baseline)  # raises the errors of both
     pairs = Pairs(table)
     names = list(dict.fromkeys(table["filter"]))
-    if baseline is not None:
-        one_of("baseline", baseline, names)
     level = as_number("level", level, "a probability between 0 and 1", lambda p: 1e-9 < p < 1)
     check_flags(simultaneous=simultaneous)
     against = list(combinations(names, 2))
@@ -265,14 +261,11 @@ def claims(
     claim_level = 1 - (1 - level) / max(1, len(keys)) if simultaneous else level
     rows = []
     for (a, n), (b, _) in keys:
-        errors_a = pairs.errors[a, n]
-        errors_b = pairs.errors[b, n]
-        comparable = (
-            errors_a.notna() & errors_b.notna() & ~(np.isinf(errors_a) & np.isinf(errors_b))
-        )
-        row = {"n_particles": n, "a": a, "b": b, "runs": int(comparable.sum())}
-        row["failures_a"] = int(np.isinf(errors_a[comparable]).sum())
-        row["failures_b"] = int(np.isinf(errors_b[comparable]).sum())
+        failed = np.isinf(pairs.errors[[(a, n), (b, n)]].dropna())
+        # A run in which both failed says nothing.
+        failed = failed[~failed.all(axis=1)]
+        row = {"n_particles": n, "a": a, "b": b, "runs": len(failed)}
+        row["failures_a"], row["failures_b"] = failed.sum()
         row |= pairs.compare((a, n), (b, n), claim_level)
         rows.append(row | {"better": {-1: a, 0: "", 1: b}[row["better"]]})
     columns = ["n_particles", "a", "b", "runs", "failures_a", "failures_b"]

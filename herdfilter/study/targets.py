@@ -23,8 +23,25 @@ Order = Annotated[
 ]
 
 
+class _StateAtBirth:
+    """The state of a new target: independent Gaussians, with the fields `mean` and `sd` of a table."""
+
+    mean: Sequence[float]
+    sd: Sequence[float]
+
+    def __post_init__(self) -> None:
+        convert_fields(self)
+        if (as_array("sd", self.sd, np.shape(self.mean)) < 0).any():
+            raise ValueError(f"sd: expected numbers of at least 0, got {short_repr(self.sd)}")
+
+    @property
+    def gaussian(self) -> GaussianMixture:
+        """The distribution of the state."""
+        return GaussianMixture([1.0], [self.mean], np.diag(np.square(self.sd, dtype=float)))
+
+
 @dataclass(frozen=True)
-class BirthPlace:
+class BirthPlace(_StateAtBirth):
     """A place where a target may be born at every step: an entry of ``[[targets.births]]``.
 
     Parameters
@@ -45,17 +62,13 @@ class BirthPlace:
     mean: Vector
     sd: Vector
 
-    def __post_init__(self) -> None:
-        convert_fields(self)
-        _check_sd(self)
-
     def for_tracker(self) -> Birth:
         """Return the birth argument of a tracker."""
-        return Birth(self.probability, _independent_gaussian(self))
+        return Birth(self.probability, self.gaussian)
 
 
 @dataclass(frozen=True)
-class Anywhere:
+class Anywhere(_StateAtBirth):
     """Births at detections that belong to no track: the table ``[targets.births]``; see `BirthFromMeasurements`.
 
     Parameters
@@ -79,13 +92,9 @@ class Anywhere:
     sd: Vector
     most: float = 0.1
 
-    def __post_init__(self) -> None:
-        convert_fields(self)
-        _check_sd(self)
-
     def for_tracker(self) -> BirthFromMeasurements:
         """Return the birth argument of a tracker."""
-        return BirthFromMeasurements(_independent_gaussian(self), self.expected, self.most)
+        return BirthFromMeasurements(self.gaussian, self.expected, self.most)
 
 
 @dataclass(frozen=True)
@@ -209,7 +218,7 @@ class Targets:
             # Drawn even for a target that never appears, so that the others do not depend on it.
             initial = np.asarray(track.initial, dtype=np.float64)
             if track.sd is not None:
-                initial = initial + np.asarray(track.sd) * rng.standard_normal(len(initial))
+                initial = initial + track.sd * rng.standard_normal(len(initial))
             # As for a filter, the initial state is that of the step before the first.
             at = track.first - 1 if track.at is None else track.at
             lifetime = range(track.first, min(steps, track.last or steps) + 1)
@@ -231,15 +240,3 @@ class Targets:
                     # A birth is described by the state at the first step, as trackers expect it.
                     tracks.append(TrueTrack(birth.mean, birth.sd, step, step + duration - 1, step))
         return tracks
-
-
-def _independent_gaussian(births: BirthPlace | Anywhere) -> GaussianMixture:
-    """Return the Gaussian of a birth's state, whose dimensions are independent."""
-    return GaussianMixture(
-        [1.0], [births.mean], np.diag(np.square(np.asarray(births.sd, dtype=np.float64)))
-    )
-
-
-def _check_sd(births: BirthPlace | Anywhere) -> None:
-    if (as_array("sd", births.sd, np.shape(births.mean)) < 0).any():
-        raise ValueError(f"sd: expected numbers of at least 0, got {short_repr(births.sd)}")

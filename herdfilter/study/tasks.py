@@ -40,9 +40,8 @@ class TaskResult:
     task: Task
     row: Mapping[str, Any]  # without the measured numbers if it failed
     series: Mapping[str, Array] = field(default_factory=dict)  # name -> values at every step (T,)
-    trajectory: Mapping[tuple[str, str], Array] = field(
-        default_factory=dict
-    )  # (filter, or "" if shared; name) -> array
+    # Filter, or "" if shared by all; name of the array.
+    trajectory: Mapping[tuple[str, str], Array] = field(default_factory=dict)
 
 
 def failure_row(text: str, traceback: str = "") -> dict[str, Any]:

@@ -373,13 +373,11 @@ class Deadline(event.Listener):
         self._depth = 0
 
     def __enter__(self) -> Self:
-        register: Any = event.register
-        register("numba:compile", self)
+        event.register("numba:compile", self)  # type: ignore[no-untyped-call]
         return self
 
     def __exit__(self, *exception: object) -> None:
-        unregister: Any = event.unregister
-        unregister("numba:compile", self)
+        event.unregister("numba:compile", self)  # type: ignore[no-untyped-call]
         self._stop()
 
     def restart(self) -> None:

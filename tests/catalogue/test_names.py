@@ -123,28 +123,25 @@ def test_names_that_a_module_lists_may_come_from_elsewhere(scenario, tmp_path):
         plan_study(scenario())
 
 
-@pytest.mark.parametrize("code", ["raise KeyError('x')", "import sys\nsys.exit(3)", "def"])
-def test_a_module_that_cannot_be_imported_is_named(scenario, tmp_path, code):
-    (tmp_path / "own.py").write_text(code)
-    with pytest.raises(
-        ValueError,
-        match=r"own\.py cannot be imported: \w+Error|own\.py cannot be imported: SystemExit: 3",
-    ):
-        plan_study(scenario())
+ENDING = OWN + "class Walk(Walk):\n    def {}:\n        raise SystemExit(0)\n"
 
 
 @pytest.mark.parametrize(
-    "method",
+    ("code", "message"),
     [
-        "__init__(self, noise)",
-        "transition_mean(self, x, dt, control, step)",
-        "observation_mean(self, x, step)",
+        ("raise KeyError('x')", r"own\.py cannot be imported: KeyError"),
+        ("import sys\nsys.exit(3)", r"own\.py cannot be imported: SystemExit: 3"),
+        ("def", r"own\.py cannot be imported: SyntaxError"),
+        (ENDING.format("__init__(self, noise)"), "SystemExit: 0"),
+        (ENDING.format("transition_mean(self, x, dt, control, step)"), "SystemExit: 0"),
+        (ENDING.format("observation_mean(self, x, step)"), "SystemExit: 0"),
     ],
 )
-def test_a_model_that_ends_the_program_is_a_clear_error(scenario, tmp_path, method):
-    ending = f"class Walk(Walk):\n    def {method}:\n        raise SystemExit(0)\n"
-    (tmp_path / "own.py").write_text(OWN + ending)
-    with pytest.raises(ValueError, match="SystemExit: 0"):
+def test_a_module_that_fails_or_ends_the_program_is_a_clear_error(
+    scenario, tmp_path, code, message
+):
+    (tmp_path / "own.py").write_text(code)
+    with pytest.raises(ValueError, match=message):
         plan_study(scenario())
 
 
@@ -156,15 +153,11 @@ def test_a_changed_module_is_another_study(scenario, tmp_path):
     assert {**first, "imports": 0, "model": 0} == {**again, "imports": 0, "model": 0}
 
 
-def test_what_is_built_must_be_a_model(scenario):
-    for text in (
-        SCENARIO.replace("own:Walk", "own:Antithetic"),
-        SCENARIO.replace("own:Walk", "builtins:print"),
-    ):
-        with pytest.raises(ValueError, match="model"):
-            plan_study(
-                scenario(text.replace("noise = 2.0", "").replace('["own"]', '["own", "builtins"]'))
-            )
+@pytest.mark.parametrize("name", ["own:Antithetic", "builtins:print"])
+def test_what_is_built_must_be_a_model(scenario, name):
+    text = SCENARIO.replace("own:Walk", name).replace('["own"]', '["own", "builtins"]')
+    with pytest.raises(ValueError, match="model"):
+        plan_study(scenario(text.replace("noise = 2.0", "")))
 
 
 def test_a_wrong_name_is_named_with_the_nearest():
@@ -173,8 +166,4 @@ def test_a_wrong_name_is_named_with_the_nearest():
     ):
         hf.compare("ungm", {"mine": "bootstrap", "yours": "herdedkh"})
     with pytest.raises(ValueError, match=r"^filter: unknown '!'; expected one of auto, "):
-        hf.compare("ungm", ["bootstrap", "!"])
-    with pytest.raises(
-        ValueError, match=r"^filter: unknown 'botstrap'; did you mean 'bootstrap'\?$"
-    ):
-        hf.compare("ungm", "botstrap")
+        hf.compare("ungm", "!")

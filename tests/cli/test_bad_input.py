@@ -1,6 +1,5 @@
 """What does not fit is told in one line."""
 
-import re
 import subprocess
 import sys
 
@@ -14,6 +13,10 @@ from helpers import refused
         (["compare", "nowhere.toml"], "no file nowhere.toml"),
         (["compare", "ungm", "--filters", "boostrap"], "did you mean 'bootstrap'"),
         (["compare", "ungm", "--runs", "few"], "'few' is not a valid integer"),
+        (
+            ["compare", "ungm", "--runs", "1000000000000"],
+            "runs: expected an integer up to 10000000, as memory is limited, got 1000000000000",
+        ),
         (["compare", "ungm", "--data", "/"], "takes no data folder"),
         (["compare", "ungm", "--resume"], "resume: needs --out"),
         (["compare", "ungm", "--scheduler", "dsak"], "did you mean 'dask'"),
@@ -86,16 +89,6 @@ def test_a_fault_of_ones_own_model_names_the_line_and_leaves_nothing(tmp_path, b
     told = refused("compare", tmp_path / "walk.toml", "--workers", workers, "-q", "--out", out)
     assert "(walk.py, line 10, in " in told
     assert {path for path in tmp_path.rglob("*") if "__pycache__" not in path.parts} == before
-
-
-@pytest.mark.parametrize("option", ["particles", "runs"])
-def test_what_does_not_fit_into_memory_is_refused(option):
-    told = refused(
-        "compare", "ungm", "--filters", "bootstrap", "--particles", "5", f"--{option}", 10**12
-    )
-    assert re.search(
-        rf"{option}: expected an integer up to \d+, as memory is limited, got {10**12}", told
-    )
 
 
 def test_importing_the_package_and_the_command_line_stays_light():

@@ -185,49 +185,11 @@ def test_export_writes_the_table_of_runs(compared, tmp_path):
     pd.testing.assert_frame_equal(measured, text[list(measured)], check_dtype=False)
 
 
-def test_a_comparison_is_resumed_and_never_overwritten(path, tmp_path, monkeypatch, no_figures):
-    from herdfilter.study import engine
-
-    out, perform, calls = tmp_path / "out", engine._perform, []
-
-    def cut_off(*task):
-        calls.append(task)
-        if len(calls) == 12:
-            raise KeyboardInterrupt
-        return perform(*task)
-
-    options = ("compare", path, "--workers", "1", "--out", str(out))
-    with monkeypatch.context() as patch:
-        patch.setattr(engine, "_perform", cut_off)
-        patch.setattr(engine.perform, "__defaults__", (0.0, None))
-        stopped = command(*options)
-    assert stopped.exit_code == 1
-    assert (
-        f"finished runs are in {out / 'study.sqlite'}. To continue, add --resume to the command"
-        in stopped.stderr
-    )
-    shown = command("show", str(out))
-    assert "A walk: 2 of 8 runs" in shown.stdout
-    assert "there are 11 finished runs of a filter in it; continue them with --resume" in refused(
-        *options, "-q"
-    )
-    told = refused(*options, "-q", "--resume", "--seed", "3")
-    assert "cannot resume, another study is in it: seed: 0 there, 3 now" in told
-    assert command(*options, "--resume").exit_code == 0
-    assert (
-        command("compare", path, "--workers", "1", "--out", str(tmp_path / "whole")).exit_code == 0
-    )
-    resumed, whole = (pd.read_csv(tmp_path / name / "runs.csv") for name in ("out", "whole"))
-    pd.testing.assert_frame_equal(
-        resumed.drop(columns=list(TIMES)), whole.drop(columns=list(TIMES))
-    )
-
-
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
-def test_a_signal_ends_a_comparison_and_nothing_is_lost(
-    path, tmp_path, monkeypatch, no_figures, name
+def test_a_signal_ends_a_comparison_which_is_resumed_and_never_overwritten(
+    path, compared, tmp_path, monkeypatch, no_figures, name
 ):
-    """Though it comes while a filter is at work, whose errors are failed runs."""
+    """Nothing is lost, though it comes while a filter is at work, whose errors are failed runs."""
     from herdfilter.study import engine
 
     out, number, watch, calls = tmp_path / "out", getattr(signal, name), engine.watch, []
@@ -258,7 +220,17 @@ def test_a_signal_ends_a_comparison_and_nothing_is_lost(
     with open_for_reading(store) as kept:
         assert len(kept.finished()) == 11
         assert not kept.table()["error"].any()
+    assert "A walk: 2 of 8 runs" in command("show", str(out)).stdout
+    assert "there are 11 finished runs of a filter in it; continue them with --resume" in refused(
+        *options
+    )
+    told = refused(*options, "--resume", "--seed", "3")
+    assert "cannot resume, another study is in it: seed: 0 there, 3 now" in told
     assert command(*options, "--resume").exit_code == 0
+    resumed, complete = (
+        pd.read_csv(folder / "runs.csv").drop(columns=list(TIMES)) for folder in (out, compared[0])
+    )
+    pd.testing.assert_frame_equal(resumed, complete)
 
 
 def test_a_signal_that_is_ignored_stays_so():

@@ -1,8 +1,8 @@
 """A column is declared once, and everything follows."""
 
 import numpy as np
-import pandas as pd
 import pytest
+from helpers import table_of
 
 from herdfilter.report.parts import results_table
 from herdfilter.report.wording import findings_text
@@ -43,18 +43,9 @@ def test_numbers_are_written_with_three_digits():
 
 
 def test_numbers_of_a_lost_filter_are_cut_off_beyond_ten_thousand(scenario):
-    table = pd.DataFrame(
-        {
-            "filter": ["bootstrap"] * 3 + ["lost"] * 3,
-            "n_particles": 20,
-            "run": [0, 1, 2] * 2,
-            "error": "",
-        }
-    )
-    table["scenario"], table["diverged"] = "s", False
-    for name in MEASURED:
-        table[name] = [2.0, 3.0, 4.0, 5e7, 6e7, 7e7]
-    table["rmse"] = [2e4, 3e4, 4e4, 5e7, 6e9, 7e9]
+    values = dict.fromkeys(MEASURED, (2.0, 3.0, 4.0, 5e7, 6e7, 7e7))
+    values["rmse"] = [2e4, 3e4, 4e4, 5e7, 6e9, 7e9]
+    table = table_of({"bootstrap": np.ones(3), "lost": np.ones(3)}, **values)
     lines = summary.summarise(table).set_index("filter", drop=False)
     found = {one.name: one for one in headings(lines, scenario)}
     assert found["anees"].value(lines.loc["lost"]) == "> 1e4"

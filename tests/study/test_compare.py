@@ -109,7 +109,6 @@ def test_filters_are_given_by_name_by_keywords_or_by_function(scenario, constant
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"filters": ["boostrap"]}, "did you mean 'bootstrap'"),
         ({"filters": {"x": {"filter": "ParticleFiltre"}}}, "did you mean 'ParticleFilter'"),
         ({"run_timeout": np.nan}, "run_timeout: expected a positive finite number, got nan"),
     ],

@@ -3,13 +3,11 @@
 import dataclasses
 import hashlib
 import http.server
-import os
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import command, refused
+from helpers import command, folder_of_data, refused
 from herdfilter.study.data.plaza import load_plaza
 from herdfilter.study.data.uav import load_uav, local_position
 from scipy.io import savemat
@@ -20,10 +18,7 @@ from herdfilter.study.data import DATA_FILES, checksum
 from herdfilter.study.recording import load_data, record
 from herdfilter.study.scenario import load_scenario
 
-PLACES = [
-    Path(__file__).parents[2].parent / "shared" / "data",
-    Path(os.environ.get("HERDFILTER_DATA", "-")),
-]
+FOLDERS = {file: folder_of_data(file) for file in ("Plaza1_.mat", "Plaza2_.mat")}
 BEACONS = {7: (0.0, 0.0), 3: (30.0, 0.0), 5: (0.0, 40.0)}
 CHORD = 1.01 * 10 * (1 - np.cos(0.1 * np.pi * 0.02 / 2))
 """Most that a straight line between two survey points can leave the circle below, in metres."""
@@ -102,7 +97,7 @@ def test_controls_carry_the_model_from_truth_to_truth(plaza_file):
 @pytest.mark.parametrize("name", ["Plaza1", "Plaza2"])
 def test_real_ranges_read_seven_percent_too_long(name):
     file = f"{name}_.mat"
-    folder = next((place for place in PLACES if (place / file).is_file()), None)
+    folder = FOLDERS[file]
     if folder is None:
         pytest.skip(f"no {file} in ../shared/data or HERDFILTER_DATA")
     assert checksum(folder / file) == DATA_FILES[file].sha256

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
-from helpers import command, same_runs
+from helpers import command, same_runs, table_of
 
 import herdfilter as hf
 from herdfilter.study import over_models, reference
@@ -188,30 +188,6 @@ def test_a_model_that_cannot_be_made_is_a_failure_of_its_own_runs(path):
     assert hf.study.over_models(table)[["models", "compared", "unknown"]].to_numpy().tolist() == [
         [3, 2, 1]
     ]
-
-
-def table_of(errors, n=100, **columns):
-    """A table of errors, filter -> (models, runs); NaN stands for a failed run."""
-    rows = [
-        (name, m, 10 * m + r, f"kind {m}", e)
-        for name, values in errors.items()
-        for m, runs in enumerate(np.atleast_2d(values))
-        for r, e in enumerate(runs)
-    ]
-    names = ["filter", "model", "run", "kind", "reference_error_sd"]
-    table = pd.DataFrame(rows, columns=names)
-    failed = table["reference_error_sd"].isna()
-    return table.assign(
-        scenario="s",
-        n_particles=n,
-        rmse=1.0,
-        reference_uncertainty=0.0,
-        variance_ratio=1.0,
-        log_likelihood_error=-3 * table["reference_error_sd"],
-        ms_per_step=1.0,
-        diverged=failed,
-        error=np.where(failed, "ValueError: no", ""),
-    ).assign(**columns)
 
 
 def row_of(table, name="b"):

@@ -1,12 +1,11 @@
 """What the sensors of the harbour are like: constants put into made-up scans are found again; real ones, where at hand."""
 
-import os
 from dataclasses import replace
 from functools import cache, partial
-from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import folder_of_data
 from herdfilter.study.data.autoferry import AutoferryData
 from herdfilter.study.data.harbour import (
     DetectionByDistance,
@@ -19,11 +18,7 @@ import herdfilter as hf
 from herdfilter.study.recording import load_data
 from herdfilter.study.scenario import load_scenario
 
-PLACES = [
-    Path(__file__).parents[2].parent / "shared" / "data",
-    Path(os.environ.get("HERDFILTER_DATA", "-")),
-]
-FOLDER = next((place for place in PLACES if (place / "autoferry").is_dir()), None)
+FOLDER = folder_of_data("autoferry")
 REAL = pytest.mark.skipif(
     FOLDER is None, reason="no folder autoferry in ../shared/data or HERDFILTER_DATA"
 )

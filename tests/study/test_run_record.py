@@ -12,8 +12,8 @@ from herdfilter.models import UNGM, BearingsTracking, linear_chain
 from herdfilter.models.simulation import simulate
 from herdfilter.study.columns import COLUMNS, SERIES, measured, series_of
 from herdfilter.study.recording import Recording
-from herdfilter.study.reference import compute_reference
-from herdfilter.study.run_record import RunRecord, WatchedRun, energy_distance_to, watch
+from herdfilter.study.reference import Reference, compute_reference
+from herdfilter.study.run_record import RunRecord, watch
 from herdfilter.study.statistics import chi_square_band
 from herdfilter.study.tables import Divergence
 
@@ -30,13 +30,19 @@ def recorded(model, steps=20, seed=0, **options):
     return Recording(truth, observations, **options)
 
 
+def watched_run(estimator, recording, steps=()):
+    """Watch a filter, and keep its particles at some steps, from 0."""
+    known = SimpleNamespace(steps=np.array(steps))
+    return watch(RunRecord(None, None, recording, known), estimator)
+
+
 @pytest.mark.parametrize("build", FILTERS.values(), ids=FILTERS)
 def test_watching_changes_nothing(build):
     model = BearingsTracking(initial_covariance=0.1 * np.eye(4))
     recording = recorded(model, dt=0.1)
     recording.observations[[4, 9], [0, 1]] = np.nan
     recording.observations[12] = np.nan
-    watched = watch(build(model, 40), recording, steps=[3, 19])
+    watched = watched_run(build(model, 40), recording, steps=[3, 19])
     plain = build(model, 40).run(recording.observations, dt=0.1)
     np.testing.assert_array_equal(watched.result.means, plain.means)
     np.testing.assert_array_equal(watched.result.covariances, plain.covariances)
@@ -49,7 +55,7 @@ def test_watching_changes_nothing(build):
 
 def test_particles_are_those_after_the_update():
     recording = recorded(CHAIN)
-    watched = watch(hf.ParticleFilter(CHAIN, 30, rng=3), recording, steps=[0, 7])
+    watched = watched_run(hf.ParticleFilter(CHAIN, 30, rng=3), recording, steps=[0, 7])
     kept = hf.ParticleFilter(CHAIN, 30, rng=3).run(recording.observations, keep_particles=True)
     np.testing.assert_equal(
         watched.particles, {k: (kept.particles[k], kept.weights[k]) for k in (0, 7)}
@@ -57,7 +63,9 @@ def test_particles_are_those_after_the_update():
 
 
 def test_nis_of_the_kalman_filter_is_white_and_chi_square():
-    runs = [watch(hf.ExtendedKalmanFilter(CHAIN), recorded(CHAIN, 40, seed)) for seed in range(25)]
+    runs = [
+        watched_run(hf.ExtendedKalmanFilter(CHAIN), recorded(CHAIN, 40, seed)) for seed in range(25)
+    ]
     nis = np.array([watched.nis for watched in runs])
     low, high = chi_square_band(sum(watched.nis_degrees.sum() for watched in runs), 0.99)
     assert low < nis.mean() / 2 < high
@@ -69,9 +77,9 @@ def test_nis_of_the_kalman_filter_is_white_and_chi_square():
 @pytest.mark.parametrize("name", ["guided", "ensemble"])
 def test_nis_of_many_particles_is_kalmans(name):
     recording = recorded(CHAIN)
-    exact = watch(hf.ExtendedKalmanFilter(CHAIN), recording).nis
+    exact = watched_run(hf.ExtendedKalmanFilter(CHAIN), recording).nis
     np.testing.assert_allclose(
-        watch(FILTERS[name](CHAIN, 6000), recording).nis, exact, atol=0.2, rtol=0.15
+        watched_run(FILTERS[name](CHAIN, 6000), recording).nis, exact, atol=0.2, rtol=0.15
     )
 
 
@@ -80,7 +88,7 @@ def test_what_the_model_or_the_filter_does_not_tell_is_left_out(constant):
     told = ("initial", "transition_mean", "transition_covariance", "log_likelihood")
     silent = SimpleNamespace(dim=1, **{name: getattr(UNGM(), name) for name in told})
     for estimator in (hf.ParticleFilter(silent, 20, rng=0), constant(UNGM(), 20, None)):
-        watched = watch(estimator, recording, steps=[2])
+        watched = watched_run(estimator, recording, steps=[2])
         assert np.isnan(watched.nis).all()
         assert (watched.nis_degrees == 0).all()
 
@@ -89,7 +97,7 @@ def test_errors_of_a_filter_come_through():
     recording = recorded(UNGM())
     recording.observations[3] = np.inf
     with pytest.raises(ValueError, match="z: expected finite numbers") as caught:
-        watch(hf.ParticleFilter(UNGM(), 20, rng=0), recording)
+        watched_run(hf.ParticleFilter(UNGM(), 20, rng=0), recording)
     assert len(caught.value.result) == 3
 
 
@@ -98,7 +106,7 @@ OF_SETS |= {"label_switches", "cardinality_error"}
 NAMES = {column.name for column in COLUMNS} - OF_SETS
 
 
-def record_of(scenario, result, watched=None):
+def record_of(scenario, result, innovations=None):
     truth = np.zeros((len(result.means), 1))
     return RunRecord(
         scenario,
@@ -107,7 +115,7 @@ def record_of(scenario, result, watched=None):
         None,
         result,
         0.002 * len(truth),
-        watched,
+        innovations,
     )
 
 
@@ -122,9 +130,8 @@ def test_numbers_are_means_of_the_series(scenario):
     )
     result.covariances[2] = 0.0
     nis, degrees = np.array([2.0, np.nan, 1, 1, 5, 1, 1, 1]), np.array([2.0, 0, 1, 1, 1, 1, 1, 1])
-    watched = WatchedRun(result, 0.1, nis, degrees, {})
     bounded = dataclasses.replace(scenario, divergence=Divergence(rmse_above=3.6, final_part=0.125))
-    known = record_of(bounded, result, watched=watched)
+    known = record_of(bounded, result, innovations=(nis, degrees))
     numbers, series = measured(known), series_of(known)
     assert set(series) == {one.name for one in SERIES} - OF_SETS - {"reference", "energy_distance"}
     np.testing.assert_array_equal(series["truth"], errors**2)
@@ -169,34 +176,40 @@ def test_angles_are_wrapped_in_nees(scenario):
     assert (known.nees, known.truth) == (pytest.approx(4.0), pytest.approx(0.04))
 
 
+def gaussian(mean, covariance):
+    """A reference of one step."""
+    means = mean[None]
+    return Reference(means, 0.0, 0 * means, covariance[None], np.arange(1))
+
+
 @pytest.mark.parametrize("d", [1, 3])
 def test_energy_distance_of_exact_draws_falls_as_one_over_n(d):
     """In units of the posterior's standard deviations, independent draws have E|X - X'| / n."""
     rng = np.random.default_rng(d)
     scale = 10.0 ** np.arange(d)
     posterior = hf.GaussianMixture([1.0], [np.ones(d)], np.diag(scale**2))
+    exact = gaussian(posterior.mean, posterior.covariance)
     expected = 2 * gamma((d + 1) / 2) / gamma(d / 2)
     for n in (10, 80):
         equal = np.full(n, 1 / n)
-        draws = [energy_distance_to(posterior, posterior.sample(n, rng), equal) for _ in range(60)]
+        draws = [exact.energy_distance(0, posterior.sample(n, rng), equal) for _ in range(60)]
         assert np.mean(draws) * n == pytest.approx(expected, rel=0.3 if d == 1 else 0.15)
 
 
 def test_energy_distance_ignores_units_and_takes_a_flat_posterior():
     rng = np.random.default_rng(0)
     x, weights = rng.standard_normal((20, 2)), np.full(20, 0.05)
-    narrow = hf.GaussianMixture([1.0], [[0.0, 0.0]], [[1.0, 0.5], [0.5, 2.0]])
+    covariance = np.array([[1.0, 0.5], [0.5, 2.0]])
     units = np.diag([1e3, 1e-2])
-    wide = hf.GaussianMixture([1.0], [[0.0, 0.0]], units @ narrow.covariance @ units)
-    assert energy_distance_to(wide, x @ units, weights) == pytest.approx(
-        energy_distance_to(narrow, x, weights)
-    )
-    flat = hf.GaussianMixture([1.0], [[0.0, 0.0]], [[1.0, 0.0], [0.0, 0.0]])
-    assert np.isfinite(energy_distance_to(flat, x, weights))
+    distance = gaussian(np.zeros(2), covariance).energy_distance(0, x, weights)
+    wide = gaussian(np.zeros(2), units @ covariance @ units)
+    assert wide.energy_distance(0, x @ units, weights) == pytest.approx(distance)
+    flat = gaussian(np.zeros(2), np.diag([1.0, 0.0]))
+    assert np.isfinite(flat.energy_distance(0, x, weights))
 
 
 def test_references_know_their_posteriors(scenario):
-    """Of a linear Gaussian model the grid and the Kalman filter have the same."""
+    """Of a linear Gaussian model the grid and the Kalman filter have the same, and particles the same distance to it."""
     grid = dataclasses.replace(
         scenario, reference={"type": "grid", "lower": -15.0, "upper": 15.0, "points": 3001}
     )
@@ -208,10 +221,12 @@ def test_references_know_their_posteriors(scenario):
     )
     np.testing.assert_allclose(gridded.covariances, exact.covariances, atol=1e-6)
     rng = np.random.default_rng(0)
-    for k, posterior in exact.posteriors.items():
-        x, weights = posterior.sample(20, rng), np.full(20, 0.05)
-        distance = energy_distance_to(gridded.posteriors[k], x, weights)
-        assert distance == pytest.approx(energy_distance_to(posterior, x, weights), rel=1e-3)
+    np.testing.assert_array_equal(gridded.steps, exact.steps)
+    for k in exact.steps:
+        x = rng.multivariate_normal(exact.means[k], 4 * exact.covariances[k], 20)
+        weights = rng.dirichlet(np.ones(20))
+        distances = [known.energy_distance(k, x, weights) for known in (exact, gridded)]
+        assert distances[0] == pytest.approx(distances[1], rel=1e-3)
 
 
 def test_the_table_has_it_all(scenario):

@@ -57,16 +57,6 @@ def test_every_shipped_scenario_names_its_source_and_can_be_planned():
                 resolve_filters(entry.filter, scenario.filter)
 
 
-PUBLISHED = """
-[[published]]
-filter = "bootstrap"
-n_particles = 50
-value = 5.5
-tolerance = 0.3
-source = "a table"
-"""
-
-
 def test_a_model_of_ones_own_is_found_beside_the_file(write):
     write(OWN_MODEL, "walk.py")
     own = '[filter.mine]\nproposal = "HerdedProposal(walk.Drawn())"'
@@ -91,8 +81,6 @@ def test_a_changed_model_file_is_read_again(write):
     ("text", "message"),
     [
         (MINIMAL + "proces_variance = 1.0", "did you mean 'process_variance'"),
-        ("error_dims = [1]" + MINIMAL, "error_dims: expected indices from 0 to 0, got 1"),
-        (MINIMAL + '[reference]\ntype = "large"', "key 'n' is missing"),
         (MINIMAL + f'[data]\ntype = "{PLAZA}:load_plaza"', f"add imports = ['{PLAZA}']"),
         (
             MINIMAL + "[truth]",
@@ -101,10 +89,6 @@ def test_a_changed_model_file_is_read_again(write):
         (
             MINIMAL + '[truth]\ninitial = [0.1]\n[data]\ntype = "plaza"',
             "truth: cannot be combined with [data]",
-        ),
-        (
-            MINIMAL + PUBLISHED.replace("50", "0"),
-            "published[0].n_particles: expected an integer of at least 1, got 0",
         ),
         ("[model]\ntype = 'UNGM'", "key 'title' is missing"),
     ],
@@ -135,16 +119,9 @@ def test_a_fixed_initial_truth_is_the_same_in_every_run(write):
     assert (first.observations != second.observations).all()
 
 
-def test_unknown_scenario_and_missing_file(tmp_path):
-    with pytest.raises(ValueError, match="scenario: unknown 'Lorenz63'; did you mean 'lorenz63'"):
-        load_scenario("Lorenz63")
-    with pytest.raises(FileNotFoundError, match=r"none\.toml"):
-        load_scenario(tmp_path / "none.toml")
-
-
 def test_a_missing_or_faulty_model_file_names_the_scenario(write):
     path = write('title = "Walk"\n[model]\ntype = "walk.py:Walk"')
-    with pytest.raises(FileNotFoundError, match=r"mine\.toml: model type: no file .*walk\.py"):
+    with pytest.raises(FileNotFoundError, match=r"mine\.toml: model type .*: no file .*walk\.py"):
         plan_study(path)
     write("raise KeyError('oops')", "walk.py")
     with pytest.raises(ValueError, match=r"mine\.toml: .*walk\.py cannot be imported: .*oops"):

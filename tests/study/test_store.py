@@ -17,8 +17,7 @@ import herdfilter as hf
 from herdfilter.study import engine
 from herdfilter.study.engine import run_study
 from herdfilter.study.plan import plan_study
-from herdfilter.study.store import StoreError, open_for_reading
-from herdfilter.study.writing import open_store
+from herdfilter.study.store import StoreError, open_for_reading, open_store
 
 ORDER = ["filter", "n_particles", "run"]
 
@@ -183,8 +182,9 @@ def test_there_is_one_writer_and_it_needs_a_folder(scenario, store):
     with (
         open_store(store, study),
         pytest.raises(StoreError, match="another process is writing into this folder"),
+        open_store(store, study, resume=True),
     ):
-        open_store(store, study, resume=True)
+        pass
     with pytest.raises(StoreError, match=r"study\.sqlite/study\.sqlite: cannot be written"):
         hf.compare(scenario, store=store / "study.sqlite")
 

@@ -2,28 +2,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
+from helpers import table_of
 
 import herdfilter as hf
 from herdfilter.study.statistics import chi_square_band, median_interval
 from herdfilter.study.summary import verdict
-
-
-def table_of(errors, n=50):
-    """A table of runs with the errors given, filter -> one per run; NaN stands for a failed run."""
-    rows = [(name, run, e) for name, values in errors.items() for run, e in enumerate(values)]
-    table = pd.DataFrame(rows, columns=["filter", "run", "reference_error"])
-    failed = table["reference_error"].isna()
-    return table.assign(
-        scenario="s",
-        n_particles=n,
-        rmse=2 * table["reference_error"],
-        reference_sd=0.1,
-        log_likelihood_error=-table["reference_error"],
-        ess=10.0,
-        ms_per_step=1.0,
-        diverged=failed,
-        error=np.where(failed, "ValueError: no", ""),
-    )
 
 
 def test_statistics_are_over_runs_that_did_not_fail():
@@ -94,7 +77,7 @@ def test_the_verdict_claims_only_what_the_paired_interval_shows():
     ):
         errors = {"bootstrap": base, "b": own}
         told = verdict(hf.study.summarise(pd.concat([table_of(errors), table_of(errors, 20)])))
-        assert told.startswith("With 50 particles ")
+        assert told.startswith("With 100 particles ")
         assert words in told
 
 
@@ -189,8 +172,8 @@ def test_ends_of_claims_are_order_statistics_at_the_level_that_all_pairs_share(s
         table_of({name: errors[name] for name in "ab"}), level=0.9
     )  # shared with no other
     assert pair["difference_low"][0] == median_interval(errors["a"] - errors["b"], 0.9)[0]
-    both = pd.concat([table_of(errors, 50), table_of({"a": errors["a"]}, 20)])
-    assert hf.study.claims(both)["n_particles"].tolist() == [50, 50, 50]
+    both = pd.concat([table_of(errors), table_of({"a": errors["a"]}, 20)])
+    assert hf.study.claims(both)["n_particles"].tolist() == [100, 100, 100]
 
 
 def test_claims_at_the_ends_of_levels_are_refused_and_equal_filters_claim_nothing():

@@ -16,8 +16,8 @@ import herdfilter as hf
 from herdfilter.plotting import drawings
 from herdfilter.study.engine import perform
 from herdfilter.study.plan import plan_study
+from herdfilter.study.store import open_store
 from herdfilter.study.tasks import TaskResult, failure_row
-from herdfilter.study.writing import open_store
 
 
 @pytest.fixture
