@@ -34,7 +34,7 @@ from herdfilter.filters.proposals.lookahead import (
     NoiseUpdate,
     _draw,
     _share,
-    new_update,
+    update_noise,
 )
 from herdfilter.filters.proposals.ranked import _share_weights
 from herdfilter.filters.resampling.base import _inverse
@@ -548,7 +548,7 @@ def look_ahead(series, curve_order, t, spare, ancestors):
             residuals[i, a] = wrapped(residual) if angles[a] else residual
     noise_index = series.noise_indices[t]
     noise = series.noises[noise_index : noise_index + 1]
-    update, sound = new_update(offsets, sigma_weights, points, residuals, noise, group)
+    update, sound = update_noise(offsets, sigma_weights, points, residuals, noise, group)
     return plain and sound, centres, update
 
 

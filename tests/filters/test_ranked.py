@@ -38,7 +38,7 @@ def test_guidance_is_kalmans_update_of_the_noise(k, dim):
     weights = np.append(1 / (dim + 1), np.full(2 * dim, 0.5 / (dim + 1)))
     residuals, group = rng.standard_normal((4, k)), np.array([1, 0, 1, 0])
     seen = np.stack([points @ (2 * H).T, points @ H.T])  # of the two gains the second is tested
-    guidance = update_noise(seen, weights, points, residuals, np.stack([2 * R, R]), group, 1)
+    guidance, _ = update_noise(seen, weights, points, residuals, np.stack([2 * R, R]), group)
     S = H @ H.T + R
     assert_allclose(
         guidance.means[::2], residuals[::2] @ np.linalg.solve(S, H), rtol=1e-9, atol=1e-12
@@ -73,7 +73,7 @@ def test_the_share_that_will_count_is_foretold_from_sigma_points(k):
     points = np.vstack([np.zeros(dim), root * np.eye(dim), -root * np.eye(dim)])
     weights = np.append(1 / (dim + 1), np.full(2 * dim, 0.5 / (dim + 1)))
     residual, one = rng.standard_normal(k), np.zeros(1, dtype=np.int64)
-    update = update_noise(seen(points)[None], weights, points, residual[None], R[None], one, 1)
+    update, _ = update_noise(seen(points)[None], weights, points, residual[None], R[None], one)
     z, log_weights = rng.standard_normal((m, dim)), rng.standard_normal(m)
     away = residual - seen(z)
     relative = np.exp(log_weights - 0.5 * (away @ np.linalg.inv(R) * away).sum(axis=1))

@@ -117,7 +117,7 @@ class AutomaticProposal:
 
         # (1) From one Gaussian, where the particles cannot be told from it and the step is almost linear. Without an
         # observation: the successors are almost a linear function of their noise.
-        shape = gaussianity.Gaussianity(particles, circular)
+        shape = gaussianity.Gaussianity.of(particles, circular)
         gaussian = Ancestors.gaussian(transition, shape.mean, shape.root)
         only_member = np.zeros(n, dtype=np.int64)
         even = np.full(n, -np.log(n))

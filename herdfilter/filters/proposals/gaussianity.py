@@ -45,6 +45,14 @@ class Gaussianity:
         self._x = unwrap(particles.x, self._weights, circular)
         self.mean, self.root, self._z = standardised(self._x, self._weights)
 
+    @classmethod
+    def of(cls, particles: Particles, circular: tuple[int, ...]) -> Gaussianity:
+        """Return the (cached) shape of these particles: a track asks for it with each detection in its gate."""
+        shape: Gaussianity | None = particles.gaussianity
+        if shape is None:
+            shape = particles.gaussianity = cls(particles, circular)
+        return shape
+
     @cached_property
     def gaussian(self) -> bool:
         """True if the squared third and fourth cumulants are at most twice what chance makes of them."""

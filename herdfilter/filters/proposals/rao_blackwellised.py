@@ -10,7 +10,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from herdfilter._checks import Array, check_part
-from herdfilter._covariances import covariance_factor
 from herdfilter.angles import merged, unwrap, wrap
 from herdfilter.filters.observation import Observation, linear_part_observation
 from herdfilter.filters.proposals import base
@@ -166,14 +165,6 @@ class ConditionalGaussians(Particles):
         """See `Particles`."""
         shared = np.shape(saved.entries["covariances"]) == (1, dim, dim)
         return {"covariances": saved.read("covariances", (1 if shared else n, dim, dim))}
-
-    def moments(self, circular: tuple[int, ...] = ()) -> tuple[Array, Array]:
-        """See `Particles`."""
-        mean, covariance = super().moments(circular)
-        covariances = self.covariances
-        return mean, covariance + (
-            covariances[0] if len(covariances) == 1 else np.tensordot(self.weights, covariances, 1)
-        )
 
     def predicted_observation(self, reader: Measurement, step: int) -> tuple[Array, Array]:
         """See `Particles`."""
@@ -352,9 +343,10 @@ class _Nonlinear:
         particles = self._particles
         linear = self.linear
         noise = np.random.default_rng(0).permutation(balanced_noise(len(particles), len(linear), 0))
-        factors = covariance_factor(particles.covariances[:, linear[:, None], linear])
         x = particles.x.copy()
-        x[:, linear] += (factors @ noise[:, :, None])[:, :, 0]
+        x[:, linear] += contract.correlated(
+            noise, particles.covariances[:, linear[:, None], linear]
+        )
         return Gaussianity(
             Particles.unchecked(x, particles.log_weights), self.all_circular
         ).gaussian

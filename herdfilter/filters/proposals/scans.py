@@ -10,7 +10,6 @@ sum of all their terms. So a wrong quota costs variance but adds no bias. Detect
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,11 +17,10 @@ import numpy as np
 from herdfilter._checks import Array
 from herdfilter.angles import unwrap_angles
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.proposals.base import Proposal, Uses
+from herdfilter.filters.proposals.base import Proposal
 from herdfilter.filters.resampling.base import SystematicResampling
 from herdfilter.filters.state import Particles
 from herdfilter.mixture import largest_remainders
-from herdfilter.models import contract
 from herdfilter.models.resolved import Measurement, Transition
 from herdfilter.models.with_clutter import WithClutter, detection_log_densities, log_sum
 
@@ -37,38 +35,6 @@ MIN_PER_HYPOTHESIS = 20
 guidance loses more than it gains, and no particle is guided."""
 
 NEGLIGIBLE_SHARE = 1e-6  # share of the posterior below which a detection is left out
-
-
-@dataclass(frozen=True)
-class ScanProposal:
-    """Passes the detections of a scan to a proposal one by one, each with a share of the particles; see the module."""
-
-    proposal: Proposal
-
-    @property
-    def uses(self) -> Uses:
-        """See `Proposal`."""
-        return self.proposal.uses._replace(whole_scan=True)
-
-    def check(self, model: contract.Model) -> None:
-        """See `Proposal`."""
-        self.proposal.check(model)
-
-    def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
-        """See `Proposal`."""
-        return self.proposal.initial(model, n, rng)
-
-    def propose(
-        self,
-        transition: Transition,
-        particles: Particles,
-        rng: np.random.Generator,
-        observation: Any = None,
-    ) -> Particles:
-        """See `Proposal`."""
-        return Particles.join(
-            parts_from_scan(self.proposal, transition, particles, rng, observation)
-        )
 
 
 def parts_from_scan(
