@@ -18,7 +18,7 @@ from herdfilter.filters.resampling.base import inverse_cdf
 from herdfilter.filters.state import Indices
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers.base import MixtureSampler, Sampler, draw_points, equal_weights
-from herdfilter.samplers.compiled import IN_PLACE, INSIDE, VECTORISE, exp, njit
+from herdfilter.samplers.compiled import CALLED, IN_PLACE, INSIDE, QUICK, exp, njit
 from herdfilter.samplers.mapped import MappedSampling
 
 SETS = 8
@@ -103,9 +103,9 @@ CELL = 2.0**-DIGITS
 def scrambled_sobol(n: int, dim: int, rng: np.random.Generator, ordered: bool = False) -> Array:
     """Draw n points (n, dim) of a scrambled Sobol sequence in the unit cube, sorted by first entry if `ordered`."""
     directions = direction_numbers(dim, (n - 1).bit_length())
-    return scrambled_points(
-        n, directions, rng.integers(2**DIGITS, size=(dim, directions.shape[1] + 1)), ordered
-    )
+    random = rng.integers(2**DIGITS, size=(dim, directions.shape[1] + 1))
+    points: Array = scrambled_points(n, directions, random, ordered)
+    return points
 
 
 @lru_cache(maxsize=32)
@@ -121,30 +121,16 @@ def direction_numbers(dim: int, count: int) -> NDArray[np.int64]:
     return np.ascontiguousarray((fractions[powers] ^ fractions[powers - 1]).T)
 
 
-def scrambled_points(
-    n: int,
-    directions: NDArray[np.int64],
-    random: NDArray[np.int64],
-    ordered: bool = False,
-) -> Array:
-    """Sobol points (n, dim) of direction numbers (dim, count), scrambled by random integers (dim, count + 1)."""
-    x = np.empty((n, len(directions)))
-    count = directions.shape[1]
-    _place_points(directions, random, np.empty(n + count, np.int64), x)
-    if not ordered:
-        return x
-    sorted_x = np.empty(x.shape)
-    _sort_by_first_entry(x, np.zeros(1 << count, np.int64), sorted_x)
-    return sorted_x
+@njit(**CALLED)
+def scrambled_points(n, directions, random, ordered):
+    """Sobol points (n, dim) of direction numbers (dim, count), scrambled by random integers (dim, count + 1).
 
-
-@njit(**IN_PLACE)
-def _place_points(directions, random, room, x):
-    """Fill x (n, dim) with the points, in the order of the sequence; `room` (n + count,) is workspace."""
+    If `ordered`, they are sorted by their first entries, of which each of 2^count intervals holds one, or none if n is less.
+    """
     dim, count = directions.shape
-    n = len(x)
-    digits = room[:n]
-    scrambled = room[n:]
+    x = np.empty((n, dim))
+    digits = np.empty(n, np.int64)
+    scrambled = np.empty(count, np.int64)
     for j in range(dim):
         for k in range(count):
             scrambled[k] = 0
@@ -162,20 +148,21 @@ def _place_points(directions, random, room, x):
                 digits[i] = digits[(2 << k) - 1 - i] ^ scrambled[k]
         for i in range(n):
             x[i, j] = (digits[i] + 0.5) * CELL
-
-
-@njit(**IN_PLACE)
-def _sort_by_first_entry(x, ranks, sorted_x):
-    """Sort rows by first entry in linear time: each of the 2^count intervals holds one of them, or none if n is less."""
-    row = 0
-    for i in range(len(x)):
+    if not ordered:
+        return x
+    # in linear time: the intervals that hold a point are counted
+    ranks = np.zeros(1 << count, np.int64)
+    for i in range(n):
         ranks[int(x[i, 0] * len(ranks))] = 1
+    row = 0
     for interval in range(len(ranks)):
         row += ranks[interval]
         ranks[interval] = row - 1
-    for i in range(len(x)):
-        for j in range(x.shape[1]):
+    sorted_x = np.empty((n, dim))
+    for i in range(n):
+        for j in range(dim):
             sorted_x[ranks[int(x[i, 0] * len(ranks))], j] = x[i, j]
+    return sorted_x
 
 
 BITS = 62  # of a position on the curve, in a signed integer of 64 bits
@@ -202,33 +189,34 @@ def hilbert_order(
     Angles are first unwrapped about their circular mean: the cut of the circle lies opposite to it.
     """
     x = unwrap(x, weights, tuple(circular))
-    n, d = x.shape
-    if d == 1:
+    if x.shape[1] == 1:
         return sorted_order(x[:, 0])
-    bits = BITS // d
-    index = np.zeros(n, np.int64)
-    cells = np.empty((d, n), np.int64)
-    _cells(np.ascontiguousarray(x), weights / weights.sum(), bits, np.empty(n), cells)
-    _index(cells, bits, index)
-    return sorted_order(index)
+    return sorted_order(_positions(np.ascontiguousarray(x), weights / weights.sum()))
 
 
 def curve_order(x, weights, circular):
     """Do as `hilbert_order` in compiled code, for weights that sum to 1; `circular` (d,) is True for angles."""
+    x = unwrapped(x, weights, circular)
+    if x.shape[1] > 1:
+        return _radix_order(_positions(x, weights))
+    # the bits of floats sort like the floats once those of negative ones are inverted
+    keys = np.zeros(len(x), np.int64)
+    for i in range(len(x)):
+        bit_pattern = np.float64(x[i, 0] + 0.0).view(np.int64)
+        keys[i] = bit_pattern ^ ((bit_pattern >> 63) | np.int64(-(2**63)))
+    return _radix_order(keys)
+
+
+@njit(**CALLED)
+def _positions(x, weights):
+    """Return the positions (n,) along the Hilbert curve of points (n, d), with weights that sum to 1."""
     n, d = x.shape
     bits = BITS // d
-    x = unwrapped(x, weights, circular)
-    index = np.zeros(n, np.int64)
     cells = np.empty((d, n), np.int64)
-    if d > 1:
-        _cells(x, weights, bits, np.empty(n), cells)
-        _index(cells, bits, index)
-    else:
-        # the bits of floats sort like the floats once those of negative ones are inverted
-        for i in range(n):
-            bit_pattern = np.float64(x[i, 0] + 0.0).view(np.int64)
-            index[i] = bit_pattern ^ ((bit_pattern >> 63) | np.int64(-(2**63)))
-    return _radix_order(index)
+    index = np.zeros(n, np.int64)
+    _cells(x, weights, bits, np.empty(n), cells)
+    _index(cells, bits, index)
+    return index
 
 
 @njit(**INSIDE)
@@ -286,7 +274,7 @@ def sorted_order(values: NDArray[Any]) -> NDArray[np.integer[Any]]:
     return values.argsort(kind="stable") if (ranked[1:] == ranked[:-1]).any() else order
 
 
-@njit(**IN_PLACE, fastmath=VECTORISE)
+@njit(**QUICK)
 def _cells(x, weights, bits, row, cells):
     """Fill the cells (d, n) of weighted points (n, d), mapped by the logistic function; row (n,) is workspace."""
     n, d = x.shape

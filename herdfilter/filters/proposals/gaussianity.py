@@ -12,7 +12,7 @@ from herdfilter._covariances import SUSPECT_VARIANCE, covariance_factor, plain_a
 from herdfilter.angles import unwrap
 from herdfilter.filters.kalman.update import factorise
 from herdfilter.filters.state import Particles
-from herdfilter.samplers.compiled import IN_PLACE, njit
+from herdfilter.samplers.compiled import CALLED, IN_PLACE, njit
 
 FEW = 500
 """Where there are more particles than this, about so many of them are tested first."""
@@ -79,28 +79,30 @@ class Gaussianity:
 
     @cached_property
     def _over_chance(self) -> tuple[float, float]:
-        return over_chance(self._z, self._weights)
+        cumulants: tuple[float, float] = over_chance(self._z, self._weights)
+        return cumulants
 
 
 def standardised(x: Array, weights: Array) -> tuple[Array, Array, Array]:
     """Return the mean (d,) of weighted points, a factor (d, d) of their covariance, and the whitened points (n, d)."""
-    d = x.shape[1]
-    mean = np.zeros(d)
-    root = np.zeros((d, d))
-    inverse = np.zeros((d, d))
-    z = np.empty(x.shape)
-    if _standardise(np.ascontiguousarray(x), weights, mean, root, inverse, z):
+    regular, mean, root, z = _standardise(np.ascontiguousarray(x), weights)
+    if regular:
         return mean, root, z
     # A singular covariance, or nearly so, is regularised: slower, and rarely needed.
     centred = x - weights @ x
     factor = covariance_factor(plain_and_regular(x, weights, centred)[1])
-    return weights @ x, factor, np.linalg.solve(factor, centred.T).T
+    white = np.linalg.solve(factor, centred.T).T
+    return weights @ x, factor, np.ascontiguousarray(white)
 
 
-@njit(**IN_PLACE)
-def _standardise(x, weights, mean, root, inverse, z):
-    """Fill in what `standardised` returns; return False if the covariance is singular, or nearly so."""
+@njit(**CALLED)
+def _standardise(x, weights):
+    """Return False if the covariance is singular, or nearly so, else True; and what `standardised` does."""
     n, d = x.shape
+    mean = np.zeros(d)
+    root = np.zeros((d, d))
+    inverse = np.zeros((d, d))
+    z = np.empty((n, d))
     for i in range(n):
         for a in range(d):
             mean[a] += weights[i] * x[i, a]
@@ -115,13 +117,13 @@ def _standardise(x, weights, mean, root, inverse, z):
     scale = z[0]
     for a in range(d):
         if not SUSPECT_VARIANCE * mean[a] ** 2 < root[a, a] < np.inf:
-            return False
+            return False, mean, root, z
         scale[a] = np.sqrt(root[a, a])
     for a in range(d):
         for b in range(a + 1):
             root[a, b] /= scale[a] * scale[b]
     if not factorise(root, root):
-        return False
+        return False, mean, root, z
     # trace of the inverse correlation matrix: an upper bound of the inverse of the least eigenvalue
     trace = 0.0
     for i in range(d):
@@ -134,7 +136,7 @@ def _standardise(x, weights, mean, root, inverse, z):
         for j in range(i + 1):
             trace += inverse[i, j] ** 2
     if trace > LARGEST_CONDITION:
-        return False
+        return False, mean, root, z
     # Back to the units of the state, then the whitened points.
     for a in range(d):
         for b in range(a + 1):
@@ -145,7 +147,7 @@ def _standardise(x, weights, mean, root, inverse, z):
             z[i, a] = 0.0
             for b in range(a + 1):
                 z[i, a] += inverse[a, b] * (x[i, b] - mean[b])
-    return True
+    return True, mean, root, z
 
 
 @register_jitable
@@ -165,15 +167,6 @@ def narrow(noise: Array, total: Array, share: float) -> bool:
     # positive definite unless there is such a direction
     difference = noise - share * total
     return not factorise(np.ascontiguousarray(difference), np.empty(difference.shape))
-
-
-def over_chance(z: Array, weights: Array) -> tuple[float, float]:
-    """Squared third and fourth cumulants of points (n, d) of mean 0 and covariance I, over their expectations by chance."""
-    d = z.shape[1]
-    cumulants: tuple[float, float] = _over_chance(
-        np.ascontiguousarray(z), weights, np.zeros((d, d, d)), np.zeros((d, d))
-    )
-    return cumulants
 
 
 def nonlinear_share(x: Array, noise: Array, circular: tuple[int, ...] = ()) -> float:
@@ -205,10 +198,13 @@ def _nonlinear_share(x, noise):
     return worst
 
 
-@njit(**IN_PLACE)
-def _over_chance(z, weights, third, fourth):
-    """Return what `over_chance` does; `third` (d, d, d) and `fourth` (d, d) are zeros, for the sums of products."""
+@njit(**CALLED)
+def over_chance(z, weights):
+    """Squared third and fourth cumulants of points (n, d) of mean 0 and covariance I, over their expectations by chance."""
     n, d = z.shape
+    # sums of products
+    third = np.zeros((d, d, d))
+    fourth = np.zeros((d, d))
     squares = 0.0
     for i in range(n):
         squares += weights[i] ** 2

@@ -252,14 +252,13 @@ class HistoryProposal:
         """Return mean and covariance of the successors of a Gaussian, and the log-evidence; None if it is rejected."""
         m = SPARE_POINTS
         guide = hypothesis.guide()
-        only_member = np.zeros(m, dtype=np.int64)
         noise = gaussian.standard_noise(self.proposal.sampler, m, rng)
         log_offset = 0.0
         if guide is None:
-            successors = Particles.equal(gaussian.successors(only_member, noise))
+            successors = Particles.equal(gaussian.successors(np.zeros(m, dtype=np.int64), noise))
         else:
             _, update = gaussian.look_ahead(guide)
-            successors = gaussian.updated(guide, update, only_member, noise, np.full(m, -np.log(m)))
+            successors = gaussian.updated(guide, update, noise)
             log_offset = guide.log_offset or 0.0
         factors = hypothesis.log_factors(successors.x)
         weighted, log_evidence = successors.reweighted(factors).normalised()

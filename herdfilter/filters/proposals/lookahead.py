@@ -18,12 +18,10 @@ from herdfilter.filters.proposals.quadratic import linear_observations, stencil
 from herdfilter.filters.state import Indices, Particles
 from herdfilter.models.resolved import Transition
 from herdfilter.samplers.base import Sampler
-from herdfilter.samplers.compiled import CALLED, IN_PLACE, njit
+from herdfilter.samplers.compiled import CALLED, njit
 
 SPARE_POINTS = 1000
 """A call of the model's functions with so many states takes little more time than one with a few."""
-
-_sigma_points = lru_cache(maxsize=64)(UNSCENTED_RULE.points)
 
 
 @lru_cache(maxsize=64)
@@ -113,7 +111,7 @@ class Ancestors(NamedTuple):
     @property
     def sigma_points(self) -> tuple[Array, Array]:
         """Points of the noise by the unscented rule, the first of them 0, and their weights; (p, noise_dim) and (p,)."""
-        return _sigma_points(self.noise_dim)
+        return UNSCENTED_RULE.points(self.noise_dim)
 
     def centres(self) -> Array:
         """Successors (M, d) of all members without noise."""
@@ -231,17 +229,11 @@ class Ancestors(NamedTuple):
             self.successors(members, noise), log_weights, ancestors=ancestors
         )
 
-    def updated(
-        self,
-        observation: Observation,
-        update: NoiseUpdate,
-        members: Indices,
-        z: Array,
-        log_weights: Array,
-    ) -> Particles:
-        """Successors of members (m,) at updated noise, drawn by standard normal z (m, noise_dim), with exact weights."""
+    def updated(self, observation: Observation, update: NoiseUpdate, z: Array) -> Particles:
+        """Successors of one Gaussian at updated noise, drawn by standard normal z (m, noise_dim), with exact weights."""
+        members = np.zeros(len(z), dtype=np.int64)
         noise, log_ratio = update.draw(members, z)
-        return observation.weigh(self.particles(members, noise, log_weights + log_ratio))
+        return observation.weigh(self.particles(members, noise, log_ratio - np.log(len(z))))
 
 
 class NoiseUpdate(NamedTuple):
@@ -291,14 +283,12 @@ class NoiseUpdate(NamedTuple):
         The mean observation is interpolated by a quadratic in each entry of the noise, through the sigma points. Log-weights
         (m,) are those before the likelihood.
         """
-        return float(_share(self, read_only(noise), log_weights.copy()))
+        return float(_share(self, read_only(noise), log_weights))
 
     def draw(self, chosen: Indices, z: Array) -> tuple[Array, Array]:
         """Noise of the chosen particles (m,) at standard normal z (m, D), and log of N(0, I) over the density there (m,)."""
-        noise = np.empty_like(z)
-        log_ratio = np.empty(len(z))
-        _draw(self, chosen, read_only(z), noise, log_ratio)
-        return noise, log_ratio
+        drawn: tuple[Array, Array] = _draw(self, chosen, read_only(z))
+        return drawn
 
     def draw_mixed(
         self,
@@ -402,14 +392,16 @@ def update_noise(offsets, weights, points, residuals, noises, group):
     return update, True
 
 
-@njit(**IN_PLACE)
-def _draw(update, members, z, noise, log_ratio):
-    """Fill noise (m, D) and the logarithms (m,) of N(noise; 0, I) over the density it is drawn from."""
+@njit(**CALLED)
+def _draw(update, members, z):
+    """Return what `NoiseUpdate.draw` does."""
     gains = update.gains
     roots = update.roots
     m, dim = z.shape
     k = gains.shape[1]
     along = update.workspace[k]
+    noise = np.empty((m, dim))
+    log_ratio = np.empty(m)
     for t in range(m):
         i = members[t]
         g = update.group[i]
@@ -430,11 +422,13 @@ def _draw(update, members, z, noise, log_ratio):
         for j in range(dim):
             twice -= noise[t, j] ** 2
         log_ratio[t] = 0.5 * twice + update.log_dets[g]
+    return noise, log_ratio
 
 
-@njit(**IN_PLACE)
+@njit(**CALLED)
 def _share(update, z, log_weights):
-    """Return what `NoiseUpdate.share` does; the log-likelihoods are added to the log-weights (m,)."""
+    """Return what `NoiseUpdate.share` does."""
+    log_weights = log_weights.copy()
     offsets = update.offsets[0]
     residual = update.residuals[0]
     lower = update.workspace
