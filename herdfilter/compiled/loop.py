@@ -311,7 +311,7 @@ class Segment:
         online.record = StepRecord(
             online.step, rows.means[t], rows.covariances[t], *figures, outcomes[-1], None, distinct
         )
-        # known of the last step only
+        # whether families have collapsed is judged after the last step only, whose ancestors are at hand
         collapsed = online._particles.counts(rows.means[t], rows.covariances[t], online._circular)[
             2
         ]

@@ -365,25 +365,35 @@ def from_gaussian(series, proposal, t, particles):
     n, d = x.shape
     observed = series.kinds[t] == USED
     centred = unwrapped(x, weights, series.circular)
-    # Are the particles close to Gaussian? A subsample of about FEW decides the clear cases: all of them are looked at last.
+    # Are the particles close to Gaussian? A subsample of about FEW comes first, and may only say no in clear cases; all
+    # particles come second, and leave their moments.
     close = True
     plain = True
     over = (0.0, 0.0)
-    centre = np.zeros(d)
+    mean = np.zeros((1, d))
     stride = n // FEW if n >= 2 * FEW else 1
     root = np.zeros((d, d))
     while stride > 0 and plain:
-        subsample = centred[::stride].copy()
-        subsample_weights = weights[::stride].copy()
-        subsample_weights /= subsample_weights.sum()
-        plain, centre, root, z = _standardise(subsample, subsample_weights)
+        size = (n + stride - 1) // stride
+        total = 0.0
+        subsample = np.zeros((size, d))
+        subsample_weights = np.zeros(size)
+        for i in range(size):
+            total += weights[i * stride]
+        for i in range(size):
+            subsample_weights[i] = weights[i * stride] / total
+            for a in range(d):
+                subsample[i, a] = centred[i * stride, a]
+        z = np.zeros((size, d))
+        mean = np.zeros((1, d))
+        root = np.zeros((d, d))
+        plain = _standardise(subsample, subsample_weights, mean[0], root, np.zeros((d, d)), z)
         over = over_chance(z, subsample_weights)
         close = close and max(over[0], over[1]) <= (CLEARLY if stride > 1 else 2.0)
         stride = 1 if stride > 1 else 0
     width = relative_width(over, 1.0 / dot(weights, weights))
     # Is the step as good as linear? Without an observation: the successors are almost a linear function of their noise. With
     # one: Kalman's update leaves almost even weights. The first few points predict that, all of them then confirm it.
-    mean = centre.reshape(1, d)
     ancestor = Ancestors(mean, mean, np.ones(1), root, proposal.wide)
     ancestor_indices = np.zeros(n, np.int64)
     standard_noise = proposal.wide.sets[series.steps[t] % SETS]
@@ -399,7 +409,7 @@ def from_gaussian(series, proposal, t, particles):
             blind = _share(update, standard_noise[:n_probes], np.zeros(n_probes)) >= 0.5
         if plain and close:
             noise, log_ratio = _draw(update, ancestor_indices, standard_noise)
-            probed = _share(update, noise[:n_probes], log_ratio[:n_probes])
+            probed = _share(update, noise[:n_probes], log_ratio[:n_probes].copy())
             accepted = n * (1.0 / probed - 1.0) <= 1.0
     if plain and accepted:
         log_evidence = proposal.carry(
@@ -482,10 +492,13 @@ def follow(series, proposal, t, ancestors, guided, blind, particles):
     gain = log_evidence - first_evidence
     if gain != gain or (gain <= np.log(n) if blind else gain < -np.log(n)):
         return first_evidence + 0.0 * gain  # NaN if one of them is
-    particles.log_weights[:] = successors.log_weights
-    weights[:] = successors.weights
-    particles.ancestors[:] = successors.ancestors
-    particles.next_x[:] = successors.next_x
+    # slices would take seconds to compile
+    for i in range(n):
+        particles.log_weights[i] = successors.log_weights[i]
+        weights[i] = successors.weights[i]
+        particles.ancestors[i] = successors.ancestors[i]
+        for a in range(d):
+            particles.next_x[i, a] = successors.next_x[i, a]
     return log_evidence
 
 

@@ -18,7 +18,7 @@ from herdfilter.filters.resampling.base import inverse_cdf
 from herdfilter.filters.state import Indices
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers.base import MixtureSampler, Sampler, draw_points, equal_weights
-from herdfilter.samplers.compiled import CALLED, IN_PLACE, INSIDE, QUICK, exp, njit
+from herdfilter.samplers.compiled import CALLED, IN_PLACE, INSIDE, VECTORISE, exp, njit
 from herdfilter.samplers.mapped import MappedSampling
 
 SETS = 8
@@ -128,9 +128,9 @@ def scrambled_points(n, directions, random, ordered):
     If `ordered`, they are sorted by their first entries, of which each of 2^count intervals holds one, or none if n is less.
     """
     dim, count = directions.shape
-    x = np.empty((n, dim))
-    digits = np.empty(n, np.int64)
-    scrambled = np.empty(count, np.int64)
+    x = np.zeros((n, dim))
+    digits = np.zeros(n, np.int64)
+    scrambled = np.zeros(count, np.int64)
     for j in range(dim):
         for k in range(count):
             scrambled[k] = 0
@@ -158,7 +158,7 @@ def scrambled_points(n, directions, random, ordered):
     for interval in range(len(ranks)):
         row += ranks[interval]
         ranks[interval] = row - 1
-    sorted_x = np.empty((n, dim))
+    sorted_x = np.zeros((n, dim))
     for i in range(n):
         for j in range(dim):
             sorted_x[ranks[int(x[i, 0] * len(ranks))], j] = x[i, j]
@@ -189,34 +189,33 @@ def hilbert_order(
     Angles are first unwrapped about their circular mean: the cut of the circle lies opposite to it.
     """
     x = unwrap(x, weights, tuple(circular))
-    if x.shape[1] == 1:
+    n, d = x.shape
+    if d == 1:
         return sorted_order(x[:, 0])
-    return sorted_order(_positions(np.ascontiguousarray(x), weights / weights.sum()))
+    bits = BITS // d
+    index = np.zeros(n, np.int64)
+    cells = np.empty((d, n), np.int64)
+    _cells(np.ascontiguousarray(x), weights / weights.sum(), bits, np.empty(n), cells)
+    _index(cells, bits, index)
+    return sorted_order(index)
 
 
 def curve_order(x, weights, circular):
     """Do as `hilbert_order` in compiled code, for weights that sum to 1; `circular` (d,) is True for angles."""
-    x = unwrapped(x, weights, circular)
-    if x.shape[1] > 1:
-        return _radix_order(_positions(x, weights))
-    # the bits of floats sort like the floats once those of negative ones are inverted
-    keys = np.zeros(len(x), np.int64)
-    for i in range(len(x)):
-        bit_pattern = np.float64(x[i, 0] + 0.0).view(np.int64)
-        keys[i] = bit_pattern ^ ((bit_pattern >> 63) | np.int64(-(2**63)))
-    return _radix_order(keys)
-
-
-@njit(**CALLED)
-def _positions(x, weights):
-    """Return the positions (n,) along the Hilbert curve of points (n, d), with weights that sum to 1."""
     n, d = x.shape
     bits = BITS // d
-    cells = np.empty((d, n), np.int64)
+    x = unwrapped(x, weights, circular)
     index = np.zeros(n, np.int64)
-    _cells(x, weights, bits, np.empty(n), cells)
-    _index(cells, bits, index)
-    return index
+    cells = np.empty((d, n), np.int64)
+    if d > 1:
+        _cells(x, weights, bits, np.empty(n), cells)
+        _index(cells, bits, index)
+    else:
+        # the bits of floats sort like the floats once those of negative ones are inverted
+        for i in range(n):
+            bit_pattern = np.float64(x[i, 0] + 0.0).view(np.int64)
+            index[i] = bit_pattern ^ ((bit_pattern >> 63) | np.int64(-(2**63)))
+    return _radix_order(index)
 
 
 @njit(**INSIDE)
@@ -274,7 +273,7 @@ def sorted_order(values: NDArray[Any]) -> NDArray[np.integer[Any]]:
     return values.argsort(kind="stable") if (ranked[1:] == ranked[:-1]).any() else order
 
 
-@njit(**QUICK)
+@njit(**IN_PLACE, fastmath=VECTORISE)
 def _cells(x, weights, bits, row, cells):
     """Fill the cells (d, n) of weighted points (n, d), mapped by the logistic function; row (n,) is workspace."""
     n, d = x.shape

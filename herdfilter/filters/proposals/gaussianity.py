@@ -85,8 +85,11 @@ class Gaussianity:
 
 def standardised(x: Array, weights: Array) -> tuple[Array, Array, Array]:
     """Return the mean (d,) of weighted points, a factor (d, d) of their covariance, and the whitened points (n, d)."""
-    regular, mean, root, z = _standardise(np.ascontiguousarray(x), weights)
-    if regular:
+    d = x.shape[1]
+    mean = np.zeros(d)
+    root = np.zeros((d, d))
+    z = np.empty(x.shape)
+    if _standardise(np.ascontiguousarray(x), weights, mean, root, np.zeros((d, d)), z):
         return mean, root, z
     # A singular covariance, or nearly so, is regularised: slower, and rarely needed.
     centred = x - weights @ x
@@ -95,14 +98,10 @@ def standardised(x: Array, weights: Array) -> tuple[Array, Array, Array]:
     return weights @ x, factor, np.ascontiguousarray(white)
 
 
-@njit(**CALLED)
-def _standardise(x, weights):
-    """Return False if the covariance is singular, or nearly so, else True; and what `standardised` does."""
+@njit(**IN_PLACE)
+def _standardise(x, weights, mean, root, inverse, z):
+    """Fill in what `standardised` returns; return False if the covariance is singular, or nearly so."""
     n, d = x.shape
-    mean = np.zeros(d)
-    root = np.zeros((d, d))
-    inverse = np.zeros((d, d))
-    z = np.empty((n, d))
     for i in range(n):
         for a in range(d):
             mean[a] += weights[i] * x[i, a]
@@ -117,13 +116,13 @@ def _standardise(x, weights):
     scale = z[0]
     for a in range(d):
         if not SUSPECT_VARIANCE * mean[a] ** 2 < root[a, a] < np.inf:
-            return False, mean, root, z
+            return False
         scale[a] = np.sqrt(root[a, a])
     for a in range(d):
         for b in range(a + 1):
             root[a, b] /= scale[a] * scale[b]
     if not factorise(root, root):
-        return False, mean, root, z
+        return False
     # trace of the inverse correlation matrix: an upper bound of the inverse of the least eigenvalue
     trace = 0.0
     for i in range(d):
@@ -136,7 +135,7 @@ def _standardise(x, weights):
         for j in range(i + 1):
             trace += inverse[i, j] ** 2
     if trace > LARGEST_CONDITION:
-        return False, mean, root, z
+        return False
     # Back to the units of the state, then the whitened points.
     for a in range(d):
         for b in range(a + 1):
@@ -147,7 +146,7 @@ def _standardise(x, weights):
             z[i, a] = 0.0
             for b in range(a + 1):
                 z[i, a] += inverse[a, b] * (x[i, b] - mean[b])
-    return True, mean, root, z
+    return True
 
 
 @register_jitable

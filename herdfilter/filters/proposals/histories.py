@@ -112,9 +112,9 @@ class HistoryProposal:
         n = particles.n_next
         circular = transition.circular
         if isinstance(particles, Histories):
-            # A Kalman filter needs the transition as a function of noise, and moments of the observation.
+            # A Kalman filter needs the transition as a function of noise, and moments of the observation; without them all
+            # histories go on as points.
             moments = observation is None or observation.in_mode(0).has_moments
-            # then all go on as points
             if transition.motion.modes[0].simulated_only or not moments:
                 points = particles.points(circular, transition.step)
                 return Histories.join(self._points(transition, points, 0.0, rng, observation), n)
@@ -185,7 +185,7 @@ class HistoryProposal:
             updated, log_density, sources, hypotheses = predicted.branch(
                 observation, UNSCENTED_RULE
             )
-            # there are no points that have set it
+            # set already if there are points, which come first
             if observation.log_offset is None and log_density > -np.inf:
                 observation.log_offset = log_density
         offset = 0.0 if observation is None else observation.log_offset or 0.0
@@ -218,10 +218,10 @@ class HistoryProposal:
             gaussian = Ancestors.gaussian(onward, mean, root)
             moments = self._gaussian(gaussian, n, rng, hypothesis)
             rejected[i] = moments is None
-            # the heaviest, tested only to see whether Gaussians hold at all
+            # the heaviest history, tested only to see whether Gaussians hold at all
             if not entitled[i]:
                 continue
-            # particles in its place, by the wrapped proposal and the terms of its hypothesis
+            # Particles in place of the Gaussian, by the wrapped proposal, with the factors of the hypothesis.
             if moments is None:
                 ancestor = Histories.of_gaussians(np.zeros(1), mean[None], (root @ root.T)[None])
                 ancestor.n_next = max(1, round(n * shares[i]))
@@ -262,7 +262,7 @@ class HistoryProposal:
             log_offset = guide.log_offset or 0.0
         factors = hypothesis.log_factors(successors.x)
         weighted, log_evidence = successors.reweighted(factors).normalised()
-        # Kalman's update missed the posterior
+        # few points count: Kalman's update has missed the posterior
         if log_evidence == -np.inf or weighted.ess < min(n, m / 2):
             return None
         shape = Gaussianity(weighted, gaussian.transition.circular)

@@ -18,7 +18,7 @@ from herdfilter.filters.proposals.quadratic import linear_observations, stencil
 from herdfilter.filters.state import Indices, Particles
 from herdfilter.models.resolved import Transition
 from herdfilter.samplers.base import Sampler
-from herdfilter.samplers.compiled import CALLED, njit
+from herdfilter.samplers.compiled import CALLED, IN_PLACE, njit
 
 SPARE_POINTS = 1000
 """A call of the model's functions with so many states takes little more time than one with a few."""
@@ -283,7 +283,7 @@ class NoiseUpdate(NamedTuple):
         The mean observation is interpolated by a quadratic in each entry of the noise, through the sigma points. Log-weights
         (m,) are those before the likelihood.
         """
-        return float(_share(self, read_only(noise), log_weights))
+        return float(_share(self, read_only(noise), log_weights.copy()))
 
     def draw(self, chosen: Indices, z: Array) -> tuple[Array, Array]:
         """Noise of the chosen particles (m,) at standard normal z (m, D), and log of N(0, I) over the density there (m,)."""
@@ -299,7 +299,8 @@ class NoiseUpdate(NamedTuple):
     ) -> tuple[Array, Array]:
         """As `draw`, but `unguided` (m,) particles keep z; the density is the mixture with `share` of N(0, I)."""
         noise, log_ratio = self.draw(members, z)
-        noise[unguided] = z = z[unguided]
+        z = z[unguided]
+        noise[unguided] = z
         members = members[unguided]
         g = self.group[members]
         # The density of the update at z. The inverse of I - G' G = N N' is I + (T^-1 G)' T^-1 G.
@@ -338,7 +339,7 @@ def update_noise(offsets, weights, points, residuals, noises, group):
     # of the observation, less that without noise
     mean_offsets = np.zeros((count, k))
     # log-densities of the observation at its mean
-    constants = np.full(count, -0.5 * k * np.log(2 * np.pi))
+    constants = np.zeros(count)
     slopes = np.zeros((k, dim))
     row = workspace[k]  # variances, then a residual
     # Gains are first the slopes A of the observation in the noise, lowers the covariance of the rest.
@@ -360,6 +361,7 @@ def update_noise(offsets, weights, points, residuals, noises, group):
             for b in range(a + 1):
                 lowers[i, a, b] = roots[i, a, b]
         rotate(lowers[i], slopes, slopes[:0], slopes[:0])
+        constants[i] = -0.5 * k * np.log(2 * np.pi)
         for a in range(k):  # forward substitution: G = L^-1 A and T = L^-1 R
             if not 0.0 < lowers[i, a, a] < np.inf:
                 return update, False
@@ -400,8 +402,8 @@ def _draw(update, members, z):
     m, dim = z.shape
     k = gains.shape[1]
     along = update.workspace[k]
-    noise = np.empty((m, dim))
-    log_ratio = np.empty(m)
+    noise = np.zeros((m, dim))
+    log_ratio = np.zeros(m)
     for t in range(m):
         i = members[t]
         g = update.group[i]
@@ -425,10 +427,9 @@ def _draw(update, members, z):
     return noise, log_ratio
 
 
-@njit(**CALLED)
+@njit(**IN_PLACE)
 def _share(update, z, log_weights):
-    """Return what `NoiseUpdate.share` does."""
-    log_weights = log_weights.copy()
+    """Return what `NoiseUpdate.share` does; the log-likelihoods are added to the log-weights (m,)."""
     offsets = update.offsets[0]
     residual = update.residuals[0]
     lower = update.workspace

@@ -222,9 +222,9 @@ class ModeProposal:
         for j, source in sources.items():
             if not counts[j]:
                 continue
-            # a proposal that uses the weights makes so many successors
+            # a proposal that uses the weights makes this number of successors
             source.n_next = int(counts[j])
-            # such a proposal makes one successor of each
+            # another proposal makes one successor of each ancestor, so that their number is changed first
             if not self.proposal.uses.weights:
                 source = scheme.resample(source, rng, transition.circular).traced(source.ancestors)
                 if len(source) != counts[j]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +13,6 @@ from herdfilter.angles import unwrap, wrap
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.state import Indices
 from herdfilter.samplers.compiled import CALLED, njit
-
-if TYPE_CHECKING:
-    from herdfilter.filters.proposals.lookahead import Ancestors
 
 LEAST_LOG_LIKELIHOOD = -1e12
 """Smaller log-likelihoods, and -inf, are raised to this; an expansion that meets it treats the likelihood as flat."""
@@ -34,7 +31,7 @@ def stencil(dim: int) -> Array:
 
 def linear_observations(
     observation: Observation,
-    ancestors: Ancestors,
+    ancestors: Any,
     centres: Array,
     members: Indices,
     group: Indices,
@@ -51,6 +48,7 @@ def linear_observations(
 
     Parameters
     ----------
+    ancestors : Ancestors
     centres : ndarray, shape (n, d)
         States of the ancestors after the transition without noise.
     members, group : ndarray of int, shapes (B,) and (n,)
@@ -107,14 +105,14 @@ def _linearise(values, members, group, back, slopes, points, shifts):
     n = len(shifts)
     size = 2 * d + d * (d - 1) // 2
     offsets = np.zeros((gains, len(points), d))
-    residuals = np.empty((n, d))
-    log_peaks = np.empty(n)
+    residuals = np.zeros((n, d))
+    log_peaks = np.zeros(n)
     best = 0
     peak = values.max()
     roots = np.zeros((gains, d, d))
     # the residual r at the centre of each group: the slope in the units of its curvature
-    scores = np.empty((gains, d))
-    factor = np.empty((dim, d))
+    scores = np.zeros((gains, d))
+    factor = np.zeros((dim, d))
     for b in range(gains):
         root = roots[b]
         score = scores[b]
@@ -169,7 +167,7 @@ def _linearise(values, members, group, back, slopes, points, shifts):
         promise += 0.5 * scores[best, a] ** 2
     peak = max(peak, promise)
     # shift of a particle from the centre of its group, in units of the span
-    shift = np.empty(d)
+    shift = np.zeros(d)
     for i in range(n):
         g = group[i]
         square = 0.0

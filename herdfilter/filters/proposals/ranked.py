@@ -239,8 +239,8 @@ class RankedProposal(SampledProposal):
 @njit(**CALLED)
 def mixed_weights(before, log_densities, share):
     """Return weights q (M,), a mixture of those after an update and a `share` of those before, and log(before / q)."""
-    weights = np.empty(len(before))
-    log_ratio = np.empty(len(before))
+    weights = np.zeros(len(before))
+    log_ratio = np.zeros(len(before))
     peak = -np.inf
     total = 0.0
     total_before = 0.0

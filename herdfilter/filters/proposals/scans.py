@@ -62,7 +62,7 @@ def parts_from_scan(
     for reader, z, quota in guides:
         guide = Observation(reader, z, step, None)
         source = Particles(particles.x, particles.log_weights, particles.modes, int(quota))
-        # such a proposal keeps the number of particles
+        # a proposal that does not use the weights keeps the number of particles, so that it is changed first
         if not proposal.uses.weights and quota != len(particles):
             source = SystematicResampling().resample(source, rng, transition.circular)
             parts.append(proposal.propose(transition, source, rng, guide).traced(source.ancestors))
