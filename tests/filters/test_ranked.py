@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
 from herdfilter.filters import Observation, Particles, Transition
+from herdfilter.filters.kalman.rules import UNSCENTED_RULE
 from herdfilter.filters.proposals.balanced import (
     SETS,
     balanced_noise,
@@ -33,9 +34,7 @@ def test_guidance_is_kalmans_update_of_the_noise(k, dim):
     """Of a linear observation y = c + H v + r, against the textbook's formulas."""
     rng = np.random.default_rng(k)
     H, R = rng.standard_normal((k, dim)), np.diag(rng.uniform(0.01, 1, k))
-    root = np.sqrt(dim + 1)
-    points = np.vstack([np.zeros(dim), root * np.eye(dim), -root * np.eye(dim)])
-    weights = np.append(1 / (dim + 1), np.full(2 * dim, 0.5 / (dim + 1)))
+    points, weights = UNSCENTED_RULE.points(dim)
     residuals, group = rng.standard_normal((4, k)), np.array([1, 0, 1, 0])
     seen = np.stack([points @ (2 * H).T, points @ H.T])  # of the two gains the second is tested
     guidance, _ = update_noise(seen, weights, points, residuals, np.stack([2 * R, R]), group)
@@ -69,9 +68,7 @@ def test_the_share_that_will_count_is_foretold_from_sigma_points(k):
     def seen(noise):
         return noise @ slopes + noise**2 @ bends
 
-    root = np.sqrt(dim + 1)
-    points = np.vstack([np.zeros(dim), root * np.eye(dim), -root * np.eye(dim)])
-    weights = np.append(1 / (dim + 1), np.full(2 * dim, 0.5 / (dim + 1)))
+    points, weights = UNSCENTED_RULE.points(dim)
     residual, one = rng.standard_normal(k), np.zeros(1, dtype=np.int64)
     update, _ = update_noise(seen(points)[None], weights, points, residual[None], R[None], one)
     z, log_weights = rng.standard_normal((m, dim)), rng.standard_normal(m)

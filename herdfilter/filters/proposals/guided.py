@@ -149,8 +149,8 @@ class KalmanMixtureProposal(GuidedSampledProposal):
         component, and thus of a mode, points still go there (a defensive mixture, Hesterberg 1995).
     unguided_share : float
         Share, from 0 to below 1, of points that are drawn from the predictive mixture itself: its components are added to
-        the others with this total weight. Weights are then bounded, by the inverse of the share, where a Kalman filter's covariance is too
-        small or another mode escapes it; without it estimates may hardly improve as n grows.
+        the others with this total weight. Weights are then bounded, by the inverse of the share, where a Kalman filter's
+        covariance is too small or another mode escapes it; without it estimates may hardly improve as n grows.
 
     Raises
     ------
