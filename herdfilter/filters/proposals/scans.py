@@ -147,15 +147,15 @@ def share_out(missed: float, detected: Array, n: int) -> tuple[np.ndarray, np.nd
     # Relative to the largest, so that exp does not underflow.
     logs = np.concatenate([[missed], detected])
     peak = logs.max()
+    quotas = np.zeros(len(logs), dtype=np.int64)
+    quotas[0] = n
     # impossible by all hypotheses: no guidance, and the particles' likelihoods decide
     if peak == -np.inf:
-        return np.arange(len(detected)), np.eye(1, len(logs), dtype=np.int64)[0] * n
+        return np.arange(len(detected)), quotas
     shares = np.exp(logs - peak)
     shares /= shares.sum()
     if n * (shares @ shares) < min(MIN_PER_HYPOTHESIS, n):
-        return np.flatnonzero(shares[1:] > NEGLIGIBLE_SHARE), np.eye(1, len(logs), dtype=np.int64)[
-            0
-        ] * n
+        return np.flatnonzero(shares[1:] > NEGLIGIBLE_SHARE), quotas
     defended = (1 - BLIND_SHARE) * shares
     defended[0] += BLIND_SHARE
     quotas = largest_remainders(defended, n)
