@@ -24,6 +24,11 @@ SPARE_POINTS = 1000
 """A call of the model's functions with so many states takes little more time than one with a few."""
 
 
+_sigma_points = lru_cache(maxsize=64)(
+    UNSCENTED_RULE.points
+)  # the cache of the rule itself costs a hash of its parameters
+
+
 @lru_cache(maxsize=64)
 def _distinct_starts(noise_dim: int, d: int) -> tuple[Indices, Indices]:
     """Return the sigma points with distinct first d entries (2 d + 1,), and which of them each point (p,) agrees with."""
@@ -111,7 +116,7 @@ class Ancestors(NamedTuple):
     @property
     def sigma_points(self) -> tuple[Array, Array]:
         """Points of the noise by the unscented rule, the first of them 0, and their weights; (p, noise_dim) and (p,)."""
-        return UNSCENTED_RULE.points(self.noise_dim)
+        return _sigma_points(self.noise_dim)
 
     def centres(self) -> Array:
         """Successors (M, d) of all members without noise."""

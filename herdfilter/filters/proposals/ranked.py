@@ -214,7 +214,7 @@ class RankedProposal(SampledProposal):
             weights, log_ratio = mixed_weights(weights, update.log_densities, share)
         steps = self._steps(n, rng)
         # numbers below the share stay unguided
-        u: Array = np.ones(n)
+        u: Any = 1.0
         if self.randomised and self.sampler is None:
             points = balanced.scrambled_sobol(n, ancestors.noise_dim + 1, rng)
             noise: Array = scipy.special.ndtri(points[:, :-1])
@@ -224,8 +224,9 @@ class RankedProposal(SampledProposal):
             if self.randomised:
                 u = rng.random(n)
         members = balanced.ranked_members(centres, weights, circular, steps)
-        log_weights: Array = np.full(n, -math.log(n))
-        if guided:
+        if not guided:
+            log_weights: Array = np.full(n, -math.log(n))
+        else:
             log_weights = log_ratio[members] - np.log(n)
             if self.randomised and share:
                 noise, log_noise_ratio = update.draw_mixed(members, noise, u < share, share)
