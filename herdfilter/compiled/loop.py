@@ -23,7 +23,13 @@ from herdfilter.compiled.proposals import BY_ITSELF, MISSING, USED
 from herdfilter.filters.filter import ParticleFilter
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.proposals import AutomaticProposal, BootstrapProposal, RankedProposal
+from herdfilter.filters.proposals import (
+    AutomaticProposal,
+    BootstrapProposal,
+    HerdedProposal,
+    KalmanMixtureProposal,
+    RankedProposal,
+)
 from herdfilter.filters.proposals.balanced import SETS, balanced_noise
 from herdfilter.filters.resampling import SystematicResampling
 from herdfilter.filters.results import (
@@ -246,7 +252,17 @@ class Segment:
             indices=np.empty(n, dtype=np.int64),
         )
         self.loop, self.propose, shared, called = proposals.engine(name)
-        self.tools = ((*_tables(name, online.proposal, n, d), *shared), *called) if called else ()
+        self.tools: tuple[Any, ...] = ()
+        if called:
+            if name == "line":
+                shares = HerdedProposal.defensive_share, KalmanMixtureProposal.defensive_share
+            else:
+                ranked = online.proposal if name == "ranked" else online.proposal._ranked
+                shares = float(ranked.guided), ranked.defensive_share
+            # noise of kernels has d more entries, which spread the start; ranked particles have no kernels
+            wide = _noise(n, d if name == "ranked" else 2 * d)
+            levels = (np.arange(n) + 0.5) / n
+            self.tools = ((_noise(n, d), wide, levels, np.array(shares), *shared), *called)
 
     def run(self, online: Any, first: int, rows: Any, max_steps: int) -> list[Outcome]:
         """Take as many steps as one call of the loop can, fill in their rows, and return the outcomes of observations."""
@@ -295,7 +311,7 @@ class Segment:
         online.record = StepRecord(
             online.step, rows.means[t], rows.covariances[t], *figures, outcomes[-1], None, distinct
         )
-        # known of the last step only
+        # whether families have collapsed is judged after the last step only, whose ancestors are at hand
         collapsed = online._particles.counts(rows.means[t], rows.covariances[t], online._circular)[
             2
         ]
@@ -359,18 +375,6 @@ def _observation_noises(model: Any, missing: Array, indices: Array) -> Observati
         whitening[i][part] = root
         log_peaks[i] = log_root - 0.5 * len(matrix) * math.log(2 * math.pi)
     return ObservationNoises(noise_indices.reshape(-1), whitening, log_peaks, noises)
-
-
-def _tables(name: str, proposal: Any, n: int, d: int) -> tuple[Any, ...]:
-    """Return the first fields of a proposal's `Tools`."""
-    if name == "line":
-        shares = proposal._quantiles.defensive_share, proposal._guided_quantiles.defensive_share
-    else:
-        ranked = proposal if name == "ranked" else proposal._ranked
-        shares = float(ranked.guided), ranked.defensive_share
-    # noise of kernels has d more entries, which spread the start; ranked particles have no kernels
-    wide = _noise(n, d if name == "ranked" else 2 * d)
-    return _noise(n, d), wide, (np.arange(n) + 0.5) / n, np.array(shares)
 
 
 @lru_cache(maxsize=4)

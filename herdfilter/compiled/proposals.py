@@ -24,8 +24,8 @@ from herdfilter.filters.proposals.gaussianity import (
     CLEARLY,
     FEW,
     _nonlinear_share,
-    _over_chance,
     _standardise,
+    over_chance,
     relative_width,
 )
 from herdfilter.filters.proposals.guided import WIDENING
@@ -34,9 +34,9 @@ from herdfilter.filters.proposals.lookahead import (
     NoiseUpdate,
     _draw,
     _share,
-    new_update,
+    update_noise,
 )
-from herdfilter.filters.proposals.ranked import _share_weights
+from herdfilter.filters.proposals.ranked import mixed_weights
 from herdfilter.filters.resampling.base import _inverse
 from herdfilter.filters.state import NO_WEIGHT
 from herdfilter.models.compiled import SIGNATURE
@@ -304,14 +304,13 @@ def _on_line(series, tools, rng, t, uneven, particles):
     for guided in range(2):
         first = guided * n
         centres = np.zeros((first + n, 1))
-        columns = np.zeros((3, first + n))
-        deviations = columns[0]
-        probabilities = columns[1]  # of the mixture whose quantiles are taken
+        deviations = np.full(first + n, deviation)
+        # of the mixture whose quantiles are taken
+        probabilities = np.zeros(first + n)
         # weights of the predictive mixture, which the importance weights refer to
-        targets = columns[2]
+        targets = np.zeros(first + n)
         for i in range(n):
             centres[first + i, 0] = means[i, 0]
-            deviations[first + i] = deviation
             probabilities[first + i] = (
                 UNGUIDED_SHARE * before[i] if guided else (1.0 - share) * before[i] + share / n
             )
@@ -321,8 +320,7 @@ def _on_line(series, tools, rng, t, uneven, particles):
             plain, _, update = proposal.look(series, proposal.order, t, n * n, ancestors)
             if series.circular[0] or not plain:
                 return np.nan
-            posterior = np.zeros(n)
-            _share_weights(before, update.log_densities, proposal.shares[1], posterior, np.zeros(n))
+            posterior, _ = mixed_weights(before, update.log_densities, proposal.shares[1])
             for i in range(n):
                 variance = 1.0 + WIDENING
                 for a in range(update.gains.shape[1]):
@@ -332,19 +330,21 @@ def _on_line(series, tools, rng, t, uneven, particles):
                 probabilities[i] = (1.0 - UNGUIDED_SHARE) * posterior[i]
         # the angles are unwrapped
         order = proposal.order(centres, probabilities, np.zeros(1, np.bool_))
-        ordered = np.zeros((4, first + n))
-        points = np.zeros(n)
+        ordered_means = centres.reshape(first + n)[order]
+        ordered_deviations = deviations[order]
         for i in range(first + n):
-            mean = centres[order[i], 0]
-            ordered[0, i] = mean
             # narrower components, which rounding cannot resolve, would have no quantiles
-            ordered[1, i] = max(
-                deviations[order[i]], max(RESOLUTION * abs(mean), SMALLEST_DEVIATION)
-            )
-            ordered[2, i] = probabilities[order[i]]
-            ordered[3, i] = targets[order[i]]
+            resolved = max(RESOLUTION * abs(ordered_means[i]), SMALLEST_DEVIATION)
+            ordered_deviations[i] = max(ordered_deviations[i], resolved)
+        points = np.zeros(n)
         quantiles(
-            ordered[0], ordered[1], ordered[2], ordered[3], proposal.levels, points, log_weights
+            ordered_means,
+            ordered_deviations,
+            probabilities[order],
+            targets[order],
+            proposal.levels,
+            points,
+            log_weights,
         )
         for i in range(n):
             no_ancestors[i] = -1
@@ -365,12 +365,13 @@ def from_gaussian(series, proposal, t, particles):
     n, d = x.shape
     observed = series.kinds[t] == USED
     centred = unwrapped(x, weights, series.circular)
-    # Are the particles close to Gaussian? A subsample of about FEW decides the clear cases: all of them are looked at last.
+    # Are the particles close to Gaussian? A subsample of about FEW comes first, and may only say no in clear cases; all
+    # particles come second, and leave their moments.
     close = True
     plain = True
     over = (0.0, 0.0)
-    stride = n // FEW if n >= 2 * FEW else 1
     mean = np.zeros((1, d))
+    stride = n // FEW if n >= 2 * FEW else 1
     root = np.zeros((d, d))
     while stride > 0 and plain:
         size = (n + stride - 1) // stride
@@ -387,7 +388,7 @@ def from_gaussian(series, proposal, t, particles):
         mean = np.zeros((1, d))
         root = np.zeros((d, d))
         plain = _standardise(subsample, subsample_weights, mean[0], root, np.zeros((d, d)), z)
-        over = _over_chance(z, subsample_weights, np.zeros((d, d, d)), np.zeros((d, d)))
+        over = over_chance(z, subsample_weights)
         close = close and max(over[0], over[1]) <= (CLEARLY if stride > 1 else 2.0)
         stride = 1 if stride > 1 else 0
     width = relative_width(over, 1.0 / dot(weights, weights))
@@ -407,12 +408,9 @@ def from_gaussian(series, proposal, t, particles):
         if plain:
             blind = _share(update, standard_noise[:n_probes], np.zeros(n_probes)) >= 0.5
         if plain and close:
-            noise = np.zeros(standard_noise.shape)
-            _draw(update, ancestor_indices, standard_noise, noise, log_ratio)
-            accepted = (
-                n * (1.0 / _share(update, noise[:n_probes], log_ratio[:n_probes].copy()) - 1.0)
-                <= 1.0
-            )
+            noise, log_ratio = _draw(update, ancestor_indices, standard_noise)
+            probed = _share(update, noise[:n_probes], log_ratio[:n_probes].copy())
+            accepted = n * (1.0 / probed - 1.0) <= 1.0
     if plain and accepted:
         log_evidence = proposal.carry(
             series, t, ancestor, ancestor_indices, noise, log_ratio, particles
@@ -469,16 +467,14 @@ def follow(series, proposal, t, ancestors, guided, blind, particles):
                 return np.nan
             # Ancestors are chosen by the weights after the update, mixed with a share of those before it, so that the
             # importance weights stay bounded.
-            probabilities = np.zeros(len(before))
-            _share_weights(
-                before, update.log_densities, proposal.shares[1], probabilities, ancestor_ratio
+            probabilities, ancestor_ratio = mixed_weights(
+                before, update.log_densities, proposal.shares[1]
             )
         order = proposal.order(centres, probabilities, series.circular)
         _inverse(probabilities[order], proposal.levels, ancestor_indices)
         ancestor_indices = order[ancestor_indices]
         if not blind:
-            noise = np.zeros(balanced.shape)
-            _draw(update, ancestor_indices, balanced, noise, log_ratio)
+            noise, log_ratio = _draw(update, ancestor_indices, balanced)
         for i in range(n):
             log_ratio[i] += ancestor_ratio[ancestor_indices[i]]
         log_evidence = proposal.carry(
@@ -496,6 +492,7 @@ def follow(series, proposal, t, ancestors, guided, blind, particles):
     gain = log_evidence - first_evidence
     if gain != gain or (gain <= np.log(n) if blind else gain < -np.log(n)):
         return first_evidence + 0.0 * gain  # NaN if one of them is
+    # slices would take seconds to compile
     for i in range(n):
         particles.log_weights[i] = successors.log_weights[i]
         weights[i] = successors.weights[i]
@@ -515,10 +512,8 @@ def look_ahead(series, curve_order, t, spare, ancestors):
     angles = series.observation_circular
     # Neighbours along the curve share one set of sigma points, so that about n + spare points are observed in all.
     count = min(n, (n + spare + p - 1) // p)
-    group = np.zeros(n, np.int64)
+    group = np.arange(n)
     centres = np.zeros((n, d))
-    for i in range(n):
-        group[i] = i
     members = group.copy()
     _successors(series, t, ancestors, group, points[:1], np.zeros((n, d)), centres)
     if count < n:
@@ -548,7 +543,7 @@ def look_ahead(series, curve_order, t, spare, ancestors):
             residuals[i, a] = wrapped(residual) if angles[a] else residual
     noise_index = series.noise_indices[t]
     noise = series.noises[noise_index : noise_index + 1]
-    update, sound = new_update(offsets, sigma_weights, points, residuals, noise, group)
+    update, sound = update_noise(offsets, sigma_weights, points, residuals, noise, group)
     return plain and sound, centres, update
 
 

@@ -212,9 +212,10 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
     def _propose(self, observation: Observation | None = None) -> state.Particles:
         """Make the transition that waits; return the particles, their weights times the likelihood, not normalised."""
         particles = self._particles
-        proposal = proposals.for_step(self.proposal, particles, observation)
-        proposed = proposal.propose(self._waiting, particles, self.rng, observation)
-        proposed = self._checked(proposed, "propose")
+        proposed = self._checked(
+            proposals.propose_step(self.proposal, self._waiting, particles, self.rng, observation),
+            "propose",
+        )
         return proposed.traced(particles.ancestors) if self._resampled else proposed
 
     def _current(self) -> Any:

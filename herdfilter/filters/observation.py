@@ -137,9 +137,7 @@ class Observation:
 
     def weigh(self, particles: Particles) -> Particles:
         """Return the particles with their weights times the likelihood, not normalised."""
-        return particles.replaced(
-            log_weights=particles.log_weights + self.log_likelihood(particles.x, particles.modes)
-        )
+        return particles.updated(self)
 
     @property
     def is_scan(self) -> bool:

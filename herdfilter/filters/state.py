@@ -31,7 +31,12 @@ from herdfilter.models.sensors import Sensor, sensed, unobserved
 
 Indices = NDArray[np.integer[Any]]
 NEGLIGIBLE_SET = 0.01  # sets lighter than this fraction of one particle's weight are dropped when sets are merged
-COMPUTED = ("weights", "ess", "_normalised")  # cached; a changed copy computes them anew
+COMPUTED = (
+    "weights",
+    "ess",
+    "gaussianity",
+    "_normalised",
+)  # cached; a changed copy computes them anew
 ALONE = 1.1  # effective sample size below which one particle has all the weight
 NO_WEIGHT = 1e-12  # an ancestor whose successors weigh less than this in total counts as lost
 NEGLIGIBLE_FAMILY = 1e-3  # lighter families count less when the gaps between families are judged
@@ -72,6 +77,8 @@ class Particles:
     """
 
     _normalised: Any = None
+    gaussianity: Any = None
+    """Their `Gaussianity`, once a proposal has asked for it."""
     covariances: Any = None
     """Covariances (n, d, d), or (1, d, d) of all, of the Gaussians about the particles; None of points."""
     ancestors: Indices | None
@@ -158,8 +165,15 @@ class Particles:
         return 1.0 / total if total else math.inf
 
     def moments(self, circular: tuple[int, ...] = ()) -> tuple[Array, Array]:
-        """Mean (d,), its angles wrapped, and covariance (d, d)."""
-        return mean_and_covariance(self.x, self.weights, circular)
+        """Mean (d,), its angles wrapped, and covariance (d, d), that of Gaussians about the particles included."""
+        mean, covariance = mean_and_covariance(self.x, self.weights, circular)
+        covariances = self.covariances
+        if covariances is None:
+            return mean, covariance
+        within = (
+            covariances[0] if len(covariances) == 1 else np.tensordot(self.weights, covariances, 1)
+        )
+        return mean, covariance + within
 
     def points(self, circular: tuple[int, ...], step: int) -> Particles:
         """Points that represent the whole distribution at a step: the particles, unless each carries a Gaussian."""
@@ -167,9 +181,7 @@ class Particles:
 
     def updated(self, observation: Any) -> Particles:
         """Return the particles with their weights times the likelihood, not normalised."""
-        return self.replaced(
-            log_weights=self.log_weights + observation.log_likelihood(self.x, self.modes)
-        )
+        return self.reweighted(observation.log_likelihood(self.x, self.modes))
 
     def predicted_observation(self, reader: Measurement, step: int) -> tuple[Array, Array]:
         """Mean (k,) and covariance (k, k) of the observation at a step, noise included, in the modes of the particles."""
@@ -190,7 +202,7 @@ class Particles:
         shares, means, covariances = (np.array(values) for values in zip(*parts, strict=True))
         return merged(means, covariances, shares, reader.modes[0].circular(means.shape[1]))
 
-    def reweighted(self, log_factors: Array) -> Self:
+    def reweighted(self, log_factors: Array | float) -> Self:
         """Return the particles with their weights multiplied by ``exp(log_factors)``, not normalised."""
         return self.replaced(log_weights=self.log_weights + log_factors)
 

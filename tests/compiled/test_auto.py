@@ -179,7 +179,7 @@ def done(monkeypatch):
         ordinary = getattr(owner, method)
 
         def called(self, *args, **options):
-            names.add(name)
+            names.add(name(*args))
             made.append(ordinary(self, *args, **options))
             return made[-1]
 
@@ -195,10 +195,9 @@ def done(monkeypatch):
         return moved
 
     tell(RankedProposal, "follow", followed)
-    watch(RankedProposal, "_blind", "blind")
-    watch(RankedProposal, "_guided", "guided")
-    watch(HerdedProposal, "propose", "quantiles")
-    watch(KalmanMixtureProposal, "propose", "guided quantiles")
+    watch(RankedProposal, "_take", lambda *args: "guided" if args[-1] else "blind")
+    watch(HerdedProposal, "propose", lambda *_: "quantiles")
+    watch(KalmanMixtureProposal, "propose", lambda *_: "guided quantiles")
     kernels = Ancestors.kernels.__func__
     tell(Ancestors, "kernels", classmethod(lambda *args: names.add("kernels") or kernels(*args)))
     return names

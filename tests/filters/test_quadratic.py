@@ -86,18 +86,16 @@ def test_the_default_is_the_kalman_filter_where_a_linear_model_has_a_likelihood_
     assert_allclose(result.covariances, kalman.covariances, atol=1e-6)
 
 
-def observed(likelihood, x, weights=None, noise=0.3):
+def observed(likelihood, x, noise=0.3):
     d = x.shape[1]
     model = hf.models.LinearGaussian(
         np.eye(d), np.eye(d), noise**2 * np.eye(d), np.eye(d), np.zeros(d), np.eye(d)
     )
     alone = told_less(model, likelihood)
-    n, points = len(x), np.vstack([np.zeros(d), np.eye(d), -np.eye(d)])
-    slopes = np.tile(noise * np.eye(d), (n, 1, 1))
-    seen, every = Observation.read(alone, [0.0], 1), np.arange(n)
-    return linear_observations(
-        seen, Transition(alone), x, np.full(n, 1 / n), every, every, slopes, points
-    )
+    ancestors = Ancestors.of(Transition(alone), Particles.equal(x))
+    every = np.arange(len(x))
+    seen = Observation.read(alone, [0.0], 1)
+    return linear_observations(seen, ancestors, x, every, every, ancestors.sigma_successors(every))
 
 
 def test_no_particle_is_promised_more_than_the_largest_likelihood_that_was_met():

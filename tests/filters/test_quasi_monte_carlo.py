@@ -34,7 +34,9 @@ def test_origin_unit_and_cut_of_the_circle_do_not_change_the_order():
 def test_points_that_are_not_scrambled_are_those_of_the_sobol_sequence(dim):
     for n in (1, 2, 32, 100):
         directions = direction_numbers(dim, (n - 1).bit_length())
-        plain = scrambled_points(n, directions, np.zeros((dim, directions.shape[1] + 1), np.int64))
+        plain = scrambled_points(
+            n, directions, np.zeros((dim, directions.shape[1] + 1), np.int64), False
+        )
         expected = qmc.Sobol(dim, scramble=False).random_base2(7)[:n]
         assert_allclose(plain, expected, atol=1e-15)
 
@@ -51,9 +53,9 @@ def test_scrambled_points_are_even_uniform_and_inside_the_cube():
     first = sets[:, 5]  # one point alone is uniform
     assert_allclose(first.mean(axis=0), 0.5, atol=4.5 / np.sqrt(12 * 1000))
     assert_allclose((64 * first % 1).mean(axis=0), 0.5, atol=4.5 / np.sqrt(12 * 1000))
-    extremes = scrambled_points(4, direction_numbers(1, 2), np.array([[0, 0, 2**52 - 1]]))
+    extremes = scrambled_points(4, direction_numbers(1, 2), np.array([[0, 0, 2**52 - 1]]), False)
     assert extremes.max() < 1
-    assert scrambled_points(4, direction_numbers(1, 2), np.zeros((1, 3), np.int64)).min() > 0
+    assert scrambled_points(4, direction_numbers(1, 2), np.zeros((1, 3), np.int64), False).min() > 0
 
 
 def skilling(cell, bits):

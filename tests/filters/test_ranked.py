@@ -7,13 +7,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
 from herdfilter.filters import Observation, Particles, Transition
+from herdfilter.filters.kalman.rules import UNSCENTED_RULE
 from herdfilter.filters.proposals.balanced import (
     SETS,
     balanced_noise,
     hilbert_order,
     ranked_members,
 )
-from herdfilter.filters.proposals.lookahead import Ancestors, update_noise
+from herdfilter.filters.proposals.lookahead import update_noise
 
 
 @pytest.mark.parametrize(("n", "dim"), [(64, 1), (1000, 6)])
@@ -33,12 +34,10 @@ def test_guidance_is_kalmans_update_of_the_noise(k, dim):
     """Of a linear observation y = c + H v + r, against the textbook's formulas."""
     rng = np.random.default_rng(k)
     H, R = rng.standard_normal((k, dim)), np.diag(rng.uniform(0.01, 1, k))
-    root = np.sqrt(dim + 1)
-    points = np.vstack([np.zeros(dim), root * np.eye(dim), -root * np.eye(dim)])
-    weights = np.append(1 / (dim + 1), np.full(2 * dim, 0.5 / (dim + 1)))
+    points, weights = UNSCENTED_RULE.points(dim)
     residuals, group = rng.standard_normal((4, k)), np.array([1, 0, 1, 0])
     seen = np.stack([points @ (2 * H).T, points @ H.T])  # of the two gains the second is tested
-    guidance = update_noise(seen, weights, points, residuals, np.stack([2 * R, R]), group, 1)
+    guidance, _ = update_noise(seen, weights, points, residuals, np.stack([2 * R, R]), group)
     S = H @ H.T + R
     assert_allclose(
         guidance.means[::2], residuals[::2] @ np.linalg.solve(S, H), rtol=1e-9, atol=1e-12
@@ -69,11 +68,9 @@ def test_the_share_that_will_count_is_foretold_from_sigma_points(k):
     def seen(noise):
         return noise @ slopes + noise**2 @ bends
 
-    root = np.sqrt(dim + 1)
-    points = np.vstack([np.zeros(dim), root * np.eye(dim), -root * np.eye(dim)])
-    weights = np.append(1 / (dim + 1), np.full(2 * dim, 0.5 / (dim + 1)))
+    points, weights = UNSCENTED_RULE.points(dim)
     residual, one = rng.standard_normal(k), np.zeros(1, dtype=np.int64)
-    update = update_noise(seen(points)[None], weights, points, residual[None], R[None], one, 1)
+    update, _ = update_noise(seen(points)[None], weights, points, residual[None], R[None], one)
     z, log_weights = rng.standard_normal((m, dim)), rng.standard_normal(m)
     away = residual - seen(z)
     relative = np.exp(log_weights - 0.5 * (away @ np.linalg.inv(R) * away).sum(axis=1))
@@ -170,7 +167,10 @@ def test_guidance_that_leaves_few_particles_gives_way_to_n_times_its_evidence(mo
         guided = Particles(np.full((n, 1), 7.0), np.where(np.arange(n) < count, 0.0, -np.inf))
         shift = blind.normalised()[1] - guided.normalised()[1] - less
         guided = Particles(guided.x, guided.log_weights + shift)
-        monkeypatch.setattr(Ancestors, "updated", lambda *_, guided=guided: guided)
+        either = (blind, guided)
+        monkeypatch.setattr(
+            hf.RankedProposal, "_take", lambda *args, either=either: either[args[-1]]
+        )
         found = hf.RankedProposal().propose(transition, particles, rng, seen)
         assert_allclose(found.x, guided.x if is_kept else blind.x)
 

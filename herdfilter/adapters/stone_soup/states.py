@@ -142,7 +142,9 @@ class WeightedPoints(Points):
 
     def sample(self, n: int, rng: np.random.Generator | int | None = None) -> Array:
         """Draw `n` of the points with replacement, (n, d)."""
-        return self.x[SystematicResampling().chosen(self.weights, n, as_generator(rng))]
+        particles = Particles.weighted(self.x, self.weights)
+        particles.n_next = n
+        return SystematicResampling().resample(particles, as_generator(rng)).x
 
 
 def particle_state(name: str, state: Any, plain: bool = True) -> states.ParticleState:

@@ -10,7 +10,7 @@ from herdfilter.filters.proposals.guided import first_update as first_update
 from herdfilter.filters.proposals.herded import HerdedProposal
 from herdfilter.filters.proposals.histories import HistoryProposal
 from herdfilter.filters.proposals.histories import for_model as for_model
-from herdfilter.filters.proposals.histories import for_step as for_step
+from herdfilter.filters.proposals.histories import propose_step as propose_step
 from herdfilter.filters.proposals.modes import ModeProposal
 from herdfilter.filters.proposals.quasi_monte_carlo import SequentialQuasiMonteCarlo
 from herdfilter.filters.proposals.ranked import RankedProposal

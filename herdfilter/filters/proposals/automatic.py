@@ -117,13 +117,12 @@ class AutomaticProposal:
 
         # (1) From one Gaussian, where the particles cannot be told from it and the step is almost linear. Without an
         # observation: the successors are almost a linear function of their noise.
-        shape = gaussianity.Gaussianity(particles, circular)
+        shape = gaussianity.Gaussianity.of(particles, circular)
         gaussian = Ancestors.gaussian(transition, shape.mean, shape.root)
         only_member = np.zeros(n, dtype=np.int64)
-        even = np.full(n, -np.log(n))
         if shape.gaussian and observation is None:
             noise = gaussian.standard_noise(self.sampler, n, rng)
-            predicted = Particles.unchecked(gaussian.successors(only_member, noise), even)
+            predicted = gaussian.particles(only_member, noise, np.full(n, -np.log(n)))
             if size * gaussianity.nonlinear_share(predicted.x, noise, circular) <= 1:
                 return predicted
         # With one: Kalman's update leaves almost even weights. That is predicted from a few points before all are made, and
@@ -139,7 +138,7 @@ class AutomaticProposal:
                 shape.gaussian
                 and size * (1 / update.share(*update.draw(only_member[:m], z[:m])) - 1) <= 1
             ):
-                updated = gaussian.updated(guide, update, only_member, z, even)
+                updated = gaussian.updated(guide, update, z)
                 weighted, evidence = updated.normalised()
                 if evidence > -np.inf and size * (n / weighted.ess - 1) <= 1:
                     return updated
@@ -154,7 +153,10 @@ class AutomaticProposal:
             if evidence > -np.inf and weighted.ess >= np.sqrt(size):
                 return quantiles
             if observation.has_moments:
-                return self._guided_quantiles.propose(transition, particles, rng, observation)
+                guided = KalmanMixtureProposal(
+                    self._quantiles.sampler, unguided_share=UNGUIDED_SHARE
+                )
+                return guided.propose(transition, particles, rng, observation)
 
         # In more dimensions: as ranked particles, (3) blind where enough of them will count, and then from the Gaussian if
         # they cannot be told from it; (4) else with kernels, where the transition noise is too narrow to separate copies.
@@ -177,7 +179,3 @@ class AutomaticProposal:
     @cached_property
     def _quantiles(self) -> HerdedProposal:
         return HerdedProposal(QuantileSampling() if self.sampler is None else self.sampler)
-
-    @cached_property
-    def _guided_quantiles(self) -> KalmanMixtureProposal:
-        return KalmanMixtureProposal(self._quantiles.sampler, unguided_share=UNGUIDED_SHARE)

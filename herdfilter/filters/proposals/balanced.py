@@ -18,7 +18,7 @@ from herdfilter.filters.resampling.base import inverse_cdf
 from herdfilter.filters.state import Indices
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers.base import MixtureSampler, Sampler, draw_points, equal_weights
-from herdfilter.samplers.compiled import IN_PLACE, INSIDE, VECTORISE, exp, njit
+from herdfilter.samplers.compiled import CALLED, IN_PLACE, INSIDE, VECTORISE, exp, njit
 from herdfilter.samplers.mapped import MappedSampling
 
 SETS = 8
@@ -103,9 +103,9 @@ CELL = 2.0**-DIGITS
 def scrambled_sobol(n: int, dim: int, rng: np.random.Generator, ordered: bool = False) -> Array:
     """Draw n points (n, dim) of a scrambled Sobol sequence in the unit cube, sorted by first entry if `ordered`."""
     directions = direction_numbers(dim, (n - 1).bit_length())
-    return scrambled_points(
-        n, directions, rng.integers(2**DIGITS, size=(dim, directions.shape[1] + 1)), ordered
-    )
+    random = rng.integers(2**DIGITS, size=(dim, directions.shape[1] + 1))
+    points: Array = scrambled_points(n, directions, random, ordered)
+    return points
 
 
 @lru_cache(maxsize=32)
@@ -121,30 +121,16 @@ def direction_numbers(dim: int, count: int) -> NDArray[np.int64]:
     return np.ascontiguousarray((fractions[powers] ^ fractions[powers - 1]).T)
 
 
-def scrambled_points(
-    n: int,
-    directions: NDArray[np.int64],
-    random: NDArray[np.int64],
-    ordered: bool = False,
-) -> Array:
-    """Sobol points (n, dim) of direction numbers (dim, count), scrambled by random integers (dim, count + 1)."""
-    x = np.empty((n, len(directions)))
-    count = directions.shape[1]
-    _place_points(directions, random, np.empty(n + count, np.int64), x)
-    if not ordered:
-        return x
-    sorted_x = np.empty(x.shape)
-    _sort_by_first_entry(x, np.zeros(1 << count, np.int64), sorted_x)
-    return sorted_x
+@njit(**CALLED)
+def scrambled_points(n, directions, random, ordered):
+    """Sobol points (n, dim) of direction numbers (dim, count), scrambled by random integers (dim, count + 1).
 
-
-@njit(**IN_PLACE)
-def _place_points(directions, random, room, x):
-    """Fill x (n, dim) with the points, in the order of the sequence; `room` (n + count,) is workspace."""
+    If `ordered`, they are sorted by their first entries, of which each of 2^count intervals holds one, or none if n is less.
+    """
     dim, count = directions.shape
-    n = len(x)
-    digits = room[:n]
-    scrambled = room[n:]
+    x = np.zeros((n, dim))
+    digits = np.zeros(n, np.int64)
+    scrambled = np.zeros(count, np.int64)
     for j in range(dim):
         for k in range(count):
             scrambled[k] = 0
@@ -162,20 +148,21 @@ def _place_points(directions, random, room, x):
                 digits[i] = digits[(2 << k) - 1 - i] ^ scrambled[k]
         for i in range(n):
             x[i, j] = (digits[i] + 0.5) * CELL
-
-
-@njit(**IN_PLACE)
-def _sort_by_first_entry(x, ranks, sorted_x):
-    """Sort rows by first entry in linear time: each of the 2^count intervals holds one of them, or none if n is less."""
-    row = 0
-    for i in range(len(x)):
+    if not ordered:
+        return x
+    # in linear time: the intervals that hold a point are counted
+    ranks = np.zeros(1 << count, np.int64)
+    for i in range(n):
         ranks[int(x[i, 0] * len(ranks))] = 1
+    row = 0
     for interval in range(len(ranks)):
         row += ranks[interval]
         ranks[interval] = row - 1
-    for i in range(len(x)):
-        for j in range(x.shape[1]):
+    sorted_x = np.zeros((n, dim))
+    for i in range(n):
+        for j in range(dim):
             sorted_x[ranks[int(x[i, 0] * len(ranks))], j] = x[i, j]
+    return sorted_x
 
 
 BITS = 62  # of a position on the curve, in a signed integer of 64 bits

@@ -12,7 +12,7 @@ from herdfilter._covariances import SUSPECT_VARIANCE, covariance_factor, plain_a
 from herdfilter.angles import unwrap
 from herdfilter.filters.kalman.update import factorise
 from herdfilter.filters.state import Particles
-from herdfilter.samplers.compiled import IN_PLACE, njit
+from herdfilter.samplers.compiled import CALLED, IN_PLACE, njit
 
 FEW = 500
 """Where there are more particles than this, about so many of them are tested first."""
@@ -45,6 +45,14 @@ class Gaussianity:
         self._x = unwrap(particles.x, self._weights, circular)
         self.mean, self.root, self._z = standardised(self._x, self._weights)
 
+    @classmethod
+    def of(cls, particles: Particles, circular: tuple[int, ...]) -> Gaussianity:
+        """Return the (cached) shape of these particles: a track asks for it with each detection in its gate."""
+        shape: Gaussianity | None = particles.gaussianity
+        if shape is None:
+            shape = particles.gaussianity = cls(particles, circular)
+        return shape
+
     @cached_property
     def gaussian(self) -> bool:
         """True if the squared third and fourth cumulants are at most twice what chance makes of them."""
@@ -71,7 +79,8 @@ class Gaussianity:
 
     @cached_property
     def _over_chance(self) -> tuple[float, float]:
-        return over_chance(self._z, self._weights)
+        cumulants: tuple[float, float] = over_chance(self._z, self._weights)
+        return cumulants
 
 
 def standardised(x: Array, weights: Array) -> tuple[Array, Array, Array]:
@@ -79,14 +88,14 @@ def standardised(x: Array, weights: Array) -> tuple[Array, Array, Array]:
     d = x.shape[1]
     mean = np.zeros(d)
     root = np.zeros((d, d))
-    inverse = np.zeros((d, d))
     z = np.empty(x.shape)
-    if _standardise(np.ascontiguousarray(x), weights, mean, root, inverse, z):
+    if _standardise(np.ascontiguousarray(x), weights, mean, root, np.zeros((d, d)), z):
         return mean, root, z
     # A singular covariance, or nearly so, is regularised: slower, and rarely needed.
     centred = x - weights @ x
     factor = covariance_factor(plain_and_regular(x, weights, centred)[1])
-    return weights @ x, factor, np.linalg.solve(factor, centred.T).T
+    white = np.linalg.solve(factor, centred.T).T
+    return weights @ x, factor, np.ascontiguousarray(white)
 
 
 @njit(**IN_PLACE)
@@ -159,15 +168,6 @@ def narrow(noise: Array, total: Array, share: float) -> bool:
     return not factorise(np.ascontiguousarray(difference), np.empty(difference.shape))
 
 
-def over_chance(z: Array, weights: Array) -> tuple[float, float]:
-    """Squared third and fourth cumulants of points (n, d) of mean 0 and covariance I, over their expectations by chance."""
-    d = z.shape[1]
-    cumulants: tuple[float, float] = _over_chance(
-        np.ascontiguousarray(z), weights, np.zeros((d, d, d)), np.zeros((d, d))
-    )
-    return cumulants
-
-
 def nonlinear_share(x: Array, noise: Array, circular: tuple[int, ...] = ()) -> float:
     """Share of the variance of states (n, d), in the worst dimension, that no linear function of noise (n, D) explains."""
     equal = np.full(len(x), 1.0 / len(x))
@@ -197,10 +197,13 @@ def _nonlinear_share(x, noise):
     return worst
 
 
-@njit(**IN_PLACE)
-def _over_chance(z, weights, third, fourth):
-    """Return what `over_chance` does; `third` (d, d, d) and `fourth` (d, d) are zeros, for the sums of products."""
+@njit(**CALLED)
+def over_chance(z, weights):
+    """Squared third and fourth cumulants of points (n, d) of mean 0 and covariance I, over their expectations by chance."""
     n, d = z.shape
+    # sums of products
+    third = np.zeros((d, d, d))
+    fourth = np.zeros((d, d))
     squares = 0.0
     for i in range(n):
         squares += weights[i] ** 2

@@ -148,9 +148,9 @@ class KalmanMixtureProposal(GuidedSampledProposal):
         updated in full, but has the weight (1 - a) w_i' + a w_i. Where a Kalman filter is wrong about the evidence of a
         component, and thus of a mode, points still go there (a defensive mixture, Hesterberg 1995).
     unguided_share : float
-        Share, from 0 to below 1, of points that are drawn from the predictive mixture itself: it joins the other as so many
-        components more. Weights are then bounded, by the inverse of the share, where a Kalman filter's covariance is too
-        small or another mode escapes it; without it estimates may hardly improve as n grows.
+        Share, from 0 to below 1, of points that are drawn from the predictive mixture itself: its components are added to
+        the others with this total weight. Weights are then bounded, by the inverse of the share, where a Kalman filter's
+        covariance is too small or another mode escapes it; without it estimates may hardly improve as n grows.
 
     Raises
     ------
@@ -198,7 +198,8 @@ class KalmanMixtureProposal(GuidedSampledProposal):
         q = guided_mixture(
             observation, prediction, self.rule, self.defensive_share, self.unguided_share
         )
-        if self.unguided_share:  # the same mixture, as one of the components of q
+        # The prediction in the components of q, where the updated ones have no weight: densities are then shared.
+        if self.unguided_share:
             weights = np.concatenate([np.zeros(len(prediction)), prediction.weights])
             prediction = GaussianMixture.unchecked(weights, q.means, q.distinct_covariances)
         x, log_weights = self.draw(q, particles.n_next, rng, prediction)
@@ -253,6 +254,7 @@ def first_update(
     """
     model = observation.model
     with_moments = isinstance(prior, GaussianMixture) and observation.has_moments
+    # of points, and neither in modes nor by a scan
     plain = (
         type(particles) is Particles
         and particles.modes is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -20,8 +20,8 @@ from herdfilter.filters.proposals import balanced, base
 from herdfilter.filters.proposals.automatic import AutomaticProposal
 from herdfilter.filters.proposals.gaussianity import Gaussianity
 from herdfilter.filters.proposals.lookahead import SPARE_POINTS, Ancestors
-from herdfilter.filters.proposals.modes import ModeProposal, in_modes, label
-from herdfilter.filters.proposals.scans import ScanProposal, parts_from_scan
+from herdfilter.filters.proposals.modes import ModeProposal, label
+from herdfilter.filters.proposals.scans import parts_from_scan
 from herdfilter.filters.state import Particles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
@@ -112,9 +112,9 @@ class HistoryProposal:
         n = particles.n_next
         circular = transition.circular
         if isinstance(particles, Histories):
-            # A Kalman filter needs the transition as a function of noise, and moments of the observation.
+            # A Kalman filter needs the transition as a function of noise, and moments of the observation; without them all
+            # histories go on as points.
             moments = observation is None or observation.in_mode(0).has_moments
-            # then all go on as points
             if transition.motion.modes[0].simulated_only or not moments:
                 points = particles.points(circular, transition.step)
                 return Histories.join(self._points(transition, points, 0.0, rng, observation), n)
@@ -128,7 +128,7 @@ class HistoryProposal:
         parts: list[Particles] = []
         log_evidence = -np.inf
         if not particles.gaussian.all():
-            points, log_mass = particles.plain(~particles.gaussian).normalised()
+            points, log_mass = particles.plain().normalised()
             parts += self._points(transition, points, log_mass, rng, observation)
             log_evidence = Histories.join(parts).normalised()[1]
         if particles.gaussian.any():
@@ -154,10 +154,7 @@ class HistoryProposal:
             parts = self._in_modes.parts(transition, points, rng, observation)
         else:
             parts = parts_from_scan(self.proposal, transition, points, rng, observation)
-        return [
-            part.reweighted(np.full(len(part), log_mass))
-            for part in settled(parts, n, transition.circular)
-        ]
+        return [part.reweighted(log_mass) for part in settled(parts, n, transition.circular)]
 
     def _histories(
         self,
@@ -188,7 +185,7 @@ class HistoryProposal:
             updated, log_density, sources, hypotheses = predicted.branch(
                 observation, UNSCENTED_RULE
             )
-            # there are no points that have set it
+            # set already if there are points, which come first
             if observation.log_offset is None and log_density > -np.inf:
                 observation.log_offset = log_density
         offset = 0.0 if observation is None else observation.log_offset or 0.0
@@ -221,10 +218,10 @@ class HistoryProposal:
             gaussian = Ancestors.gaussian(onward, mean, root)
             moments = self._gaussian(gaussian, n, rng, hypothesis)
             rejected[i] = moments is None
-            # the heaviest, tested only to see whether Gaussians hold at all
+            # the heaviest history, tested only to see whether Gaussians hold at all
             if not entitled[i]:
                 continue
-            # particles in its place, by the wrapped proposal and the terms of its hypothesis
+            # Particles in place of the Gaussian, by the wrapped proposal, with the factors of the hypothesis.
             if moments is None:
                 ancestor = Histories.of_gaussians(np.zeros(1), mean[None], (root @ root.T)[None])
                 ancestor.n_next = max(1, round(n * shares[i]))
@@ -255,18 +252,17 @@ class HistoryProposal:
         """Return mean and covariance of the successors of a Gaussian, and the log-evidence; None if it is rejected."""
         m = SPARE_POINTS
         guide = hypothesis.guide()
-        only_member = np.zeros(m, dtype=np.int64)
         noise = gaussian.standard_noise(self.proposal.sampler, m, rng)
         log_offset = 0.0
         if guide is None:
-            successors = Particles.equal(gaussian.successors(only_member, noise))
+            successors = Particles.equal(gaussian.successors(np.zeros(m, dtype=np.int64), noise))
         else:
             _, update = gaussian.look_ahead(guide)
-            successors = gaussian.updated(guide, update, only_member, noise, np.full(m, -np.log(m)))
+            successors = gaussian.updated(guide, update, noise)
             log_offset = guide.log_offset or 0.0
         factors = hypothesis.log_factors(successors.x)
         weighted, log_evidence = successors.reweighted(factors).normalised()
-        # Kalman's update missed the posterior
+        # few points count: Kalman's update has missed the posterior
         if log_evidence == -np.inf or weighted.ess < min(n, m / 2):
             return None
         shape = Gaussianity(weighted, gaussian.transition.circular)
@@ -292,28 +288,34 @@ def for_model(
     check_part("proposal", proposal, base.Proposal, "a proposal such as BootstrapProposal()")
     if isinstance(proposal, HistoryProposal):
         return proposal
-    if isinstance(proposal, AutomaticProposal) and contract.jumps(model) and model.dim > 1:
+    if not contract.jumps(model):
+        return proposal.proposal if isinstance(proposal, ModeProposal) else proposal
+    if isinstance(proposal, AutomaticProposal) and model.dim > 1:
         return HistoryProposal(proposal)
-    return in_modes(proposal, model, resampling)
+    if not isinstance(proposal, ModeProposal):
+        return ModeProposal(proposal, resampling=resampling)
+    return proposal if proposal.resampling else replace(proposal, resampling=resampling)
 
 
-def for_step(
+def propose_step(
     proposal: base.Proposal,
+    transition: Transition,
     particles: Particles,
+    rng: np.random.Generator,
     observation: Observation | None,
-) -> base.Proposal:
-    """Wrap a proposal for these particles and this observation: in histories, or detection by detection.
+) -> Particles:
+    """Make a step by a proposal: in histories, detection by detection, or by the proposal alone.
 
     An `AutomaticProposal` carries histories from the first scan on, unless the state has one dimension.
     """
-    if type(particles) is Particles and (observation is None or not observation.measurement.scans):
-        return proposal
-    scan = observation is not None and observation.is_scan and particles.x.shape[1] > 1
-    if isinstance(proposal, AutomaticProposal) and (scan or isinstance(particles, Histories)):
-        return HistoryProposal(proposal)
-    if observation is None or proposal.uses.whole_scan or not observation.is_scan:
-        return proposal
-    return ScanProposal(proposal)
+    scan = observation is not None and observation.is_scan
+    if isinstance(proposal, AutomaticProposal) and (
+        isinstance(particles, Histories) or (scan and particles.x.shape[1] > 1)
+    ):
+        proposal = HistoryProposal(proposal)
+    if not scan or proposal.uses.whole_scan:
+        return proposal.propose(transition, particles, rng, observation)
+    return Particles.join(parts_from_scan(proposal, transition, particles, rng, observation))
 
 
 class Hypothesis(NamedTuple):
@@ -325,12 +327,10 @@ class Hypothesis(NamedTuple):
     def guide(self) -> Observation | None:
         """Return the observation that guides particles under this hypothesis; None for a miss."""
         observation = self.observation
-        if observation is None or not observation.measurement.scans:
-            return observation and Observation(
-                observation.measurement, observation.z, observation.step, None
-            )
-        if not self.number:
+        if observation is None or not self.number:
             return None
+        if not observation.measurement.scans:
+            return Observation(observation.measurement, observation.z, observation.step, None)
         z = observation.z[self.number - 1]
         return Observation(observation.model.model, z, observation.step, None)
 
@@ -408,20 +408,13 @@ class Histories(Particles):
         )
         return float(1.0 / squares.sum())
 
-    def moments(self, circular: tuple[int, ...] = ()) -> tuple[Array, Array]:
-        """See `Particles`."""
-        mean, covariance = super().moments(circular)
-        return mean, covariance + np.tensordot(self.weights, self.covariances, 1)
-
     def points(self, circular: tuple[int, ...], step: int) -> Particles:
         """Represent the histories by `n_next` equal points: each Gaussian by a number of balanced points of its own."""
         n = self.n_next
         members = balanced.ranked_members(self.x, self.weights, circular, n)
         noise = balanced.balanced_noise(n, self.x.shape[1], step % balanced.SETS)
-        roots = covariance_factor(self.covariances[members])
-        points = Particles.equal(
-            wrap(self.x[members] + (roots @ noise[:, :, None])[:, :, 0], circular)
-        )
+        offsets = contract.correlated(noise, self.covariances[members])
+        points = Particles.equal(wrap(self.x[members] + offsets, circular))
         points.modes = None if self.modes is None else self.modes[members]
         return points
 
@@ -453,11 +446,12 @@ class Histories(Particles):
                 Histories.of_gaussians(log_weights, updated.means, updated.covariances, modes)
             )
         if not self.gaussian.all():
-            parts.append(observation.weigh(self.plain(~self.gaussian)))
+            parts.append(observation.weigh(self.plain()))
         return Histories.join(parts, self.n_next)
 
-    def plain(self, which: Any) -> Particles:
-        """Return a selection of entries, all of them points, as plain particles."""
+    def plain(self) -> Particles:
+        """Return the points among the histories as plain particles."""
+        which = ~self.gaussian
         modes = None if self.modes is None else self.modes[which]
         return Particles.unchecked(self.x[which], self.log_weights[which], modes, self.n_next)
 

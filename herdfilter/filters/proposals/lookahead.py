@@ -6,7 +6,6 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import register_jitable
 
 from herdfilter._checks import Array, read_only
 from herdfilter.angles import unwrap, wrap
@@ -23,12 +22,15 @@ from herdfilter.filters.proposals.quadratic import linear_observations, stencil
 from herdfilter.filters.state import Indices, Particles
 from herdfilter.models.resolved import Transition
 from herdfilter.samplers.base import Sampler
-from herdfilter.samplers.compiled import IN_PLACE, njit
+from herdfilter.samplers.compiled import CALLED, IN_PLACE, njit
 
 SPARE_POINTS = 1000
 """A call of the model's functions with so many states takes little more time than one with a few."""
 
-_sigma_points = lru_cache(maxsize=64)(UNSCENTED_RULE.points)
+
+_sigma_points = lru_cache(maxsize=64)(
+    UNSCENTED_RULE.points
+)  # the cache of the rule itself costs a hash of its parameters
 
 
 @lru_cache(maxsize=64)
@@ -48,8 +50,6 @@ class Ancestors(NamedTuple):
     transition : Transition
     x : ndarray, shape (M, d)
     weights : ndarray, shape (M,)
-    noise_dim : int
-        Number of entries of the noise: d for the state of a Gaussian, if members are such, then those of the transition.
     root : ndarray, shape (d, d), or None
         Factor of the covariance of the Gaussians.
     means : ndarray, shape (M, d), or None
@@ -61,7 +61,6 @@ class Ancestors(NamedTuple):
     transition: Transition
     x: Array
     weights: Array
-    noise_dim: int
     root: Array | None = None
     means: Array | None = None
     members_are_particles: bool = True
@@ -70,22 +69,12 @@ class Ancestors(NamedTuple):
     def of(cls, transition: Transition, particles: Particles) -> Ancestors:
         """Take the particles as they are."""
         means = transition.mean(particles.x) if transition.additive else None
-        return cls(
-            transition, particles.x, particles.weights, transition.motion.noise_dim, None, means
-        )
+        return cls(transition, particles.x, particles.weights, None, means)
 
     @classmethod
     def gaussian(cls, transition: Transition, mean: Array, root: Array) -> Ancestors:
         """Take one Gaussian, N(mean, root @ root.T)."""
-        return cls(
-            transition,
-            mean[None],
-            np.ones(1),
-            len(root) + transition.motion.noise_dim,
-            root,
-            None,
-            False,
-        )
+        return cls(transition, mean[None], np.ones(1), root, members_are_particles=False)
 
     @classmethod
     def kernels(
@@ -102,7 +91,12 @@ class Ancestors(NamedTuple):
         """
         x = unwrap(particles.x, particles.weights, transition.circular)
         x = transition.wrapped(mean + np.sqrt(1 - width**2) * (x - mean))
-        return cls(transition, x, particles.weights, len(root) + transition.noise_dim, width * root)
+        return cls(transition, x, particles.weights, width * root)
+
+    @property
+    def noise_dim(self) -> int:
+        """Number of entries of the noise: d for the state, if members are Gaussians, then those of the transition."""
+        return (0 if self.root is None else len(self.root)) + self.transition.noise_dim
 
     def standard_noise(self, sampler: Sampler | None, n: int, rng: np.random.Generator) -> Array:
         """Points (n, noise_dim) of N(0, I): those of a sampler, or else the balanced set for this step."""
@@ -136,7 +130,7 @@ class Ancestors(NamedTuple):
 
     def sigma_successors(self, members: Indices) -> Array:
         """Successors (B, p, d) of members (B,) at the p `sigma_points` of their noise."""
-        noise, _ = _sigma_points(self.noise_dim)
+        noise, _ = self.sigma_points
         d, p = self.x.shape[1], len(noise)
         if self.means is not None:
             return self.transition.wrapped(
@@ -183,10 +177,11 @@ class Ancestors(NamedTuple):
         the member in their middle; each member has its own residual. The number of gains is such that the model's functions
         are evaluated at no more than `SPARE_POINTS` states in addition to one for each member.
         """
-        points, weights = _sigma_points(self.noise_dim)
-        (count, d), p = self.x.shape, len(points)
-        asked = p if observation.has_moments else max(p, len(stencil(d)[0]))
-        gains = min(count, -(-(count + SPARE_POINTS) // asked))
+        points, weights = self.sigma_points
+        count, d = self.x.shape
+        p = len(points)
+        evaluations = p if observation.has_moments else max(p, len(stencil(d)))
+        gains = min(count, -(-(count + SPARE_POINTS) // evaluations))
         group = np.arange(count)
         members = group.copy()
         if gains < count:
@@ -198,35 +193,43 @@ class Ancestors(NamedTuple):
         ahead = self.sigma_successors(members)
         if gains == count:
             centres = ahead[:, 0]
-        if not observation.has_moments:
-            up = ahead[:, 1 : self.noise_dim + 1]
-            down = ahead[:, self.noise_dim + 1 :]
-            slopes = wrap(up - down, self.transition.circular) * np.sqrt(0.5 * weights[1])
+        log_peaks = None
+        if observation.has_moments:
+            # One call of the model for the sigma points of all gains and, unless these include them, the centres.
+            states = ahead.reshape(-1, d)
+            values = observation.mean(
+                states if gains == count else np.concatenate([states, centres])
+            )
+            by_gain = values[: len(states)].reshape(-1, p, values.shape[1])
+            offsets: Array = by_gain - by_gain[:, :1]
+            if observation.circular:
+                offsets = wrap(offsets, observation.circular)
+            offsets = offsets[:, :, observation.observed_entries]
+            residuals = observation.residuals(
+                by_gain[:, 0] if gains == count else values[len(states) :]
+            )
+            noises = observation.noises(states)
+            # noise that depends on the state: its expectation over each gain's points
+            if len(noises) > 1:
+                noises = np.tensordot(noises.reshape(gains, p, *noises.shape[1:]), weights, (1, 0))
+        else:
+            noises = np.eye(d)[None]
             offsets, residuals, log_peaks = linear_observations(
-                observation, self.transition, centres, self.weights, members, group, slopes, points
+                observation, self, centres, members, group, ahead
             )
-            update = update_noise(
-                offsets, weights, points, residuals, np.eye(d)[None], group, observation.step
-            )
-            return centres, update._replace(log_densities=update.log_densities + log_peaks)
-        # One call of the model for the sigma points of all gains and, unless these include them, the centres.
-        states = ahead.reshape(-1, d)
-        values = observation.mean(states if gains == count else np.concatenate([states, centres]))
-        by_gain = values[: len(states)].reshape(-1, p, values.shape[1])
-        offsets = by_gain - by_gain[:, :1]
-        if observation.circular:
-            offsets = wrap(offsets, observation.circular)
-        offsets = offsets[:, :, observation.observed_entries]
-        residuals = observation.residuals(
-            by_gain[:, 0] if gains == count else values[len(states) :]
+        update, sound = update_noise(
+            np.ascontiguousarray(offsets),
+            weights,
+            points,
+            np.array(residuals, order="C"),
+            np.array(noises, order="C"),
+            group,
         )
-        noises = observation.noises(states)
-        # noise that depends on the state: its expectation over each gain's points
-        if len(noises) > 1:
-            noises = np.tensordot(noises.reshape(gains, p, *noises.shape[1:]), weights, (1, 0))
-        return centres, update_noise(
-            offsets, weights, points, residuals, noises, group, observation.step
-        )
+        if not sound:
+            raise IndefiniteCovarianceError(observation.step, "observation's")
+        if log_peaks is not None:
+            update = update._replace(log_densities=update.log_densities + log_peaks)
+        return centres, update
 
     def particles(self, members: Indices, noise: Array, log_weights: Array) -> Particles:
         """Successors of members (m,) at noise (m, noise_dim), with their ancestors if members are particles."""
@@ -235,17 +238,11 @@ class Ancestors(NamedTuple):
             self.successors(members, noise), log_weights, ancestors=ancestors
         )
 
-    def updated(
-        self,
-        observation: Observation,
-        update: NoiseUpdate,
-        members: Indices,
-        z: Array,
-        log_weights: Array,
-    ) -> Particles:
-        """Successors of members (m,) at updated noise, drawn by standard normal z (m, noise_dim), with exact weights."""
+    def updated(self, observation: Observation, update: NoiseUpdate, z: Array) -> Particles:
+        """Successors of one Gaussian at updated noise, drawn by standard normal z (m, noise_dim), with exact weights."""
+        members = np.zeros(len(z), dtype=np.int64)
         noise, log_ratio = update.draw(members, z)
-        return observation.weigh(self.particles(members, noise, log_weights + log_ratio))
+        return observation.weigh(self.particles(members, noise, log_ratio - np.log(len(z))))
 
 
 class NoiseUpdate(NamedTuple):
@@ -275,8 +272,7 @@ class NoiseUpdate(NamedTuple):
         The observation less the mean observation of each particle without noise.
     noises : ndarray, shape (B or 1, k, k)
         Covariances of the observation noise.
-    room : ndarray, shape (k + 1, k)
-        Workspace.
+    workspace : ndarray, shape (k + 1, k)
     """
 
     group: Indices
@@ -288,7 +284,7 @@ class NoiseUpdate(NamedTuple):
     offsets: Array
     residuals: Array
     noises: Array
-    room: Array
+    workspace: Array
 
     def share(self, noise: Array, log_weights: Array) -> float:
         """Predict the effective share, from 0 to 1, of points at noise (m, D) of the first particle after the observation.
@@ -296,15 +292,12 @@ class NoiseUpdate(NamedTuple):
         The mean observation is interpolated by a quadratic in each entry of the noise, through the sigma points. Log-weights
         (m,) are those before the likelihood.
         """
-        noise = read_only(noise) if noise.flags.writeable else noise
-        return float(_share(self, noise, log_weights.copy()))
+        return float(_share(self, read_only(noise), log_weights.copy()))
 
     def draw(self, chosen: Indices, z: Array) -> tuple[Array, Array]:
         """Noise of the chosen particles (m,) at standard normal z (m, D), and log of N(0, I) over the density there (m,)."""
-        noise = np.empty_like(z)
-        log_ratio = np.empty(len(z))
-        _draw(self, chosen, read_only(z) if z.flags.writeable else z, noise, log_ratio)
-        return noise, log_ratio
+        drawn: tuple[Array, Array] = _draw(self, chosen, read_only(z))
+        return drawn
 
     def draw_mixed(
         self,
@@ -315,7 +308,8 @@ class NoiseUpdate(NamedTuple):
     ) -> tuple[Array, Array]:
         """As `draw`, but `unguided` (m,) particles keep z; the density is the mixture with `share` of N(0, I)."""
         noise, log_ratio = self.draw(members, z)
-        noise[unguided] = z = z[unguided]
+        z = z[unguided]
+        noise[unguided] = z
         members = members[unguided]
         g = self.group[members]
         # The density of the update at z. The inverse of I - G' G = N N' is I + (T^-1 G)' T^-1 G.
@@ -326,116 +320,40 @@ class NoiseUpdate(NamedTuple):
         return noise, -np.logaddexp(np.log1p(-share) - log_ratio, np.log(share))
 
 
-def update_noise(
-    values: Array,
-    weights: Array,
-    points: Array,
-    residuals: Array,
-    noise: Array,
-    group: Indices,
-    step: int,
-) -> NoiseUpdate:
-    """Update the noise of n particles by the mean observations at p points of the noise of B of them.
-
-    Parameters
-    ----------
-    values : ndarray, shape (B, p, k)
-        Mean observation at each point of each particle's noise, less that without noise, angles unwrapped.
-    weights : ndarray, shape (p,)
-    points : ndarray, shape (p, D)
-        Of N(0, I): their weighted mean is 0 and their covariance I.
-    residuals : ndarray, shape (n, k)
-        The observation less the mean observation of each particle without noise.
-    noise : ndarray, shape (B or 1, k, k)
-        Covariance of the observation noise.
-    group : ndarray of int, shape (n,)
-        Index among the B gains of the one that each particle uses.
-    """
-    arrays = (np.array(residuals, order="C"), np.array(noise, order="C"))
-    update, sound = new_update(np.ascontiguousarray(values), weights, points, *arrays, group)
-    if not sound:
-        raise IndefiniteCovarianceError(step, "observation's")
-    return update
-
-
-@register_jitable
-def new_update(
-    values: Array,
-    weights: Array,
-    points: Array,
-    residuals: Array,
-    noise: Array,
-    group: Indices,
-) -> tuple[NoiseUpdate, bool]:
-    """Do as `update_noise` in compiled code; return also whether all covariances are positive definite."""
-    count, p, k = values.shape
-    n = len(residuals)
-    dim = points.shape[1]
-    update = NoiseUpdate(
-        group,
-        np.zeros((n, dim)),
-        np.zeros((count, k, dim)),
-        np.zeros((count, k, k)),
-        np.zeros(count),
-        np.zeros(n),
-        values,
-        residuals,
-        noise,
-        np.zeros((k + 1, k)),
-    )
-    room = UpdateRoom(
-        np.zeros((count, k, k)),
-        np.zeros((count, k)),
-        np.zeros(count),
-        np.zeros((k, dim)),
-        np.zeros((2, k, p)),
-    )
-    return update, _update_noise(update, weights, points, room)
-
-
-class UpdateRoom(NamedTuple):
-    """Workspace for the computation of a `NoiseUpdate`.
-
-    Attributes
-    ----------
-    factors : ndarray, shape (B, k, k)
-        The matrices L of the covariance L L' of the observation.
-    means : ndarray, shape (B, k)
-        Mean observations, less that without noise.
-    constants : ndarray, shape (B,)
-        Log-densities of the observation at its mean.
-    slopes : ndarray, shape (k, D)
-    rows : ndarray, shape (2, k, p)
-        Of `regress`.
-    """
-
-    factors: Array
-    means: Array
-    constants: Array
-    slopes: Array
-    rows: Array
-
-
 LEAST_NOISE = 1e-13
 """Least ratio of the deviations of noise after and before: an exact observation leaves none, and the density needs some."""
 
 
-@njit(**IN_PLACE)
-def _update_noise(update, weights, points, room):
-    """Fill the five arrays of a `NoiseUpdate`; return True if all covariances are positive definite."""
-    count, _, k = update.offsets.shape
+@njit(**CALLED)
+def update_noise(offsets, weights, points, residuals, noises, group):
+    """Update the noise of n particles; return a `NoiseUpdate`, and whether all covariances are positive definite.
+
+    Points (p, D) and their weights (p,) are such that the mean is 0 and the covariance I. The other arguments are
+    explained in `NoiseUpdate`; the arrays are C-contiguous.
+    """
+    count, p, k = offsets.shape
+    n = len(residuals)
     dim = points.shape[1]
-    means = update.means
-    gains = update.gains
-    roots = update.roots
-    noises = update.noises
-    lowers = room.factors
-    constants = room.constants
-    slopes = room.slopes
-    row = update.room[k]  # variances, then a residual
+    means = np.zeros((n, dim))
+    gains = np.zeros((count, k, dim))
+    roots = np.zeros((count, k, k))
+    log_dets = np.zeros(count)
+    log_densities = np.zeros(n)
+    workspace = np.zeros((k + 1, k))
+    update = NoiseUpdate(
+        group, means, gains, roots, log_dets, log_densities, offsets, residuals, noises, workspace
+    )
+    # the matrices L of the covariance L L' of the observation
+    lowers = np.zeros((count, k, k))
+    # of the observation, less that without noise
+    mean_offsets = np.zeros((count, k))
+    # log-densities of the observation at its mean
+    constants = np.zeros(count)
+    slopes = np.zeros((k, dim))
+    row = workspace[k]  # variances, then a residual
     # Gains are first the slopes A of the observation in the noise, lowers the covariance of the rest.
-    linear = (room.means, gains, lowers)
-    regress(update.offsets, points, weights, weights, room.rows, linear)
+    linear = (mean_offsets, gains, lowers)
+    regress(offsets, points, weights, weights, np.zeros((2, k, p)), linear)
     for i in range(count):
         # The gains now hold A, and are divided by L in place; slopes are a copy of A, which the rotations use up.
         # R, the factor of the rest and the observation noise; then L with L L' = A A' + R R' by rotations.
@@ -447,7 +365,7 @@ def _update_noise(update, weights, points, room):
                 slopes[a, j] = gains[i, a, j]
                 row[a] += slopes[a, j] ** 2
         if not factorise_noise(lowers[i], row, roots[i]):
-            return False
+            return update, False
         for a in range(k):
             for b in range(a + 1):
                 lowers[i, a, b] = roots[i, a, b]
@@ -455,7 +373,7 @@ def _update_noise(update, weights, points, room):
         constants[i] = -0.5 * k * np.log(2 * np.pi)
         for a in range(k):  # forward substitution: G = L^-1 A and T = L^-1 R
             if not 0.0 < lowers[i, a, a] < np.inf:
-                return False
+                return update, False
             scale = 1.0 / lowers[i, a, a]
             constants[i] += np.log(scale)
             for j in range(dim):
@@ -467,32 +385,34 @@ def _update_noise(update, weights, points, room):
                     roots[i, a, b] -= lowers[i, a, c] * roots[i, c, b]
                 roots[i, a, b] *= scale
             roots[i, a, a] = max(roots[i, a, a], LEAST_NOISE)
-            update.log_dets[i] += np.log(roots[i, a, a])
+            log_dets[i] += np.log(roots[i, a, a])
     # Each particle has its own residual, with the gain of its group.
-    for i in range(len(means)):
-        g = update.group[i]
+    for i in range(n):
+        g = group[i]
         log_density = constants[g]
         # forward substitution with the residual: L^-1 r, and the mean G' L^-1 r
         for a in range(k):
-            row[a] = update.residuals[i, a] - room.means[g, a]
+            row[a] = residuals[i, a] - mean_offsets[g, a]
             for b in range(a):
                 row[a] -= lowers[g, a, b] * row[b]
             row[a] /= lowers[g, a, a]
             log_density -= 0.5 * row[a] ** 2
             for j in range(dim):
                 means[i, j] += gains[g, a, j] * row[a]
-        update.log_densities[i] = log_density
-    return True
+        log_densities[i] = log_density
+    return update, True
 
 
-@njit(**IN_PLACE)
-def _draw(update, members, z, noise, log_ratio):
-    """Fill noise (m, D) and the logarithms (m,) of N(noise; 0, I) over the density it is drawn from."""
+@njit(**CALLED)
+def _draw(update, members, z):
+    """Return what `NoiseUpdate.draw` does."""
     gains = update.gains
     roots = update.roots
     m, dim = z.shape
     k = gains.shape[1]
-    along = update.room[k]
+    along = update.workspace[k]
+    noise = np.zeros((m, dim))
+    log_ratio = np.zeros(m)
     for t in range(m):
         i = members[t]
         g = update.group[i]
@@ -513,6 +433,7 @@ def _draw(update, members, z, noise, log_ratio):
         for j in range(dim):
             twice -= noise[t, j] ** 2
         log_ratio[t] = 0.5 * twice + update.log_dets[g]
+    return noise, log_ratio
 
 
 @njit(**IN_PLACE)
@@ -520,7 +441,7 @@ def _share(update, z, log_weights):
     """Return what `NoiseUpdate.share` does; the log-likelihoods are added to the log-weights (m,)."""
     offsets = update.offsets[0]
     residual = update.residuals[0]
-    lower = update.room
+    lower = update.workspace
     m, dim = z.shape
     k = len(residual)
     white = lower[k]

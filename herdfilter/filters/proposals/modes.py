@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Literal
 
@@ -223,9 +222,9 @@ class ModeProposal:
         for j, source in sources.items():
             if not counts[j]:
                 continue
-            # a proposal that uses the weights makes so many successors
+            # a proposal that uses the weights makes this number of successors
             source.n_next = int(counts[j])
-            # such a proposal makes one successor of each
+            # another proposal makes one successor of each ancestor, so that their number is changed first
             if not self.proposal.uses.weights:
                 source = scheme.resample(source, rng, transition.circular).traced(source.ancestors)
                 if len(source) != counts[j]:
@@ -260,21 +259,8 @@ class ModeProposal:
         return counts, represented / represented.sum() * masses.sum()
 
 
-def in_modes(
-    proposal: base.Proposal,
-    model: contract.Model,
-    resampling: schemes.Resampling,
-) -> base.Proposal:
-    """Wrap a proposal into a `ModeProposal` if the model jumps; otherwise unwrap it."""
-    if not contract.jumps(model):
-        return proposal.proposal if isinstance(proposal, ModeProposal) else proposal
-    if not isinstance(proposal, ModeProposal):
-        return ModeProposal(proposal, resampling=resampling)
-    return proposal if proposal.resampling else dataclasses.replace(proposal, resampling=resampling)
-
-
 def label(part: Particles, mode: int, mass: float) -> Particles:
     """Return particles labelled with a mode, their weights multiplied by its mass."""
-    labelled = part.reweighted(np.full(len(part), np.log(mass)))
+    labelled = part.reweighted(np.log(mass))
     labelled.modes = np.full(len(part), mode, dtype=np.int64)
     return labelled

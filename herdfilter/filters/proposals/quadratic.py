@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,6 @@ from herdfilter._covariances import covariance_factor
 from herdfilter.angles import unwrap, wrap
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.state import Indices
-from herdfilter.models.resolved import Transition
 from herdfilter.samplers.compiled import CALLED, njit
 
 LEAST_LOG_LIKELIHOOD = -1e12
@@ -22,22 +22,20 @@ FLAT = 1e-4
 
 
 @lru_cache(maxsize=64)
-def stencil(dim: int) -> tuple[Array, Indices, Indices]:
-    """Return the steps (p, dim) of second differences, unit steps forwards, backwards and in pairs; and these pairs."""
+def stencil(dim: int) -> Array:
+    """Return the steps (p, dim) of second differences: unit steps forwards, backwards and in pairs."""
     first, second = np.triu_indices(dim, 1)
     unit = np.eye(dim)
-    return np.concatenate([unit, -unit, unit[first] + unit[second]]), first, second
+    return np.concatenate([unit, -unit, unit[first] + unit[second]])
 
 
 def linear_observations(
     observation: Observation,
-    transition: Transition,
+    ancestors: Any,
     centres: Array,
-    weights: Array,
     members: Indices,
     group: Indices,
-    slopes: Array,
-    points: Array,
+    ahead: Array,
 ) -> tuple[Array, Array, Array]:
     r"""Return linear observations with noise I that approximate the likelihood about the centre of each group.
 
@@ -50,14 +48,13 @@ def linear_observations(
 
     Parameters
     ----------
-    centres, weights : ndarray, shapes (n, d) and (n,)
-        States of the particles after the transition without noise.
+    ancestors : Ancestors
+    centres : ndarray, shape (n, d)
+        States of the ancestors after the transition without noise.
     members, group : ndarray of int, shapes (B,) and (n,)
         The centre of each group, and the group of each particle.
-    slopes : ndarray, shape (B, D, d)
-        Derivatives of the states of each group in their noise.
-    points : ndarray, shape (p, D)
-        Sigma points of the noise.
+    ahead : ndarray, shape (B, p, d)
+        States of the centre of each group at the p sigma points of its noise.
 
     Returns
     -------
@@ -67,8 +64,14 @@ def linear_observations(
     log_peaks : ndarray, shape (n,)
         The constants: log-likelihoods where the residuals vanish.
     """
-    gains, _, d = slopes.shape
-    steps, first, second = stencil(d)
+    gains, _, d = ahead.shape
+    transition = ancestors.transition
+    weights = ancestors.weights
+    points, point_weights = ancestors.sigma_points
+    dim = points.shape[1]
+    # Derivatives (B, D, d) of the states in their noise, by the sigma points +- c e_j, whose weight is 1 / (2 c^2).
+    differences = wrap(ahead[:, 1 : dim + 1] - ahead[:, dim + 1 :], transition.circular)
+    slopes = differences * np.sqrt(0.5 * point_weights[1])
     x = unwrap(centres, weights, transition.circular)
     x = x - weights @ x
     # Covariance within a group: of the noise, and of members when the particles are divided into `gains` cells.
@@ -80,42 +83,36 @@ def linear_observations(
         inverse_root = np.linalg.inv(root)
     except np.linalg.LinAlgError:  # directions that nothing spans are ignored
         inverse_root = np.linalg.pinv(root)
-    states = transition.wrapped(centres[members, None] + steps @ root.T).reshape(-1, d)
+    states = transition.wrapped(centres[members, None] + stencil(d) @ root.T).reshape(-1, d)
     values = observation.log_likelihood(np.concatenate([centres, states]))
     shifts = wrap(centres - centres[members[group]], transition.circular)
-    arrays = (inverse_root.T, np.ascontiguousarray(slopes), points, shifts)
-    results = (np.empty((gains, len(points), d)), np.empty_like(centres), np.empty(len(centres)))
-    _linearise(
-        np.maximum(values, LEAST_LOG_LIKELIHOOD), members, group, first, second, *arrays, *results
+    linearised: tuple[Array, Array, Array] = _linearise(
+        np.maximum(values, LEAST_LOG_LIKELIHOOD),
+        members,
+        group,
+        inverse_root.T,
+        np.ascontiguousarray(slopes),
+        points,
+        shifts,
     )
-    return results
+    return linearised
 
 
 @njit(**CALLED)
-def _linearise(
-    values,
-    members,
-    group,
-    first,
-    second,
-    back,
-    slopes,
-    points,
-    shifts,
-    offsets,
-    residuals,
-    log_peaks,
-):
-    """Fill in what `linear_observations` returns; values at the centres come first, then those at each group's stencil."""
+def _linearise(values, members, group, back, slopes, points, shifts):
+    """Return what `linear_observations` does; values at the centres come first, then those at each group's stencil."""
     gains, dim, d = slopes.shape
     n = len(shifts)
-    size = 2 * d + len(first)
+    size = 2 * d + d * (d - 1) // 2
+    offsets = np.zeros((gains, len(points), d))
+    residuals = np.zeros((n, d))
+    log_peaks = np.zeros(n)
     best = 0
     peak = values.max()
     roots = np.zeros((gains, d, d))
     # the residual r at the centre of each group: the slope in the units of its curvature
-    scores = np.empty((gains, d))
-    factor = np.empty((dim, d))
+    scores = np.zeros((gains, d))
+    factor = np.zeros((dim, d))
     for b in range(gains):
         root = roots[b]
         score = scores[b]
@@ -128,10 +125,11 @@ def _linearise(
         for a in range(d):
             root[a, a] = 2.0 * centre - around[a] - around[d + a]
             score[a] = 0.5 * (around[a] - around[d + a])
-        for k in range(len(first)):
-            root[second[k], first[k]] = (
-                around[first[k]] + around[second[k]] - around[2 * d + k] - centre
-            )
+        pair = 2 * d
+        for a in range(d):
+            for c in range(a + 1, d):
+                root[c, a] = around[a] + around[c] - around[pair] - centre
+                pair += 1
         # The Cholesky factor L in place of the matrix. Where that is not semidefinite, entries are clipped so that no row
         # is longer than its diagonal entry allows. The slope becomes r = L^-1 slope by the same elimination.
         for a in range(d):
@@ -160,7 +158,6 @@ def _linearise(
                 for j in range(dim):
                     factor[j, c] += slopes[b, j, a] * entry
             for t in range(len(points)):
-                offsets[b, t, c] = 0.0
                 for j in range(dim):
                     if points[t, j] != 0.0:
                         offsets[b, t, c] += points[t, j] * factor[j, c]
@@ -170,7 +167,7 @@ def _linearise(
         promise += 0.5 * scores[best, a] ** 2
     peak = max(peak, promise)
     # shift of a particle from the centre of its group, in units of the span
-    shift = np.empty(d)
+    shift = np.zeros(d)
     for i in range(n):
         g = group[i]
         square = 0.0
@@ -190,3 +187,4 @@ def _linearise(
             for c in range(d):
                 residuals[i, c] *= scale
         log_peaks[i] = values[i] + 0.5 * (min(square, bound) + d * np.log(2 * np.pi))
+    return offsets, residuals, log_peaks

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.special
@@ -19,7 +20,7 @@ from herdfilter.filters.state import Particles
 from herdfilter.models import contract
 from herdfilter.models.resolved import Motion, Transition
 from herdfilter.samplers.base import Sampler
-from herdfilter.samplers.compiled import IN_PLACE, njit
+from herdfilter.samplers.compiled import CALLED, njit
 
 
 @dataclass(frozen=True)
@@ -172,83 +173,75 @@ class RankedProposal(SampledProposal):
         blind_first: bool = False,
     ) -> Particles:
         """Return n successors of ancestors, which may be Gaussians; weighted as in `propose`."""
-        if observation is None or not (self.guided and observation.guides):
-            return self._blind(ancestors, n, rng, observation)
-        if self.randomised:  # a second attempt would bias the likelihood
-            return self._guided(ancestors, n, rng, observation)
-        first, second = (self._blind, self._guided) if blind_first else (self._guided, self._blind)
-        successors = first(ancestors, n, rng, observation)
+        looks = self.guided and observation is not None and observation.guides
+        guided_first = looks and not blind_first
+        successors = self._take(ancestors, n, rng, observation, guided_first)
+        if self.randomised or not looks:  # a second attempt would bias the likelihood
+            return successors
         weighted, evidence = successors.normalised()
         if evidence > -np.inf and weighted.ess >= np.sqrt(n):
             return successors
-        alternative = second(ancestors, n, rng, observation)
+        alternative = self._take(ancestors, n, rng, observation, not guided_first)
+        other_evidence = alternative.normalised()[1]
         # The blind result needs n times the evidence of the guided one, whichever was made first.
-        evidences = {blind_first: evidence, not blind_first: alternative.normalised()[1]}
-        blind_wins = evidences[True] > evidences[False] + np.log(n)
-        return alternative if blind_wins != blind_first else successors
+        if guided_first:
+            return alternative if other_evidence > evidence + np.log(n) else successors
+        return successors if evidence > other_evidence + np.log(n) else alternative
 
     def _steps(self, n: int, rng: np.random.Generator) -> int | Array:
         """Return the number of ancestors, to be taken at even steps; if randomised, their cumulative weights (n,)."""
         return (np.arange(n) + rng.random(n)) / n if self.randomised else n
 
-    def _points(
+    def _take(
         self,
         ancestors: Ancestors,
         n: int,
         rng: np.random.Generator,
-    ) -> tuple[int | Array, Array, Array]:
-        """Return the steps of the ancestors, the noise (n, noise_dim), and uniform numbers (n,), all 1 unless randomised."""
-        dim = ancestors.noise_dim
-        steps = self._steps(n, rng)
-        # one more coordinate says which particles stay unguided
-        if self.randomised and self.sampler is None:
-            u = balanced.scrambled_sobol(n, dim + 1, rng)
-            return steps, scipy.special.ndtri(u[:, :dim]), u[:, dim]
-        noise = ancestors.standard_noise(self.sampler, n, rng)
-        return steps, noise, rng.random(n) if self.randomised else np.ones(n)
-
-    def _blind(
-        self,
-        ancestors: Ancestors,
-        n: int,
-        rng: np.random.Generator,
-        observation: Observation | None,
+        observation: Any,
+        guided: bool,
     ) -> Particles:
-        """Take ancestors at even steps, sorted by their states; without a look at the observation."""
-        steps, noise, _ = self._points(ancestors, n, rng)
-        members = balanced.ranked_members(
-            ancestors.x, ancestors.weights, ancestors.transition.circular, steps
-        )
-        successors = ancestors.particles(members, noise, np.full(n, -math.log(n)))
+        """Take ancestors at even steps, sorted by their states.
+
+        If `guided`, they are sorted by their predicted states, and have updated noise and exact weights.
+        """
+        circular = ancestors.transition.circular
+        share = self.defensive_share
+        centres = ancestors.x
+        weights = ancestors.weights
+        if guided:
+            centres, update = ancestors.look_ahead(observation)
+            # q_a: the weights after the update, with a share of those before
+            weights, log_ratio = mixed_weights(weights, update.log_densities, share)
+        steps = self._steps(n, rng)
+        # numbers below the share stay unguided
+        u: Any = 1.0
+        if self.randomised and self.sampler is None:
+            points = balanced.scrambled_sobol(n, ancestors.noise_dim + 1, rng)
+            noise: Array = scipy.special.ndtri(points[:, :-1])
+            u = points[:, -1]
+        else:
+            noise = ancestors.standard_noise(self.sampler, n, rng)
+            if self.randomised:
+                u = rng.random(n)
+        members = balanced.ranked_members(centres, weights, circular, steps)
+        if not guided:
+            log_weights: Array = np.full(n, -math.log(n))
+        else:
+            log_weights = log_ratio[members] - np.log(n)
+            if self.randomised and share:
+                noise, log_noise_ratio = update.draw_mixed(members, noise, u < share, share)
+            else:
+                noise, log_noise_ratio = update.draw(members, noise)
+            log_weights += log_noise_ratio
+        successors = ancestors.particles(members, noise, log_weights)
         return successors if observation is None else observation.weigh(successors)
 
-    def _guided(
-        self,
-        ancestors: Ancestors,
-        n: int,
-        rng: np.random.Generator,
-        observation: Observation,
-    ) -> Particles:
-        """Take ancestors at even steps, sorted by their predicted states, with updated noise and exact weights."""
-        centres, update = ancestors.look_ahead(observation)
-        # q_a: the weights after the update, with a share of those before
-        before = ancestors.weights
-        share = self.defensive_share
-        weights = np.empty(before.shape)
-        log_ratio = np.empty(before.shape)
-        _share_weights(before, update.log_densities, share, weights, log_ratio)
-        steps, noise, u = self._points(ancestors, n, rng)
-        members = balanced.ranked_members(centres, weights, ancestors.transition.circular, steps)
-        log_weights = log_ratio[members] - np.log(n)
-        if not (self.randomised and share):
-            return ancestors.updated(observation, update, members, noise, log_weights)
-        noise, log_noise_ratio = update.draw_mixed(members, noise, u < share, share)
-        return observation.weigh(ancestors.particles(members, noise, log_weights + log_noise_ratio))
 
-
-@njit(**IN_PLACE)
-def _share_weights(before, log_densities, share, weights, log_ratio):
-    """Fill weights q (M,), a mixture of those after an update and a `share` of those before, and log(before / q)."""
+@njit(**CALLED)
+def mixed_weights(before, log_densities, share):
+    """Return weights q (M,), a mixture of those after an update and a `share` of those before, and log(before / q)."""
+    weights = np.zeros(len(before))
+    log_ratio = np.zeros(len(before))
     peak = -np.inf
     total = 0.0
     total_before = 0.0
@@ -266,3 +259,4 @@ def _share_weights(before, log_densities, share, weights, log_ratio):
     for i in range(len(before)):
         weights[i] = (1.0 - share) * weights[i] / total + share * before[i] / total_before
         log_ratio[i] -= np.log(weights[i]) if weights[i] > 0.0 else 0.0
+    return weights, log_ratio

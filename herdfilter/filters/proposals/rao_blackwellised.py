@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
@@ -10,7 +9,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from herdfilter._checks import Array, check_part
-from herdfilter._covariances import covariance_factor
 from herdfilter.angles import merged, unwrap, wrap
 from herdfilter.filters.observation import Observation, linear_part_observation
 from herdfilter.filters.proposals import base
@@ -167,14 +165,6 @@ class ConditionalGaussians(Particles):
         shared = np.shape(saved.entries["covariances"]) == (1, dim, dim)
         return {"covariances": saved.read("covariances", (1 if shared else n, dim, dim))}
 
-    def moments(self, circular: tuple[int, ...] = ()) -> tuple[Array, Array]:
-        """See `Particles`."""
-        mean, covariance = super().moments(circular)
-        covariances = self.covariances
-        return mean, covariance + (
-            covariances[0] if len(covariances) == 1 else np.tensordot(self.weights, covariances, 1)
-        )
-
     def predicted_observation(self, reader: Measurement, step: int) -> tuple[Array, Array]:
         """See `Particles`."""
         means, covariances, _ = linear_part_observation(
@@ -285,8 +275,10 @@ class _Nonlinear:
         self._transition = transition
         self._particles = particles
         self.x: Any = None if particles is None else particles.x[:, self.free]
-        self._successors: list[tuple[Array, Array]] = []
-        # nonlinear parts, and the whole states that belong to them
+        # Whole states (m, d) of all successors so far, and the covariances (m, d, d) of their linear parts.
+        self._states: Array = np.empty((0, model.dim))
+        self._covariances: Array = np.empty((0, model.dim, model.dim))
+        # the nonlinear parts asked for last, and what `whole_states` has returned for them
         self._latest: tuple[Any, Any] = (None, None)
 
     def start(self, weights: Array, means: Array, covariances: Array) -> None:
@@ -317,15 +309,17 @@ class _Nonlinear:
     def transition(self, x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
         """Successors of the nonlinear part, recorded with their linear part."""
         gaussians = self.gaussians
-        rows = np.arange(len(x)) if x is self.x else self._find(x)
+        rows = np.arange(len(x)) if x is self.x else find(x, self.x)
         if rows.min() < 0:
             gaussians = self._fitted_ancestors(x)
             rows = np.arange(len(x))
         # Wrapped twice, as the caller wraps the result again: the look-up is by bits.
         full = wrap(wrap(gaussians.states(rows, noise), self.all_circular), self.all_circular)
-        self._latest = (full[:, self.free], (full, _rows_of(gaussians.conditional, rows)))
-        self._successors.append(self._latest[1])
-        vars(self).pop("_all_successors", None)
+        covariances = _rows_of(gaussians.conditional, rows)
+        self._latest = (full[:, self.free], (full, covariances))
+        self._states = np.concatenate([self._states, full])
+        each = np.broadcast_to(covariances, (len(x), *covariances.shape[1:]))
+        self._covariances = np.concatenate([self._covariances, each])
         return self._latest[0]
 
     def _fitted_ancestors(self, x: Array) -> _Gaussians:
@@ -352,41 +346,28 @@ class _Nonlinear:
         particles = self._particles
         linear = self.linear
         noise = np.random.default_rng(0).permutation(balanced_noise(len(particles), len(linear), 0))
-        factors = covariance_factor(particles.covariances[:, linear[:, None], linear])
         x = particles.x.copy()
-        x[:, linear] += (factors @ noise[:, :, None])[:, :, 0]
+        x[:, linear] += contract.correlated(
+            noise, particles.covariances[:, linear[:, None], linear]
+        )
         return Gaussianity(
             Particles.unchecked(x, particles.log_weights), self.all_circular
         ).gaussian
 
-    @cached_property
-    def _find(self) -> Callable[[Array], Indices]:
-        return finder(self.x)
-
-    @cached_property
-    def _all_successors(self) -> tuple[Array, Array, Callable[[Array], Indices]]:
-        full = np.concatenate([x for x, _ in self._successors])
-        covariances = [
-            np.broadcast_to(part, (len(x), *part.shape[1:])) for x, part in self._successors
-        ]
-        return full, np.concatenate(covariances), finder(full[:, self.free])
-
     def whole_states(self, x: Array) -> tuple[Array, Array]:
         """Return the whole states (m, d) of successors (m, dim), and the covariances of their linear parts."""
         if x is not self._latest[0]:
-            indices = self._all_successors[2](x) if self._successors else np.full(1, -1)
+            indices = find(x, self._states[:, self.free])
             # points of the predictive mixture, which this model has not made
             if indices.min() < 0:
                 rows = self._draw_components(x)
                 full = self.gaussians.at(rows, x, self.circular)
                 covariances = _rows_of(self.gaussians.conditional, rows)
             else:
-                full = self._all_successors[0][indices]
-                covariances = self._all_successors[1][indices]
-            self._latest = (
-                x,
-                (full, covariances[:1] if (covariances == covariances[0]).all() else covariances),
-            )
+                full = self._states[indices]
+                covariances = self._covariances[indices]
+            alike = (covariances == covariances[0]).all()
+            self._latest = (x, (full, covariances[:1] if alike else covariances))
         return self._latest[1]  # type: ignore[no-any-return]
 
     def _draw_components(self, x: Array) -> Indices:
@@ -447,22 +428,16 @@ class _PartTransition(Transition):
         )
 
 
-def finder(x: Array) -> Callable[[Array], Indices]:
-    """Return a function that finds states (m, d) among those of x by their bits: indices (m,), -1 where one is not there."""
-
-    def keys(x: Array) -> np.ndarray:
+def find(x: Array, states: Array) -> Indices:
+    """Find states x (m, d) among others (n, d) by their bits: indices (m,), -1 where one is not there."""
+    if not len(states):
+        return np.full(len(x), -1)
+    keys = []
+    for points in (x, states):
         # + 0.0 makes -0.0 and 0.0 the same
-        bits = np.ascontiguousarray(x + 0.0).view(np.uint64)
-        return np.asarray((bits ^ (bits >> np.uint64(29))) @ ODD[: x.shape[1]])
-
-    stored_keys = keys(x)
-    order = stored_keys.argsort()
-
-    def find(y: Array) -> Indices:
-        query_keys = keys(y)
-        indices: Indices = order[
-            np.searchsorted(stored_keys, query_keys, sorter=order).clip(max=len(order) - 1)
-        ]
-        return np.where(stored_keys[indices] == query_keys, indices, -1)
-
-    return find
+        bits = np.ascontiguousarray(points + 0.0).view(np.uint64)
+        keys.append((bits ^ (bits >> np.uint64(29))) @ ODD[: x.shape[1]])
+    order = keys[1].argsort()
+    ranks = np.searchsorted(keys[1], keys[0], sorter=order).clip(max=len(order) - 1)
+    indices: Indices = order[ranks]
+    return np.where(keys[1][indices] == keys[0], indices, -1)

@@ -10,7 +10,6 @@ sum of all their terms. So a wrong quota costs variance but adds no bias. Detect
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,11 +17,10 @@ import numpy as np
 from herdfilter._checks import Array
 from herdfilter.angles import unwrap_angles
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.proposals.base import Proposal, Uses
+from herdfilter.filters.proposals.base import Proposal
 from herdfilter.filters.resampling.base import SystematicResampling
 from herdfilter.filters.state import Particles
 from herdfilter.mixture import largest_remainders, log_sum
-from herdfilter.models import contract
 from herdfilter.models.resolved import Measurement, Transition
 from herdfilter.models.with_clutter import WithClutter, detection_log_densities
 
@@ -37,38 +35,6 @@ MIN_PER_HYPOTHESIS = 20
 guidance loses more than it gains, and no particle is guided."""
 
 NEGLIGIBLE_SHARE = 1e-6  # share of the posterior below which a detection is left out
-
-
-@dataclass(frozen=True)
-class ScanProposal:
-    """Passes the detections of a scan to a proposal one by one, each with a share of the particles; see the module."""
-
-    proposal: Proposal
-
-    @property
-    def uses(self) -> Uses:
-        """See `Proposal`."""
-        return self.proposal.uses._replace(whole_scan=True)
-
-    def check(self, model: contract.Model) -> None:
-        """See `Proposal`."""
-        self.proposal.check(model)
-
-    def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
-        """See `Proposal`."""
-        return self.proposal.initial(model, n, rng)
-
-    def propose(
-        self,
-        transition: Transition,
-        particles: Particles,
-        rng: np.random.Generator,
-        observation: Any = None,
-    ) -> Particles:
-        """See `Proposal`."""
-        return Particles.join(
-            parts_from_scan(self.proposal, transition, particles, rng, observation)
-        )
 
 
 def parts_from_scan(
@@ -96,7 +62,7 @@ def parts_from_scan(
     for reader, z, quota in guides:
         guide = Observation(reader, z, step, None)
         source = Particles(particles.x, particles.log_weights, particles.modes, int(quota))
-        # such a proposal keeps the number of particles
+        # a proposal that does not use the weights keeps the number of particles, so that it is changed first
         if not proposal.uses.weights and quota != len(particles):
             source = SystematicResampling().resample(source, rng, transition.circular)
             parts.append(proposal.propose(transition, source, rng, guide).traced(source.ancestors))
@@ -181,15 +147,15 @@ def share_out(missed: float, detected: Array, n: int) -> tuple[np.ndarray, np.nd
     # Relative to the largest, so that exp does not underflow.
     logs = np.concatenate([[missed], detected])
     peak = logs.max()
+    quotas = np.zeros(len(logs), dtype=np.int64)
+    quotas[0] = n
     # impossible by all hypotheses: no guidance, and the particles' likelihoods decide
     if peak == -np.inf:
-        return np.arange(len(detected)), np.eye(1, len(logs), dtype=np.int64)[0] * n
+        return np.arange(len(detected)), quotas
     shares = np.exp(logs - peak)
     shares /= shares.sum()
     if n * (shares @ shares) < min(MIN_PER_HYPOTHESIS, n):
-        return np.flatnonzero(shares[1:] > NEGLIGIBLE_SHARE), np.eye(1, len(logs), dtype=np.int64)[
-            0
-        ] * n
+        return np.flatnonzero(shares[1:] > NEGLIGIBLE_SHARE), quotas
     defended = (1 - BLIND_SHARE) * shares
     defended[0] += BLIND_SHARE
     quotas = largest_remainders(defended, n)

@@ -86,19 +86,16 @@ class OptimalTransportResampling:
         x = unwrap_angles(particles.x, weights, circular)
         mean = weights @ x
         centred = x - mean
-        new = (
-            _averages_on_line(centred, weights)
-            if d == 1
-            else _averages(self._scaled(centred), centred, weights)
-        )
+        if d == 1:
+            new = _averages_on_line(centred, weights)
+        else:
+            scaled = centred
+            if self.distance == "whitened":
+                scaled = centred - centred.mean(axis=0)
+                root = np.linalg.cholesky(regularised(scaled.T @ scaled / n))
+                scaled = np.linalg.solve(root, scaled.T).T
+            new = _averages(scaled, centred, weights)
         return Particles.equal(wrap_angles(mean + new - new.mean(axis=0), circular))
-
-    def _scaled(self, x: Array) -> Array:
-        """Return points (n, d) whose Euclidean distances are those of the option `distance`."""
-        if self.distance == "euclidean":
-            return x
-        x = x - x.mean(axis=0)
-        return np.linalg.solve(np.linalg.cholesky(regularised(x.T @ x / len(x))), x.T).T
 
 
 def _averages_on_line(x: Array, weights: Array) -> Array:
