@@ -18,7 +18,7 @@ from numba import boolean, float64, int64, typeof, types
 
 from herdfilter._checks import LARGEST
 from herdfilter.filters.kalman.update import factorise
-from herdfilter.filters.proposals.automatic import FORETOLD, UNGUIDED_SHARE
+from herdfilter.filters.proposals.automatic import PILOT, UNGUIDED_SHARE
 from herdfilter.filters.proposals.balanced import SETS, curve_order, unwrapped
 from herdfilter.filters.proposals.gaussianity import (
     CLEARLY,
@@ -399,7 +399,7 @@ def from_gaussian(series, proposal, t, particles):
     standard_noise = proposal.wide.sets[series.steps[t] % SETS]
     noise = standard_noise
     log_ratio = np.zeros(n)
-    n_probes = min(n, FORETOLD)
+    n_probes = min(n, PILOT)
     accepted = close
     blind = False
     log_evidence = 0.0

@@ -64,6 +64,10 @@ class Observation:
         self.step = step
         self.log_offset = log_offset
         self.has_moments = self.measurement.has_moments
+        # a scan of detections, each of which can guide particles
+        self.is_scan = self.has_moments and isinstance(self.model, WithClutter)
+        # Its moments can guide particles, or its likelihood unless it is a scan.
+        self.guides = self.has_moments or not self.measurement.scans
 
     def __repr__(self) -> str:
         return summary_repr(
@@ -138,16 +142,6 @@ class Observation:
     def weigh(self, particles: Particles) -> Particles:
         """Return the particles with their weights times the likelihood, not normalised."""
         return particles.updated(self)
-
-    @property
-    def is_scan(self) -> bool:
-        """True if it is a scan of detections, each of which can guide particles."""
-        return isinstance(self.model, WithClutter) and self.has_moments
-
-    @property
-    def guides(self) -> bool:
-        """True if it can guide particles: by its moments, or by its likelihood unless it is a scan."""
-        return self.has_moments or not self.measurement.scans
 
     def in_mode(self, mode: int) -> Observation:
         """Return the observation as the model of one mode reads it."""

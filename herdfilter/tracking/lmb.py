@@ -370,7 +370,7 @@ class LMBTracker(Timed):
             # The largest weight of a detection over a miss, for a unit of density: where clutter is least.
             with np.errstate(divide="ignore", invalid="ignore"):
                 log_odds = np.log(hit) - np.log1p(-hit) - np.min(log_clutter)
-            inside, foretold = gate_detections(
+            inside, predicted = gate_detections(
                 detections.z,
                 prediction.means,
                 prediction.covariances,
@@ -380,7 +380,7 @@ class LMBTracker(Timed):
             )
             if bank.negligible_share is not None:
                 # The association by Gaussian densities tells which hypotheses will have weight.
-                log_densities[inside] = foretold[inside]
+                log_densities[inside] = predicted[inside]
                 matrix = association_matrix(
                     self._held.existence, detected, log_densities, log_clutter, SMALLEST_GATED_RATIO
                 )

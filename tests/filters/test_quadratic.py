@@ -95,7 +95,14 @@ def observed(likelihood, x, noise=0.3):
     ancestors = Ancestors.of(Transition(alone), Particles.equal(x))
     every = np.arange(len(x))
     seen = Observation.read(alone, [0.0], 1)
-    return linear_observations(seen, ancestors, x, every, every, ancestors.sigma_successors(every))
+    return linear_observations(
+        seen,
+        ancestors,
+        x,
+        every,
+        every,
+        ancestors.sigma_successors(every, ancestors.sigma_points[0]),
+    )
 
 
 def test_no_particle_is_promised_more_than_the_largest_likelihood_that_was_met():

@@ -55,7 +55,7 @@ def test_guidance_is_kalmans_update_of_the_noise(k, dim):
 
 
 @pytest.mark.parametrize("k", [1, 2])
-def test_the_share_that_will_count_is_foretold_from_sigma_points(k):
+def test_the_share_that_will_count_is_predicted_from_sigma_points(k):
     """Of a quadratic observation exactly: by the weights that its values at the points give."""
     rng = np.random.default_rng(k)
     dim, m = 3, 50

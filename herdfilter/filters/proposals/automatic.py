@@ -24,7 +24,7 @@ from herdfilter.samplers.base import Sampler
 UNGUIDED_SHARE = 0.3
 """Share of the predictive mixture that is added to Kalman's posterior before quantiles are taken: it bounds the weights."""
 
-FORETOLD = 100
+PILOT = 100
 """Number of points by which the effective sample size after an observation is predicted."""
 
 
@@ -132,16 +132,15 @@ class AutomaticProposal:
         if guide is not None and (shape.gaussian or (not on_line and n > gaussianity.FEW)):
             _, update = gaussian.look_ahead(guide)
             z = gaussian.standard_noise(self.sampler, n, rng)
-            m = min(n, FORETOLD)
+            m = min(n, PILOT)
             blind = update.share(z[:m], np.zeros(m)) >= 0.5
-            if (
-                shape.gaussian
-                and size * (1 / update.share(*update.draw(only_member[:m], z[:m])) - 1) <= 1
-            ):
-                updated = gaussian.updated(guide, update, z)
-                weighted, evidence = updated.normalised()
-                if evidence > -np.inf and size * (n / weighted.ess - 1) <= 1:
-                    return updated
+            if shape.gaussian:
+                predicted_share = update.share(*update.draw(only_member[:m], z[:m]))
+                if size * (1 / predicted_share - 1) <= 1:
+                    updated = gaussian.updated(guide, update, z)
+                    weighted, evidence = updated.normalised()
+                    if evidence > -np.inf and size * (n / weighted.ess - 1) <= 1:
+                        return updated
 
         # (2) Else from the particles themselves. In one dimension: at exact quantiles of the predictive mixture, or of its
         # update by Kalman filters where the likelihood leaves too few of them.

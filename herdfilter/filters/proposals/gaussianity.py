@@ -42,7 +42,7 @@ class Gaussianity:
     def __init__(self, particles: Particles, circular: tuple[int, ...]) -> None:
         self._weights = particles.weights
         self._ess = particles.ess
-        self._x = unwrap(particles.x, self._weights, circular)
+        self._x = unwrap(particles.x, self._weights, circular) if circular else particles.x
         self.mean, self.root, self._z = standardised(self._x, self._weights)
 
     @classmethod

@@ -14,7 +14,7 @@ from herdfilter.filters.state import Particles
 from herdfilter.mixture import GaussianMixture, log_sums
 from herdfilter.models.contract import ADDITIVE, Model
 from herdfilter.models.resolved import Transition
-from herdfilter.samplers.base import Sampler, check_dim, draw_points
+from herdfilter.samplers.base import MixtureSampler, Sampler, check_dim, draw_points
 from herdfilter.samplers.line import log_densities
 from herdfilter.samplers.quantile import QuantileSampling, quantiles
 
@@ -56,9 +56,14 @@ class SampledProposal(BaseProposal):
         ):
             x, log_ratios = quantiles(q, (np.arange(n) + 0.5) / n, target.weights)
             return x[:, None], log_ratios - np.log(n)
-        points = draw_points(self.sampler, q, n, rng)
-        x = as_points("x", points.x, q.dim)
-        log_weights = points.log_weights
+        if isinstance(self.sampler, MixtureSampler) and self.sampler.draws:  # nothing to check
+            x, weights = self.sampler.draw(q, n, rng)
+            with np.errstate(divide="ignore"):
+                log_weights = np.log(weights)
+        else:
+            points = draw_points(self.sampler, q, n, rng)
+            x = as_points("x", points.x, q.dim)
+            log_weights = points.log_weights
         return x, log_weights if target is None else log_weights + log_ratio(target, q, x)
 
 

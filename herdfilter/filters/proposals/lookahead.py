@@ -96,7 +96,7 @@ class Ancestors(NamedTuple):
     @property
     def noise_dim(self) -> int:
         """Number of entries of the noise: d for the state, if members are Gaussians, then those of the transition."""
-        return (0 if self.root is None else len(self.root)) + self.transition.noise_dim
+        return (0 if self.root is None else len(self.root)) + self.transition.motion.noise_dim
 
     def standard_noise(self, sampler: Sampler | None, n: int, rng: np.random.Generator) -> Array:
         """Points (n, noise_dim) of N(0, I): those of a sampler, or else the balanced set for this step."""
@@ -128,9 +128,8 @@ class Ancestors(NamedTuple):
             return self.transition.wrapped(self.means)
         return self.successors(np.arange(len(self.x)), np.zeros((len(self.x), self.noise_dim)))
 
-    def sigma_successors(self, members: Indices) -> Array:
-        """Successors (B, p, d) of members (B,) at the p `sigma_points` of their noise."""
-        noise, _ = self.sigma_points
+    def sigma_successors(self, members: Indices, noise: Array) -> Array:
+        """Successors (B, p, d) of members (B,) at the p `sigma_points` (p, noise_dim) of their noise."""
         d, p = self.x.shape[1], len(noise)
         if self.means is not None:
             return self.transition.wrapped(
@@ -141,7 +140,7 @@ class Ancestors(NamedTuple):
                 np.repeat(members, p), np.tile(noise, (len(members), 1))
             ).reshape(-1, p, d)
         # points that start from the same state share its transition mean
-        starts, start_of = _distinct_starts(self.noise_dim, d)
+        starts, start_of = _distinct_starts(noise.shape[1], d)
         x = (self.x[members, None] + noise[starts, :d] @ self.root.T).reshape(-1, d)
         circular = self.transition.circular
         means = self.transition.mean(wrap(x, circular) if circular else x).reshape(
@@ -161,9 +160,11 @@ class Ancestors(NamedTuple):
             means = unwrap(self.means, self.weights, self.transition.circular)
             centred = means - self.weights @ means
             return noise, noise + (self.weights * centred.T) @ centred
-        weights = self.sigma_points[1]
+        points, weights = self.sigma_points
         x = unwrap(
-            self.sigma_successors(np.zeros(1, dtype=np.int64))[0], weights, self.transition.circular
+            self.sigma_successors(np.zeros(1, dtype=np.int64), points)[0],
+            weights,
+            self.transition.circular,
         )
         # Central differences at the sigma points +- c e_j, whose weight is 1 / (2 c^2): slope = (up - down) / (2 c).
         slopes = (x[1 : self.noise_dim + 1] - x[self.noise_dim + 1 :]) * np.sqrt(0.5 * weights[1])
@@ -190,7 +191,7 @@ class Ancestors(NamedTuple):
             # `gains` runs of almost equal length; the member in the middle of each represents it.
             group[order] = members * gains // count
             members = order[(2 * members[:gains] + 1) * count // (2 * gains)]
-        ahead = self.sigma_successors(members)
+        ahead = self.sigma_successors(members, points)
         if gains == count:
             centres = ahead[:, 0]
         log_peaks = None
@@ -242,7 +243,7 @@ class Ancestors(NamedTuple):
         """Successors of one Gaussian at updated noise, drawn by standard normal z (m, noise_dim), with exact weights."""
         members = np.zeros(len(z), dtype=np.int64)
         noise, log_ratio = update.draw(members, z)
-        return observation.weigh(self.particles(members, noise, log_ratio - np.log(len(z))))
+        return self.particles(members, noise, log_ratio - np.log(len(z))).updated(observation)
 
 
 class NoiseUpdate(NamedTuple):
