@@ -8,15 +8,8 @@ from typing import Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import (
-    Array,
-    as_array,
-    as_definite,
-    as_positive,
-    check_count,
-    check_fields,
-    one_of,
-)
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter._covariances import regularised_and_rank
 from herdfilter._repr import listing_of
 from herdfilter.mixture import GaussianMixture, as_mixture
@@ -101,16 +94,16 @@ class Whitened(BandwidthRule):
 
     def __post_init__(self) -> None:
         if self.constant is not None:
-            check_fields(self, constant=as_positive)
-        check_fields(self, offset=as_positive)
-        one_of("metric", self.metric, ("mixture", "diagonal", "components"))
+            _checks.check_fields(self, constant=_checks.as_positive)
+        _checks.check_fields(self, offset=_checks.as_positive)
+        _checks.one_of("metric", self.metric, ("mixture", "diagonal", "components"))
 
     def width(self, n: int, dim: int) -> float:
         """Return the kernel width h in units of C."""
         if self.constant is None:
             return scale_rule(n, dim)
-        exponent = -1.0 / (check_count("dim", dim) + self.offset)
-        return self.constant * float(check_count("n", n) ** exponent)
+        exponent = -1.0 / (_checks.check_count("dim", dim) + self.offset)
+        return self.constant * float(_checks.check_count("n", n) ** exponent)
 
     def covariance(self, mixture: GaussianMixture, n: int) -> Array:
         as_mixture("mixture", mixture)
@@ -160,7 +153,7 @@ def check_bandwidth(name: str, bandwidth: Bandwidth) -> Bandwidth:
         return bandwidth
     if isinstance(bandwidth, float):
         # before isinstance with a protocol, which is slow
-        return as_positive(name, bandwidth)
+        return _checks.as_positive(name, bandwidth)
     if isinstance(bandwidth, BandwidthRule) and not isinstance(bandwidth, type):
         return bandwidth
     if isinstance(bandwidth, str | type):
@@ -169,11 +162,11 @@ def check_bandwidth(name: str, bandwidth: Bandwidth) -> Bandwidth:
         )
     # Tuples instead of arrays: samplers with equal bandwidths are equal, and can be hashed.
     if np.ndim(bandwidth) == 0:
-        return as_positive(name, getattr(bandwidth, "item", lambda: bandwidth)())
+        return _checks.as_positive(name, getattr(bandwidth, "item", lambda: bandwidth)())
     if np.ndim(bandwidth) == 1:
-        widths = as_array(name, bandwidth, (None,)).tolist()
-        return tuple(as_positive(name, width) for width in widths)
-    return tuple(map(tuple, as_definite(name, bandwidth, None).tolist()))
+        widths = _checks.as_array(name, bandwidth, (None,)).tolist()
+        return tuple(_checks.as_positive(name, width) for width in widths)
+    return tuple(map(tuple, _checks.as_definite(name, bandwidth, None).tolist()))
 
 
 def kernel_covariance(bandwidth: Bandwidth, mixture: GaussianMixture, n: int) -> Array:
@@ -195,7 +188,7 @@ def kernel_covariance(bandwidth: Bandwidth, mixture: GaussianMixture, n: int) ->
     if isinstance(bandwidth, str):
         return Whitened().covariance(mixture, n)
     if isinstance(bandwidth, BandwidthRule):
-        return as_definite(f"bandwidth: {bandwidth!r}", bandwidth.covariance(mixture, n), d)
+        return _checks.as_definite(f"bandwidth: {bandwidth!r}", bandwidth.covariance(mixture, n), d)
     if isinstance(bandwidth, float):
         return bandwidth**2 * np.eye(d)
     # An array of widths or a matrix: only here the dimension is known.

@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict, Unpack, ove
 
 import numpy as np
 
-from herdfilter import filters
-from herdfilter._checks import SeedLike, as_generator, one_of
-from herdfilter.catalogue import catalogue
-from herdfilter.catalogue.expressions import evaluate, prefix_errors
-from herdfilter.catalogue.specifications import catalogue_spec, parameter_names
+from herdfilter import _checks, filters
+from herdfilter.catalogue import catalogue, expressions, specifications
 from herdfilter.filters import kalman as kf
 from herdfilter.filters.kalman.rules import MomentRule
 
@@ -59,7 +56,7 @@ def make_filter(
     name: ParticleFilterName,
     model: Any,
     n_particles: int = ...,
-    rng: SeedLike = ...,
+    rng: _checks.SeedLike = ...,
     **options: Unpack[ParticleFilterOptions],
 ) -> filters.ParticleFilter: ...
 @overload
@@ -67,14 +64,14 @@ def make_filter(
     name: Literal["ekf", "ckf", "enkf", "s2kf"],
     model: Any,
     n_particles: int = ...,
-    rng: SeedLike = ...,
+    rng: _checks.SeedLike = ...,
 ) -> kf.KalmanFilter: ...
 @overload
 def make_filter(
     name: Literal["ukf"],
     model: Any,
     n_particles: int = ...,
-    rng: SeedLike = ...,
+    rng: _checks.SeedLike = ...,
     *,
     alpha: float = ...,
     beta: float = ...,
@@ -85,7 +82,7 @@ def make_filter(
     name: Literal["imm", "mkf"],
     model: Any,
     n_particles: int = ...,
-    rng: SeedLike = ...,
+    rng: _checks.SeedLike = ...,
     *,
     rule: str | MomentRule = ...,
 ) -> kf.KalmanFilter: ...
@@ -94,7 +91,7 @@ def make_filter(
     name: Literal["edh", "ledh"],
     model: Any,
     n_particles: int = ...,
-    rng: SeedLike = ...,
+    rng: _checks.SeedLike = ...,
     *,
     local: bool = ...,
     kalman: Callable[[Any], kf.KalmanFilter] = ...,
@@ -105,7 +102,7 @@ def make_filter(
     name: TrackerName,
     model: Any,
     n_particles: int = ...,
-    rng: SeedLike = ...,
+    rng: _checks.SeedLike = ...,
     **options: Unpack[TrackerOptions],
 ) -> LMBTracker: ...
 # A name that is not a literal: only the options of a particle filter are known.
@@ -114,14 +111,14 @@ def make_filter(
     name: str,
     model: Any,
     n_particles: int = ...,
-    rng: SeedLike = ...,
+    rng: _checks.SeedLike = ...,
     **options: Unpack[ParticleFilterOptions],
 ) -> Any: ...
 def make_filter(
     name: str,
     model: Any,
     n_particles: int = 100,
-    rng: SeedLike = None,
+    rng: _checks.SeedLike = None,
     **options: Any,
 ) -> Any:
     """Build a filter of the catalogue for a model, or a tracker.
@@ -157,12 +154,12 @@ def make_filter(
     >>> hf.make_filter("bootstrap", model, 100, rng=0, resampling="SSPResampling()", resample_below=0.8).resampling
     SSPResampling()
     """
-    spec = catalogue_spec(one_of("name", name, catalogue()))
+    spec = specifications.catalogue_spec(_checks.one_of("name", name, catalogue()))
     for key, value in options.items():
         # The options are those of the class behind the name.
-        one_of(f"option of {name}", key, parameter_names(spec.built()))
+        _checks.one_of(f"option of {name}", key, specifications.parameter_names(spec.built()))
         # A string without a call is a name, such as that of a tracker's filter.
         if isinstance(value, str) and "(" in value:
-            with prefix_errors(f"{key}: "):
-                options[key] = evaluate(value)
-    return spec(model, n_particles, as_generator(rng), **options)
+            with expressions.prefix_errors(f"{key}: "):
+                options[key] = expressions.evaluate(value)
+    return spec(model, n_particles, _checks.as_generator(rng), **options)

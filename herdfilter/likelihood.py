@@ -10,14 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import (
-    Array,
-    as_array,
-    as_list,
-    as_numbers,
-    check_count,
-    short_repr,
-)
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter.filters.results import DegenerateWeightsError, hold_warnings
 
 __all__ = ["MaximumLikelihood", "RoughLikelihoodWarning", "maximise_likelihood"]
@@ -173,13 +167,15 @@ def maximise_likelihood(
     >>> found.log_likelihood >= build([1.0]).run(z).log_likelihood
     True
     """
-    start = as_array("theta0", np.atleast_1d(as_numbers("theta0", theta0, (None,))), (None,))
+    start = _checks.as_array(
+        "theta0", np.atleast_1d(_checks.as_numbers("theta0", theta0, (None,))), (None,)
+    )
     p = len(start)
-    box = as_array("bounds", bounds, (p, 2), finite=False)
+    box = _checks.as_array("bounds", bounds, (p, 2), finite=False)
     lower, upper = box.T
     if not (lower < upper).all():
         raise ValueError(
-            f"bounds: expected each lower bound below its upper one, got {short_repr(bounds)}"
+            f"bounds: expected each lower bound below its upper one, got {_checks.short_repr(bounds)}"
         )
     if ((start < lower) | (start > upper)).any():
         raise ValueError(
@@ -187,21 +183,21 @@ def maximise_likelihood(
         )
     if names is None:
         names = [f"theta[{i}]" for i in range(p)]
-    names = [names] if isinstance(names, str) else as_list("names", names, f"{p} texts")
+    names = [names] if isinstance(names, str) else _checks.as_list("names", names, f"{p} texts")
     if len(names) != p or len(set(names)) < p:
         raise ValueError(
-            f"names: expected {p} different texts, one per parameter, got {short_repr(names)}"
+            f"names: expected {p} different texts, one per parameter, got {_checks.short_repr(names)}"
         )
     if not callable(build):
         raise TypeError(
-            f"build: expected a function from parameters to a filter, got {short_repr(build)}"
+            f"build: expected a function from parameters to a filter, got {_checks.short_repr(build)}"
         )
-    f = _LogLikelihood(build, as_list("observations", observations), run, lower, upper)
+    f = _LogLikelihood(build, _checks.as_list("observations", observations), run, lower, upper)
     if not np.isfinite(f(start)):
         raise ValueError(
             f"theta0: expected a finite log-likelihood there, got {f(start)} at {start.tolist()}"
         )
-    max_evaluations = check_count("max_evaluations", max_evaluations)
+    max_evaluations = _checks.check_count("max_evaluations", max_evaluations)
     width = upper - lower
     steps: Array = FIRST_STEP * np.where(np.isfinite(width), width, np.maximum(np.abs(start), 1.0))
     steps = f.fit_steps(start, steps, tries=1)[0]
@@ -292,7 +288,7 @@ class _LogLikelihood:
                 online = self.build(theta)
                 if not callable(getattr(online, "run", None)):
                     raise TypeError(
-                        f"build: expected a filter, which has a method run, got {short_repr(online)}"
+                        f"build: expected a filter, which has a method run, got {_checks.short_repr(online)}"
                     )
                 if online is self.last_filter:
                     raise ValueError(

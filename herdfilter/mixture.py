@@ -10,20 +10,8 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import (
-    LARGEST,
-    Array,
-    SeedLike,
-    as_array,
-    as_covariance,
-    as_dims,
-    as_generator,
-    as_numbers,
-    as_points,
-    as_weights,
-    check_count,
-    short_repr,
-)
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter._covariances import covariance_factor
 from herdfilter._repr import html_repr
 from herdfilter.angles import mean_and_covariance
@@ -70,9 +58,9 @@ class GaussianMixture:
     """Covariances, shape (M, d, d), or (1, d, d) if all components share one."""
 
     def __init__(self, weights: ArrayLike, means: ArrayLike, covariances: ArrayLike) -> None:
-        self.weights = as_weights("weights", weights)
+        self.weights = _checks.as_weights("weights", weights)
         # A copy, as the caller may use the array for something else.
-        self.means = as_array("means", means, (len(self.weights), None)).copy()
+        self.means = _checks.as_array("means", means, (len(self.weights), None)).copy()
         m, d = self.means.shape
         if d == 0:
             raise ValueError("means: expected at least one dimension, got shape (M, 0)")
@@ -93,7 +81,8 @@ class GaussianMixture:
             return cls(gmm.weights_, gmm.means_, covariances)
         except AttributeError:
             raise TypeError(
-                f"gmm: expected a fitted GaussianMixture or BayesianGaussianMixture of scikit-learn, got {short_repr(gmm)}"
+                f"gmm: expected a fitted GaussianMixture or BayesianGaussianMixture of scikit-learn, got "
+                f"{_checks.short_repr(gmm)}"
             ) from None
 
     @classmethod
@@ -103,7 +92,7 @@ class GaussianMixture:
             return cls(kde.weights, kde.dataset.T, kde.covariance)
         except AttributeError:
             raise TypeError(
-                f"kde: expected a scipy.stats.gaussian_kde, got {short_repr(kde)}"
+                f"kde: expected a scipy.stats.gaussian_kde, got {_checks.short_repr(kde)}"
             ) from None
 
     @classmethod
@@ -162,7 +151,7 @@ class GaussianMixture:
 
     def component_log_densities(self, x: ArrayLike) -> Array:
         """Return the log-density of every component, without its weight, at every point; (n, d) -> (n, M)."""
-        return self.log_terms(as_points("x", x, self.dim))
+        return self.log_terms(_checks.as_points("x", x, self.dim))
 
     def log_terms(self, x: Array) -> Array:
         """Do as `component_log_densities`, unchecked."""
@@ -195,7 +184,7 @@ class GaussianMixture:
 
     def log_density(self, x: ArrayLike) -> Array:
         """Return the log-density, (n, d) -> (n,); ValueError if `x` has another shape or a covariance is singular."""
-        x = as_points("x", x, self.dim)
+        x = _checks.as_points("x", x, self.dim)
         if len(self) > 1:
             return log_sums(self.log_terms(x), self.weights)
         try:
@@ -222,8 +211,8 @@ class GaussianMixture:
         free = np.setdiff1d(np.arange(self.dim), fixed)
         if free.size == 0:
             raise ValueError("dims: expected to leave at least one dimension free, got all")
-        values = np.atleast_1d(as_numbers("values", values, (len(fixed),)))
-        values = as_array("values", values, (len(fixed),), largest=LARGEST)
+        values = np.atleast_1d(_checks.as_numbers("values", values, (len(fixed),)))
+        values = _checks.as_array("values", values, (len(fixed),), largest=_checks.LARGEST)
         marginal = self.marginal(fixed)
         with np.errstate(divide="ignore"):
             log_w = np.log(self.weights) + marginal.component_log_densities(values[None, :])[0]
@@ -241,15 +230,15 @@ class GaussianMixture:
 
     def convolve(self, covariance: ArrayLike) -> GaussianMixture:
         """Return the distribution of the sum with independent Gaussian noise of the given covariance (d, d)."""
-        added = as_covariance("covariance", covariance, self.dim)
+        added = _checks.as_covariance("covariance", covariance, self.dim)
         return GaussianMixture.unchecked(
             self.weights, self.means, self.distinct_covariances + added
         )
 
-    def sample(self, n: int, rng: SeedLike = None) -> Array:
+    def sample(self, n: int, rng: _checks.SeedLike = None) -> Array:
         """Draw `n` independent points, shape (n, d)."""
-        n = check_count("n", n)
-        rng = as_generator(rng)
+        n = _checks.check_count("n", n)
+        rng = _checks.as_generator(rng)
         labels = rng.choice(len(self), size=n, p=self.weights)
         return self.place(labels, rng.standard_normal((n, self.dim)))
 
@@ -263,10 +252,12 @@ class GaussianMixture:
         return np.asarray(self.means[labels] + scaled)
 
     def _dims(self, dims: int | Sequence[int] | np.ndarray) -> np.ndarray:
-        index = as_dims("dims", [dims] if isinstance(dims, int | np.integer) else dims, self.dim)
+        index = _checks.as_dims(
+            "dims", [dims] if isinstance(dims, int | np.integer) else dims, self.dim
+        )
         if not index or len(set(index)) < len(index):
             raise ValueError(
-                f"dims: expected distinct indices, at least one, got {short_repr(dims)}"
+                f"dims: expected distinct indices, at least one, got {_checks.short_repr(dims)}"
             )
         return np.array(index)
 
@@ -277,7 +268,7 @@ def as_mixture(name: str, value: Any) -> GaussianMixture:
         return value
     numbers = isinstance(value, np.ndarray | list | tuple)
     advice = "; GaussianFit().fit(points, weights) makes a mixture of points" if numbers else ""
-    raise TypeError(f"{name}: expected a GaussianMixture, got {short_repr(value)}{advice}")
+    raise TypeError(f"{name}: expected a GaussianMixture, got {_checks.short_repr(value)}{advice}")
 
 
 def log_sums(terms: Array, weights: Array) -> Array:
@@ -307,16 +298,16 @@ def largest_remainders(weights: Array, n: int) -> np.ndarray:
 
 def as_component_covariances(value: ArrayLike, m: int, d: int) -> Array:
     """Return covariances of m components, full, shared, diagonal or spherical by their shape, as (m, d, d) or (1, d, d)."""
-    array = as_numbers("covariances", value, (d, d))
+    array = _checks.as_numbers("covariances", value, (d, d))
     if array.shape in ((m, d, d), (d, d)):
-        return as_covariance("covariances", value, d).reshape(-1, d, d)
+        return _checks.as_covariance("covariances", value, d).reshape(-1, d, d)
     if array.shape not in ((m, d), (m,)):
         by_axis = f", ({m}, {d}) for diagonal" if m != d else ""
         raise ValueError(
             f"covariances: expected shape ({m}, {d}, {d}) or ({d}, {d}){by_axis} or ({m},) for spherical ones, "
             f"got {array.shape}"
         )
-    return as_covariance("covariances", diagonal(array, d), d)
+    return _checks.as_covariance("covariances", diagonal(array, d), d)
 
 
 def diagonal(variances: Array, d: int) -> Array:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_weights, check_flags
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter._repr import html_repr
 from herdfilter.angles import mean_and_covariance
 from herdfilter.mixture import GaussianMixture, as_mixture
@@ -43,14 +44,14 @@ class Points:
     def __init__(
         self, x: ArrayLike, weights: ArrayLike | None = None, signed: bool = False
     ) -> None:
-        check_flags(signed=signed)
+        _checks.check_flags(signed=signed)
         # A copy, as the caller may use the array for something else.
-        x = as_array("x", x, (None, None)).copy()
+        x = _checks.as_array("x", x, (None, None)).copy()
         if len(x) == 0:
             raise ValueError("x: expected at least one point, got none")
         # the way to set fields of a frozen dataclass
         object.__setattr__(self, "x", x)
-        object.__setattr__(self, "weights", as_weights("weights", weights, len(x), signed))
+        object.__setattr__(self, "weights", _checks.as_weights("weights", weights, len(x), signed))
 
     @classmethod
     def unchecked(cls, x: Array, weights: Array) -> Points:

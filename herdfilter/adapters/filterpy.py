@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from filterpy import kalman
 
-from herdfilter._checks import Array, as_array, as_covariance, as_positive, one_of, short_repr
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter.adapters import _functions as functions
 from herdfilter.models.from_functions import FunctionModel
 
@@ -120,12 +121,12 @@ def from_filterpy(
             "hx: expected the function that ExtendedKalmanFilter.update is given as Hx, got None"
         )
     # filterpy's states are vectors (d,) or columns (d, 1), ours vectors
-    mean = as_array(f"{kind}.x", np.ravel(kf.x).copy(), (None,))
+    mean = _checks.as_array(f"{kind}.x", np.ravel(kf.x).copy(), (None,))
     d = len(mean)
     k = len(np.atleast_1d(kf.R))
     # filterpy would add a number to every entry
     P, Q, R = (
-        as_covariance(f"{kind}.{name}", np.atleast_2d(getattr(kf, name)), size)
+        _checks.as_covariance(f"{kind}.{name}", np.atleast_2d(getattr(kf, name)), size)
         for name, size in (("P", d), ("Q", d), ("R", k))
     )
     steps = np.diag(np.sqrt(np.diagonal(P)))
@@ -136,7 +137,7 @@ def from_filterpy(
     # The transition: fx(x, dt) of point filters, predict_x of a subclass, or else F x + B u.
     if kind in POINT_FILTERS:
         filter_dt = kf.dt if kind == "EnsembleKalmanFilter" else kf._dt
-        unit = as_positive("time_unit", filter_dt if time_unit is None else time_unit)
+        unit = _checks.as_positive("time_unit", filter_dt if time_unit is None else time_unit)
         fx = functions.VectorisedFunction(f"{kind}.fx", kf.fx, d, (d,), vectorised, fx_args)
         transition = partial(timed_transition, fx, unit, control)
         if control is None:
@@ -147,13 +148,13 @@ def from_filterpy(
         transition = predict_x = PredictX(kf)
         jacobians["transition_jacobian"] = predict_x.jacobian
     else:
-        F = as_array(f"{kind}.F", kf.F, (d, d)).copy()
+        F = _checks.as_array(f"{kind}.F", kf.F, (d, d)).copy()
         B = None if np.ndim(kf.B) == 0 else np.array(kf.B, dtype=np.float64)
         transition = partial(matrix_transition, F, B)
         jacobians["transition_jacobian"] = partial(functions.repeat_matrix, F)
     # The observation: H x, or hx(x), which extended filters get as an argument of update.
     if kind == "KalmanFilter":
-        H = as_array("KalmanFilter.H", np.atleast_2d(kf.H), (k, d)).copy()
+        H = _checks.as_array("KalmanFilter.H", np.atleast_2d(kf.H), (k, d)).copy()
         observation: Callable[[Array], Array] = partial(functions.multiply, H)
         jacobians["observation_jacobian"] = partial(functions.repeat_matrix, H)
     else:
@@ -183,10 +184,10 @@ def _kind_of_filter(kf: Any, ignore: Sequence[str]) -> str:
     kind = next((name for name in FILTERS if isinstance(kf, getattr(kalman, name))), None)
     if kind is None:
         raise TypeError(
-            f"kf: expected a filter of filterpy.kalman ({', '.join(FILTERS)}), got {short_repr(kf)}"
+            f"kf: expected a filter of filterpy.kalman ({', '.join(FILTERS)}), got {_checks.short_repr(kf)}"
         )
     methods = [name for name in vars(getattr(kalman, kind)) if name.startswith(STEP_METHODS)]
-    ignored = [one_of("ignore", name, methods) for name in ignore]
+    ignored = [_checks.one_of("ignore", name, methods) for name in ignore]
     for name in methods:
         # a subclass may replace predict_x: PredictX calls it
         replaced = name in vars(kf) if name == "predict_x" else _is_replaced(kf, name)
@@ -197,8 +198,8 @@ def _kind_of_filter(kf: Any, ignore: Sequence[str]) -> str:
             )
     if kind == "KalmanFilter" and (kf.alpha != 1 or np.any(kf.M)):
         raise ValueError(
-            f"KalmanFilter.alpha, M: expected 1 and zeros, got {kf.alpha} and {short_repr(kf.M)}; a model has no fading "
-            "memory, and its transition and observation noise are independent"
+            f"KalmanFilter.alpha, M: expected 1 and zeros, got {kf.alpha} and {_checks.short_repr(kf.M)}; a model has no "
+            "fading memory, and its transition and observation noise are independent"
         )
     return kind
 
@@ -221,7 +222,7 @@ def timed_transition(
         return fx(x, dt * unit)
     if control_name is None:
         raise ValueError(
-            f"control: expected None, got {short_repr(control)}; name the argument of fx that takes it, as in "
+            f"control: expected None, got {_checks.short_repr(control)}; name the argument of fx that takes it, as in "
             "from_filterpy(kf, control='u')"
         )
     return fx(x, dt * unit, **{control_name: control})
@@ -233,7 +234,7 @@ def matrix_transition(F: Array, B: Array | None, x: Array, dt: float, control: A
         return x @ F.T
     if B is None:
         raise ValueError(
-            f"control: expected None, as the filter has no B, got {short_repr(control)}"
+            f"control: expected None, as the filter has no B, got {_checks.short_repr(control)}"
         )
     return x @ F.T + np.ravel(B @ np.ravel(control))
 

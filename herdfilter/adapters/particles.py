@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_generator, check_part, short_repr
+from herdfilter import _checks, filters
+from herdfilter._checks import Array
 from herdfilter.angles import wrap_angles
-from herdfilter.filters import AutomaticProposal, ParticleFilter, Proposal
 from herdfilter.filters.results import hold_warnings
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.parts import as_observation
@@ -80,7 +80,7 @@ def from_particles(
     """
     if not isinstance(ssm, StateSpaceModel):
         raise TypeError(
-            f"ssm: expected an instance of particles' StateSpaceModel, got {short_repr(ssm)}"
+            f"ssm: expected an instance of particles' StateSpaceModel, got {_checks.short_repr(ssm)}"
         )
     return ParticlesModel(ssm, circular, observation_circular)
 
@@ -133,22 +133,24 @@ class HerdedFilter(Bootstrap):
         self,
         ssm: Any = None,
         data: Any = None,
-        proposal: Proposal | None = None,
+        proposal: filters.Proposal | None = None,
         rng: np.random.Generator | int | None = None,
         circular: Sequence[int] = (),
         observation_circular: Sequence[int] = (),
     ) -> None:
         self.model = from_particles(ssm, circular, observation_circular)
         super().__init__(ssm=ssm, data=data)
-        self.proposal = AutomaticProposal() if proposal is None else proposal
-        check_part("proposal", self.proposal, Proposal, "a proposal such as AutomaticProposal()")
+        self.proposal = filters.AutomaticProposal() if proposal is None else proposal
+        _checks.check_part(
+            "proposal", self.proposal, filters.Proposal, "a proposal such as AutomaticProposal()"
+        )
         if not self.proposal.uses.weights:
             raise ValueError(
                 f"proposal: expected one that draws from the weighted particles as a whole, got {self.proposal!r}, which "
                 "needs resampling first; take the library's Bootstrap"
             )
         self.proposal.check(self.model)
-        self.rng = as_generator(rng)
+        self.rng = _checks.as_generator(rng)
         self._filter: Any = None
         self._smc: Any = None
         # states as the library represents them, and their log-weights
@@ -156,7 +158,7 @@ class HerdedFilter(Bootstrap):
 
     def M0(self, N: int) -> Array:  # noqa: N802
         """Draw the first particles."""
-        self._filter = ParticleFilter(self.model, N, self.proposal, rng=self.rng)
+        self._filter = filters.ParticleFilter(self.model, N, self.proposal, rng=self.rng)
         return self.M(0, None)
 
     def time_to_resample(self, smc: Any) -> bool:

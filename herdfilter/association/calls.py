@@ -9,14 +9,14 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_generator, one_of
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter.association import base, gibbs
-from herdfilter.association.base import Association, ClusterMethod
 from herdfilter.association.belief_propagation import BeliefPropagation
 from herdfilter.association.exact import Exact
 from herdfilter.association.k_best import KBest
 
-METHODS: dict[str, Callable[[], ClusterMethod]] = {
+METHODS: dict[str, Callable[[], base.ClusterMethod]] = {
     "exact": Exact,
     # Two million ways take about a tenth of a second.
     "auto": partial(Exact, max_ways=2_000_000, otherwise=BeliefPropagation()),
@@ -60,7 +60,7 @@ def ratios(
     [[0.1 7.2 0. ]
      [0.1 0.9 3.6]]
     """
-    g = as_array("likelihoods", likelihoods, (None, None))
+    g = _checks.as_array("likelihoods", likelihoods, (None, None))
     if (g < 0).any():
         raise ValueError(f"likelihoods: expected no negative entry, got {g.min():g}")
     tracks, measurements = g.shape
@@ -79,7 +79,7 @@ def ratios(
 
 def _for_each(name: str, values: ArrayLike, n: int, expected: str) -> Array:
     """Return a number, or one for each of n, as an array (n,); ValueError unless they are as expected."""
-    array = np.broadcast_to(as_array(name, values, (n,) if np.ndim(values) else ()), (n,))
+    array = np.broadcast_to(_checks.as_array(name, values, (n,) if np.ndim(values) else ()), (n,))
     valid = (array >= 0) & (array <= 1) if expected == PROBABILITIES else array > 0
     if not valid.all():
         raise ValueError(f"{name}: expected {expected}, got {array[~valid][0]:.16g}")
@@ -88,7 +88,7 @@ def _for_each(name: str, values: ArrayLike, n: int, expected: str) -> Array:
 
 def marginals(
     ratios: ArrayLike,
-    method: str | ClusterMethod = "exact",
+    method: str | base.ClusterMethod = "exact",
     rng: np.random.Generator | int | None = None,
 ) -> Array:
     """Return the marginal probabilities that each measurement belongs to each track, (T, 1 + M); rows sum to 1.
@@ -127,9 +127,9 @@ def marginals(
 
 def associate(
     ratios: ArrayLike,
-    method: str | ClusterMethod = "exact",
+    method: str | base.ClusterMethod = "exact",
     rng: np.random.Generator | int | None = None,
-) -> Association:
+) -> base.Association:
     """Return the marginals of `marginals` together with the log evidence, as an `Association`.
 
     Examples
@@ -138,13 +138,13 @@ def associate(
     >>> print(found.marginals.round(3), round(found.log_evidence, 3))  # log(0.1 + 2.0)
     [[0.048 0.952]] 0.742
     """
-    as_generator(rng)
+    _checks.as_generator(rng)
     return base.solve_clusters(as_method("method", method), base.as_ratios(ratios), rng)
 
 
-def as_method(name: str, method: Any) -> ClusterMethod:
+def as_method(name: str, method: Any) -> base.ClusterMethod:
     """Return the method with this name, or the method itself."""
     if isinstance(method, str):
-        return METHODS[one_of(name, method, METHODS)]()
+        return METHODS[_checks.one_of(name, method, METHODS)]()
     base.check_method(name, method)
-    return cast(ClusterMethod, method)
+    return cast(base.ClusterMethod, method)

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from herdfilter._checks import Array, check_count, check_fields
 from herdfilter._jit import njit
-from herdfilter.association.base import ClusterMethod, Integers, Method, check_method
+from herdfilter.association import base
 
 
 @dataclass(frozen=True)
-class Exact(Method):
+class Exact(base.Method):
     """Exact marginals, by a dynamic programme over the sets of tracks and measurements in use.
 
     Tracks and measurements are the vertices of a graph. They are eliminated one after the other: a vertex stays alone or is
@@ -44,12 +44,12 @@ class Exact(Method):
     """
 
     max_ways: int = 100_000_000
-    otherwise: ClusterMethod | None = None
+    otherwise: base.ClusterMethod | None = None
 
     def __post_init__(self) -> None:
         check_fields(self, max_ways=check_count)
         if self.otherwise is not None:
-            check_method("otherwise", self.otherwise)
+            base.check_method("otherwise", self.otherwise)
 
     def cluster(self, ratios: Array, rng: Any = None) -> tuple[Array, float]:
         """Return the marginals of one cluster and its log evidence."""
@@ -76,7 +76,7 @@ class Exact(Method):
 
 
 @njit(cache=True, nogil=True)
-def elimination_order(linked: NDArray[np.bool_], limit: float) -> tuple[Integers, float]:
+def elimination_order(linked: NDArray[np.bool_], limit: float) -> tuple[base.Integers, float]:
     """Return an order of the vertices of a graph, and its number of ways: infinite if none up to `limit` was found.
 
     The next vertex is the one that leaves the fewest open; of several, the one that has been open for longest. The first
@@ -140,7 +140,7 @@ def elimination_order(linked: NDArray[np.bool_], limit: float) -> tuple[Integers
 
 
 @njit(cache=True, nogil=True)
-def _alternatives(first: Integers, i: int, in_use: int) -> range:
+def _alternatives(first: base.Integers, i: int, in_use: int) -> range:
     """Return the alternatives of the vertex of step i: the first if it is in use, else all others."""
     return range(first[i], first[i] + 1) if in_use else range(first[i] + 1, first[i + 1])
 
@@ -153,7 +153,7 @@ def _set_after(s: int, vertex_bit: int, highest: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _eliminate(logs: Array, order: Integers) -> tuple[Array, float]:
+def _eliminate(logs: Array, order: base.Integers) -> tuple[Array, float]:
     """Return the marginals, with an extra last row, and the log evidence, from the logarithms of the ratios.
 
     A set is a number: each open vertex has a bit, 1 if it is in use. The bits are without gaps, so there are as many numbers

@@ -10,15 +10,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from herdfilter._checks import (
-    Array,
-    as_generator,
-    as_positive,
-    check_count,
-    check_fields,
-    check_flags,
-    one_of,
-)
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter._jit import njit
 from herdfilter.association.base import Integers, Method
 from herdfilter.association.k_best import weighted_marginals
@@ -54,9 +47,9 @@ class GibbsMethod(Method):
     pairs: bool
 
     def __post_init__(self) -> None:
-        check_fields(self, sweeps=check_count)
-        one_of("estimate", self.estimate, ESTIMATES)
-        check_flags(pairs=self.pairs)
+        _checks.check_fields(self, sweeps=_checks.check_count)
+        _checks.one_of("estimate", self.estimate, ESTIMATES)
+        _checks.check_flags(pairs=self.pairs)
 
     def cluster(
         self, ratios: Array, rng: np.random.Generator | int | None = None
@@ -147,10 +140,10 @@ class HerdedGibbs(GibbsMethod):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        one_of("key", self.key, ("set", "assignment"))
-        one_of("first_visit", self.first_visit, ("irrational", "argmax"))
+        _checks.one_of("key", self.key, ("set", "assignment"))
+        _checks.one_of("first_visit", self.first_visit, ("irrational", "argmax"))
         if not isinstance(self.neglect, str | int | float) or self.neglect not in ("auto", 0):
-            check_fields(self, neglect=as_positive)
+            _checks.check_fields(self, neglect=_checks.as_positive)
 
     def _start(self, rows: Array, draws: int, rng: Any) -> tuple[Array, Herding]:
         bound = 3 / sqrt(self.sweeps) if self.neglect == "auto" else self.neglect
@@ -207,7 +200,7 @@ class RandomGibbs(GibbsMethod):
     def _start(self, rows: Array, draws: int, rng: Any) -> tuple[Array, Herding]:
         # The compiled sweep has one signature: it gets a state of herding that it does not use.
         unused = HerdedGibbs(sweeps=1)._start(rows, draws, None)[1]
-        return as_generator(rng).random((self.sweeps, draws)), unused
+        return _checks.as_generator(rng).random((self.sweeps, draws)), unused
 
 
 def gibbs_moves(rows: Array, pairs: bool) -> Integers:

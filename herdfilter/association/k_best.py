@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, check_count, check_fields
-from herdfilter.association.base import Integers, Method, as_ratios, no_assignment_error
+from herdfilter.association import base
 
 
 @dataclass(frozen=True)
-class KBest(Method):
+class KBest(base.Method):
     """Marginals over the k assignments of largest weight in each cluster, found by `k_best_assignments`.
 
     The result is exact if there are at most k assignments, and far off if many more are about equally likely. The log
@@ -46,7 +46,7 @@ class KBest(Method):
 
 
 def weighted_marginals(
-    assignments: Integers, log_weights: Array, shape: tuple[int, ...]
+    assignments: base.Integers, log_weights: Array, shape: tuple[int, ...]
 ) -> tuple[Array, float]:
     """Return the marginals of distinct assignments, shape (k, T), and the log of their total weight."""
     weights = np.exp(log_weights - log_weights.max())
@@ -57,7 +57,7 @@ def weighted_marginals(
     return marginals, float(np.log(total) + log_weights.max())
 
 
-def k_best_assignments(ratios: ArrayLike, k: int) -> tuple[Integers, Array]:
+def k_best_assignments(ratios: ArrayLike, k: int) -> tuple[base.Integers, Array]:
     """Return the assignments of largest weight, best first.
 
     Murty (1968), "An algorithm for ranking all the assignments in order of increasing cost": the assignments other than the
@@ -87,7 +87,7 @@ def k_best_assignments(ratios: ArrayLike, k: int) -> tuple[Integers, Array]:
     >>> print(np.exp(log_weights).round(3))
     [4.  1.  0.2]
     """
-    matrix = as_ratios(ratios)
+    matrix = base.as_ratios(ratios)
     k = check_count("k", k)
     tracks = len(matrix)
     n = matrix.shape[1] - 1
@@ -100,13 +100,13 @@ def k_best_assignments(ratios: ArrayLike, k: int) -> tuple[Integers, Array]:
     rows = np.arange(tracks)
     best = _cheapest_columns(costs)
     if best is None:
-        raise no_assignment_error()
+        raise base.no_assignment_error()
     # Sets of assignments by the cost of their best one: tracks before `fixed` keep their columns, the track `fixed` has none
     # of the forbidden columns, later tracks are free. The number, larger each time, keeps the heap from comparing arrays.
-    heap: list[tuple[float, int, Integers, int, list[int]]] = [
+    heap: list[tuple[float, int, base.Integers, int, list[int]]] = [
         (costs[rows, best].sum(), 0, best, 0, [])
     ]
-    ranked: list[Integers] = []
+    ranked: list[base.Integers] = []
     log_weights: list[float] = []
     while heap and len(ranked) < k:
         cost, _, columns, fixed, forbidden = heapq.heappop(heap)
@@ -128,7 +128,7 @@ def k_best_assignments(ratios: ArrayLike, k: int) -> tuple[Integers, Array]:
     return assignments, np.array(log_weights)
 
 
-def _cheapest_columns(costs: Array) -> Integers | None:
+def _cheapest_columns(costs: Array) -> base.Integers | None:
     """Return the columns of least total cost; None if the cost of every assignment is infinite."""
     from scipy.optimize import linear_sum_assignment
 

@@ -13,13 +13,7 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import check_label, one_of, short_repr
-from herdfilter.catalogue.expressions import (
-    Imports,
-    check_keywords,
-    evaluate,
-    find_part,
-    prefix_errors,
-)
+from herdfilter.catalogue import expressions
 
 FilterFactory = Callable[..., Any]
 """``(model, n_particles, rng)`` -> an object with ``run(observations, dt=..., controls=...)``.
@@ -48,7 +42,7 @@ class FilterSpec:
 
     filter: str = "ParticleFilter"
     options: Mapping[str, Any] = field(default_factory=dict)
-    imports: Imports | None = None
+    imports: expressions.Imports | None = None
     tracker: bool = False
 
     @classmethod
@@ -56,20 +50,20 @@ class FilterSpec:
         cls,
         name: str,
         table: Mapping[str, Any],
-        imports: Imports | None = None,
+        imports: expressions.Imports | None = None,
     ) -> FilterSpec:
         """Check a table of keywords, from TOML or from a caller, and evaluate its expressions once."""
         options = {key: value for key, value in table.items() if key not in WORDS}
         # In a tracker's table, `filter` is that of its tracks.
         key = "tracker" if "tracker" in options else "filter"
         cls_name = options.pop(key, "ParticleFilter")
-        with prefix_errors(f"filter {name}: "):
+        with expressions.prefix_errors(f"filter {name}: "):
             if not isinstance(cls_name, str):
                 raise ValueError(f"{key}: expected the name of a class, got {short_repr(cls_name)}")
             imports = imports if imports and imports.names else None
             spec = cls(cls_name, options, imports, tracker=key == "tracker")
             added = ("model", "n_particles", "rng", *TRACKER_ARGUMENTS)
-            check_keywords("options", spec.built(), options, added)
+            expressions.check_keywords("options", spec.built(), options, added)
             spec._values()  # raises the errors of wrong expressions now
         return spec
 
@@ -102,7 +96,9 @@ class FilterSpec:
 
     def built(self) -> Callable[..., Any]:
         """Return the class of the filter."""
-        return find_part(self.filter, {} if self.imports is None else self.imports.load())
+        return expressions.find_part(
+            self.filter, {} if self.imports is None else self.imports.load()
+        )
 
     def _values(self) -> dict[str, Any]:
         """Return the options with expressions evaluated; filter and association of a tracker may be names."""
@@ -111,8 +107,8 @@ class FilterSpec:
             # A name such as "ukf" is looked up by the tracker itself.
             is_name = self.tracker and key in ("filter", "association") and "(" not in str(value)
             if isinstance(value, str) and not is_name:
-                with prefix_errors(f"{key}: "):
-                    values[key] = evaluate(value, self.imports)
+                with expressions.prefix_errors(f"{key}: "):
+                    values[key] = expressions.evaluate(value, self.imports)
         return values
 
 
@@ -161,7 +157,7 @@ def catalogue_spec(name: str) -> FilterSpec:
 def resolve_filters(
     filters: Filters,
     own: Mapping[str, Mapping[str, Any]] | None = None,
-    imports: Imports | None = None,
+    imports: expressions.Imports | None = None,
 ) -> dict[str, FilterFactory]:
     """Turn the `filters` argument of `compare` into factories by name, in the order given.
 

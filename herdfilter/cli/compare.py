@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click import argument, command, option
 
-from herdfilter._checks import as_positive, check_count
+from herdfilter import _checks
 from herdfilter.cli import terminal
 from herdfilter.filters.progress import live_line
 
@@ -186,12 +186,12 @@ def compare_command(
         raise terminal.InputError("resume: needs --out, the folder of the comparison to continue")
     # What is wrong with an option is said before the scenario is prepared, which may take seconds.
     if run_timeout is not None:
-        as_positive("run_timeout", run_timeout)
+        _checks.as_positive("run_timeout", run_timeout)
     if "://" in check_scheduler(scheduler) and workers is not None:
         raise terminal.InputError(
             f"workers: the cluster at {scheduler} has its own; leave out --workers"
         )
-    workers = joblib.cpu_count() if workers is None else check_count("workers", workers)
+    workers = joblib.cpu_count() if workers is None else _checks.check_count("workers", workers)
     # A comma too many is no mistake.
     names = (
         None if filters is None else [name.strip() for name in filters.split(",") if name.strip()]

@@ -12,8 +12,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from herdfilter._checks import printable, shortened
-from herdfilter._repr import COLUMN_GAP, LINE_WIDTH
+from herdfilter import _checks, _repr
 from herdfilter.catalogue import catalogue
 
 # Largest number of characters of an error; a name in it may be of any length.
@@ -27,7 +26,7 @@ class InputError(click.ClickException):
 
     def format_message(self) -> str:
         """Return the message on one line; the middle of a long one is left out."""
-        return printable(shortened(" ".join(self.message.split()), LONGEST_MESSAGE))
+        return _checks.printable(_checks.shortened(" ".join(self.message.split()), LONGEST_MESSAGE))
 
 
 class Group(click.Group):
@@ -167,7 +166,7 @@ def _has_successful_runs(store: Path) -> bool:
 
 def echo(text: str, **options: Any) -> None:
     """Print a text without control characters, which could steer the terminal."""
-    click.echo(printable(text), **options)
+    click.echo(_checks.printable(text), **options)
 
 
 def with_text(heads: Sequence[str] | None, rows: Sequence[Sequence[str]]) -> list[str]:
@@ -177,13 +176,13 @@ def with_text(heads: Sequence[str] | None, rows: Sequence[Sequence[str]]) -> lis
     lines = []
     for *cells, text in rows:
         columns = [cell.ljust(width) for cell, width in zip(cells, widths, strict=False)]
-        start = COLUMN_GAP.join([*columns, ""])
+        start = _repr.COLUMN_GAP.join([*columns, ""])
         wrapped = wrap(
             text,
-            LINE_WIDTH,
+            _repr.LINE_WIDTH,
             initial_indent=start,
             subsequent_indent=" " * len(start),
             break_long_words=heads is not None,
         )
         lines += wrapped or [start.rstrip()]
-    return lines if heads is None else [lines[0], "-" * LINE_WIDTH, *lines[1:]]
+    return lines if heads is None else [lines[0], "-" * _repr.LINE_WIDTH, *lines[1:]]

@@ -18,30 +18,15 @@ from numba import boolean, float64, int64, typeof, types
 
 from herdfilter._checks import LARGEST
 from herdfilter.filters.kalman.update import factorise
-from herdfilter.filters.proposals.automatic import PILOT, UNGUIDED_SHARE
+from herdfilter.filters.proposals import automatic, gaussianity, lookahead
 from herdfilter.filters.proposals.balanced import SETS, curve_order, unwrapped
-from herdfilter.filters.proposals.gaussianity import (
-    CLEARLY,
-    FEW,
-    _nonlinear_share,
-    _standardise,
-    over_chance,
-    relative_width,
-)
 from herdfilter.filters.proposals.guided import WIDENING
-from herdfilter.filters.proposals.lookahead import (
-    SPARE_POINTS,
-    NoiseUpdate,
-    _draw,
-    _share,
-    update_noise,
-)
 from herdfilter.filters.proposals.ranked import mixed_weights
 from herdfilter.filters.resampling.base import _inverse
 from herdfilter.filters.state import NO_WEIGHT
 from herdfilter.models.compiled import SIGNATURE
+from herdfilter.samplers import line
 from herdfilter.samplers.compiled import CALLED, INSIDE, NO_ARRAYS, QUICK, exp, njit
-from herdfilter.samplers.line import RESOLUTION, SMALLEST_DEVIATION
 from herdfilter.samplers.quantile import weighted_quantiles
 
 MISSING = 0
@@ -137,7 +122,7 @@ Gaussian, GAUSSIAN = named(
     ancestor=ANCESTORS,  # the Gaussian itself
 )
 UPDATE = _tuple_type(
-    (_counts, _rows, _sets, _sets, _row, _row, _sets, _rows, _sets, _rows), NoiseUpdate
+    (_counts, _rows, _sets, _sets, _row, _row, _sets, _rows, _sets, _rows), lookahead.NoiseUpdate
 )
 _order = _pointer(_counts(_rows, _row, _flags))
 _look = _pointer(GROUP((boolean, _rows, UPDATE))(SERIES, _order, int64, int64, ANCESTORS))
@@ -312,7 +297,9 @@ def _on_line(series, tools, rng, t, uneven, particles):
         for i in range(n):
             centres[first + i, 0] = means[i, 0]
             probabilities[first + i] = (
-                UNGUIDED_SHARE * before[i] if guided else (1.0 - share) * before[i] + share / n
+                automatic.UNGUIDED_SHARE * before[i]
+                if guided
+                else (1.0 - share) * before[i] + share / n
             )
             targets[first + i] = before[i]
         if guided:
@@ -327,14 +314,14 @@ def _on_line(series, tools, rng, t, uneven, particles):
                     variance -= update.gains[i, a, 0] ** 2
                 centres[i, 0] = means[i, 0] + deviation * update.means[i, 0]
                 deviations[i] = deviation * np.sqrt(variance)
-                probabilities[i] = (1.0 - UNGUIDED_SHARE) * posterior[i]
+                probabilities[i] = (1.0 - automatic.UNGUIDED_SHARE) * posterior[i]
         # the angles are unwrapped
         order = proposal.order(centres, probabilities, np.zeros(1, np.bool_))
         ordered_means = centres.reshape(first + n)[order]
         ordered_deviations = deviations[order]
         for i in range(first + n):
             # narrower components, which rounding cannot resolve, would have no quantiles
-            resolved = max(RESOLUTION * abs(ordered_means[i]), SMALLEST_DEVIATION)
+            resolved = max(line.RESOLUTION * abs(ordered_means[i]), line.SMALLEST_DEVIATION)
             ordered_deviations[i] = max(ordered_deviations[i], resolved)
         points = np.zeros(n)
         quantiles(
@@ -371,7 +358,7 @@ def from_gaussian(series, proposal, t, particles):
     plain = True
     over = (0.0, 0.0)
     mean = np.zeros((1, d))
-    stride = n // FEW if n >= 2 * FEW else 1
+    stride = n // gaussianity.FEW if n >= 2 * gaussianity.FEW else 1
     root = np.zeros((d, d))
     while stride > 0 and plain:
         size = (n + stride - 1) // stride
@@ -387,11 +374,13 @@ def from_gaussian(series, proposal, t, particles):
         z = np.zeros((size, d))
         mean = np.zeros((1, d))
         root = np.zeros((d, d))
-        plain = _standardise(subsample, subsample_weights, mean[0], root, np.zeros((d, d)), z)
-        over = over_chance(z, subsample_weights)
-        close = close and max(over[0], over[1]) <= (CLEARLY if stride > 1 else 2.0)
+        plain = gaussianity._standardise(
+            subsample, subsample_weights, mean[0], root, np.zeros((d, d)), z
+        )
+        over = gaussianity.over_chance(z, subsample_weights)
+        close = close and max(over[0], over[1]) <= (gaussianity.CLEARLY if stride > 1 else 2.0)
         stride = 1 if stride > 1 else 0
-    width = relative_width(over, 1.0 / dot(weights, weights))
+    width = gaussianity.relative_width(over, 1.0 / dot(weights, weights))
     # Is the step as good as linear? Without an observation: the successors are almost a linear function of their noise. With
     # one: Kalman's update leaves almost even weights. The first few points predict that, all of them then confirm it.
     ancestor = Ancestors(mean, mean, np.ones(1), root, proposal.wide)
@@ -399,17 +388,19 @@ def from_gaussian(series, proposal, t, particles):
     standard_noise = proposal.wide.sets[series.steps[t] % SETS]
     noise = standard_noise
     log_ratio = np.zeros(n)
-    n_probes = min(n, PILOT)
+    n_probes = min(n, automatic.PILOT)
     accepted = close
     blind = False
     log_evidence = 0.0
-    if plain and observed and (close or (n > FEW and d > 1)):
-        plain, _, update = proposal.look(series, proposal.order, t, SPARE_POINTS, ancestor)
+    if plain and observed and (close or (n > gaussianity.FEW and d > 1)):
+        plain, _, update = proposal.look(
+            series, proposal.order, t, lookahead.SPARE_POINTS, ancestor
+        )
         if plain:
-            blind = _share(update, standard_noise[:n_probes], np.zeros(n_probes)) >= 0.5
+            blind = lookahead._share(update, standard_noise[:n_probes], np.zeros(n_probes)) >= 0.5
         if plain and close:
-            noise, log_ratio = _draw(update, ancestor_indices, standard_noise)
-            probed = _share(update, noise[:n_probes], log_ratio[:n_probes].copy())
+            noise, log_ratio = lookahead._draw(update, ancestor_indices, standard_noise)
+            probed = lookahead._share(update, noise[:n_probes], log_ratio[:n_probes].copy())
             accepted = n * (1.0 / probed - 1.0) <= 1.0
     if plain and accepted:
         log_evidence = proposal.carry(
@@ -417,7 +408,9 @@ def from_gaussian(series, proposal, t, particles):
         )
         lost = n * dot(weights, weights) - 1.0  # n / ESS - 1
         if not observed:
-            lost = _nonlinear_share(unwrapped(next_x, weights, series.circular), standard_noise)
+            lost = gaussianity._nonlinear_share(
+                unwrapped(next_x, weights, series.circular), standard_noise
+            )
         accepted = not n * lost > 1.0 or log_evidence != log_evidence
     if not plain:
         # accepted, so that the NaN is returned at once and the filter takes the step by itself
@@ -461,7 +454,7 @@ def follow(series, proposal, t, ancestors, guided, blind, particles):
         ancestor_indices = np.zeros(n, np.int64)
         if not blind:
             plain, centres, update = proposal.look(
-                series, proposal.order, t, SPARE_POINTS, ancestors
+                series, proposal.order, t, lookahead.SPARE_POINTS, ancestors
             )
             if not plain:
                 return np.nan
@@ -474,7 +467,7 @@ def follow(series, proposal, t, ancestors, guided, blind, particles):
         _inverse(probabilities[order], proposal.levels, ancestor_indices)
         ancestor_indices = order[ancestor_indices]
         if not blind:
-            noise, log_ratio = _draw(update, ancestor_indices, balanced)
+            noise, log_ratio = lookahead._draw(update, ancestor_indices, balanced)
         for i in range(n):
             log_ratio[i] += ancestor_ratio[ancestor_indices[i]]
         log_evidence = proposal.carry(
@@ -543,7 +536,7 @@ def look_ahead(series, curve_order, t, spare, ancestors):
             residuals[i, a] = wrapped(residual) if angles[a] else residual
     noise_index = series.noise_indices[t]
     noise = series.noises[noise_index : noise_index + 1]
-    update, sound = update_noise(offsets, sigma_weights, points, residuals, noise, group)
+    update, sound = lookahead.update_noise(offsets, sigma_weights, points, residuals, noise, group)
     return plain and sound, centres, update
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from herdfilter import bandwidths, kernels
 from herdfilter._checks import Array, short_repr
 from herdfilter._covariances import covariance_factor
-from herdfilter.bandwidths import BandwidthRule, kernel_covariance
 from herdfilter.discrepancy.energy import pair_sum
-from herdfilter.kernels import Gaussian, Kernel, base
+from herdfilter.kernels import base
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points, check_pair
 
@@ -18,7 +18,7 @@ def herding_error(
     points: Points,
     mixture: GaussianMixture,
     sigma_k: float | ArrayLike,
-    kernel: Kernel | None = None,
+    kernel: kernels.Kernel | None = None,
 ) -> float:
     r"""Return the herding error E_t, the maximum mean discrepancy between points and mixture under a kernel.
 
@@ -53,7 +53,7 @@ def herding_error(
     check_pair(points, mixture)
     covariance = _kernel(sigma_k, mixture)
     constant = np.exp(base.log_normaliser(covariance)) if kernel is None else 1.0
-    kernel = Gaussian() if kernel is None else base.as_kernel("kernel", kernel)
+    kernel = kernels.Gaussian() if kernel is None else base.as_kernel("kernel", kernel)
     pair = base.expected_kernel_pair(mixture, covariance, kernel)
     cross = float(points.weights @ base.expected_kernel(mixture, points.x, covariance, kernel))
     squared = pair - 2 * cross + _kernel_pairs(points, covariance, kernel)
@@ -75,21 +75,23 @@ def normalised_l2(points: Points, mixture: GaussianMixture, sigma_k: float | Arr
     kernel = _kernel(sigma_k, mixture)
     inner = float(points.weights @ np.exp(mixture.convolve(kernel).log_density(points.x)))
     # |q|^2: two kernels of covariance K at x_s and x_t overlap as one of 2 K.
-    q_norm = np.exp(base.log_normaliser(2 * kernel)) * _kernel_pairs(points, 2 * kernel, Gaussian())
+    q_norm = np.exp(base.log_normaliser(2 * kernel)) * _kernel_pairs(
+        points, 2 * kernel, kernels.Gaussian()
+    )
     return float(2 * (1 - inner / np.sqrt(base.density_product(mixture) * q_norm)))
 
 
 def _kernel(sigma_k: float | ArrayLike, mixture: GaussianMixture) -> Array:
     """Return the kernel covariance (d, d); a rule has no place here, since the error depends on the kernel."""
-    if isinstance(sigma_k, str | BandwidthRule):
+    if isinstance(sigma_k, str | bandwidths.BandwidthRule):
         raise ValueError(f"sigma_k: expected a positive finite number, got {short_repr(sigma_k)}")
     try:
-        return kernel_covariance(sigma_k, mixture, 1)
+        return bandwidths.kernel_covariance(sigma_k, mixture, 1)
     except ValueError as error:
         raise ValueError(str(error).replace("bandwidth", "sigma_k", 1)) from None
 
 
-def _kernel_pairs(points: Points, covariance: Array, kernel: Kernel) -> float:
+def _kernel_pairs(points: Points, covariance: Array, kernel: kernels.Kernel) -> float:
     """Return ``sum_st w_s w_t k(x_s, x_t)`` with the unit-peak kernel."""
     z = np.linalg.solve(covariance_factor(covariance), points.x.T).T
     whitened = Points.unchecked(z, points.weights)

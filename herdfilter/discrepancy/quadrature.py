@@ -14,17 +14,9 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import (
-    MATRIX_ROUNDING,
-    Array,
-    as_array,
-    as_definite,
-    as_particles,
-    as_points,
-    one_of,
-)
+from herdfilter import _checks, kernels
+from herdfilter._checks import Array
 from herdfilter._jit import njit
-from herdfilter.kernels import Gaussian, Kernel, as_kernel, expected_kernel
 from herdfilter.mixture import GaussianMixture, as_mixture
 
 RIDGE = 1e-10  # added to the diagonal of the Gram matrix, whose diagonal is 1, for signed weights
@@ -38,7 +30,7 @@ def optimal_weights(
     mixture: GaussianMixture,
     kernel_covariance: ArrayLike,
     constraint: Literal["simplex", "sum", "none"] = "simplex",
-    kernel: Kernel | None = None,
+    kernel: kernels.Kernel | None = None,
 ) -> Array:
     r"""Return the weights (n,) of given points that minimise their herding error.
 
@@ -75,13 +67,13 @@ def optimal_weights(
     >>> print(hf.optimal_weights(x, mixture, kernel_covariance=np.eye(1)).round(3))
     [0.17 0.66 0.17]
     """
-    one_of("constraint", constraint, ("simplex", "sum", "none"))
+    _checks.one_of("constraint", constraint, ("simplex", "sum", "none"))
     d = as_mixture("mixture", mixture).dim
-    x = as_points("x", x, d)
-    covariance = as_definite("kernel_covariance", kernel_covariance, d)
-    kernel = Gaussian() if kernel is None else as_kernel("kernel", kernel)
+    x = _checks.as_points("x", x, d)
+    covariance = _checks.as_definite("kernel_covariance", kernel_covariance, d)
+    kernel = kernels.Gaussian() if kernel is None else kernels.as_kernel("kernel", kernel)
     gram = kernel_matrix(x, covariance, kernel)
-    z = expected_kernel(mixture, x, covariance, kernel)
+    z = kernels.expected_kernel(mixture, x, covariance, kernel)
     if constraint == "simplex":
         return simplex_weights(gram, z)
     gram[np.diag_indices(len(z))] += RIDGE
@@ -102,13 +94,13 @@ def simplex_weights(gram: ArrayLike, z: ArrayLike) -> Array:
     >>> print(hf.simplex_weights(gram, np.array([0.6, 0.4, 0.1])).round(3))
     [0.7 0.1 0.2]
     """
-    z = as_array("z", z, (None,))
+    z = _checks.as_array("z", z, (None,))
     n = len(z)
-    gram = as_array("gram", gram, (n, n))
+    gram = _checks.as_array("gram", gram, (n, n))
     if not n:
         raise ValueError("z: expected at least one point, got none")
     asymmetry = np.abs(gram - gram.T).max()
-    if not asymmetry <= MATRIX_ROUNDING * np.abs(gram).max():
+    if not asymmetry <= _checks.MATRIX_ROUNDING * np.abs(gram).max():
         raise ValueError(f"gram: expected a symmetric matrix, got an asymmetry of {asymmetry:g}")
     # A kernel that falls from 0, such as -r, is raised: a constant changes nothing if weights sum to 1.
     shift = 1.0 - gram.min() if gram[0, 0] <= 0.0 else 0.0
@@ -121,7 +113,9 @@ def simplex_weights(gram: ArrayLike, z: ArrayLike) -> Array:
     return normalised
 
 
-def kernel_matrix(x: ArrayLike, covariance: ArrayLike, kernel: Kernel | None = None) -> Array:
+def kernel_matrix(
+    x: ArrayLike, covariance: ArrayLike, kernel: kernels.Kernel | None = None
+) -> Array:
     """Return the Gram matrix of a unit-peak kernel of the given covariance, Gaussian by default; (n, d) -> (n, n).
 
     Examples
@@ -131,11 +125,13 @@ def kernel_matrix(x: ArrayLike, covariance: ArrayLike, kernel: Kernel | None = N
      [0.607 1.    0.607]
      [0.135 0.607 1.   ]]
     """
-    x = as_particles("x", x)
-    covariance = as_definite("covariance", covariance, x.shape[1])
+    x = _checks.as_particles("x", x)
+    covariance = _checks.as_definite("covariance", covariance, x.shape[1])
     z = np.linalg.solve(np.linalg.cholesky(covariance), x.T).T
     squared = scipy.spatial.distance.cdist(z, z, "sqeuclidean")
-    return (Gaussian() if kernel is None else as_kernel("kernel", kernel)).value(squared)
+    return (kernels.Gaussian() if kernel is None else kernels.as_kernel("kernel", kernel)).value(
+        squared
+    )
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -12,18 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import (
-    Array,
-    as_array,
-    as_dims,
-    as_list,
-    as_numbers,
-    as_weights,
-    check_count,
-    check_fields,
-    check_flags,
-    short_repr,
-)
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter.discrete.herding import TIED_SCORES
 
 # For each variable: checks that its conditional depends on nothing but its neighbours.
@@ -116,21 +106,21 @@ class HerdedGibbs:
     remember: bool = True
 
     def __post_init__(self) -> None:
-        check_flags(strict=self.strict, remember=self.remember)
+        _checks.check_flags(strict=self.strict, remember=self.remember)
         if not callable(self.conditional):
             raise ValueError(
-                f"conditional: expected a function of (i, x), got {short_repr(self.conditional)}"
+                f"conditional: expected a function of (i, x), got {_checks.short_repr(self.conditional)}"
             )
-        sizes = as_list(
+        sizes = _checks.as_list(
             "cardinalities", self.cardinalities, "a list with the size of each variable"
         )
-        sizes = [check_count("cardinalities", size) for size in sizes]
+        sizes = [_checks.check_count("cardinalities", size) for size in sizes]
         if not sizes:
             raise ValueError("cardinalities: expected at least one variable, got none")
         object.__setattr__(self, "cardinalities", tuple(sizes))
         if self.neighbours is not None:
             object.__setattr__(self, "neighbours", as_neighbours(self.neighbours, len(sizes)))
-        check_fields(self, max_vectors=check_count)
+        _checks.check_fields(self, max_vectors=_checks.check_count)
 
     @classmethod
     def from_joint(cls, table: ArrayLike, **options: Any) -> HerdedGibbs:
@@ -144,8 +134,8 @@ class HerdedGibbs:
         **options
             `neighbours`, `max_vectors`, `strict` and `remember` as above.
         """
-        joint = np.atleast_1d(as_numbers("table", table, (None, None)))
-        joint = as_weights("table", joint.ravel()).reshape(joint.shape)
+        joint = np.atleast_1d(_checks.as_numbers("table", table, (None, None)))
+        joint = _checks.as_weights("table", joint.ravel()).reshape(joint.shape)
         return cls(partial(joint_conditional, joint), joint.shape, **options)
 
     @property
@@ -177,10 +167,10 @@ class HerdedGibbs:
         ValueError
             If `max_vectors` is certain to be hit (or could be, with `strict`), or a conditional is not as documented.
         """
-        n = check_count("n", n)
-        burn_in = check_count("burn_in", burn_in, minimum=0)
+        n = _checks.check_count("n", n)
+        burn_in = _checks.check_count("burn_in", burn_in, minimum=0)
         d = len(self.cardinalities)
-        first = as_array("start", np.zeros(d) if start is None else start, (d,))
+        first = _checks.as_array("start", np.zeros(d) if start is None else start, (d,))
         x = first.astype(np.int64)
         for i in np.flatnonzero((first != x) | (x < 0) | (x >= self.cardinalities)).tolist():
             raise ValueError(
@@ -243,12 +233,12 @@ class HerdedGibbs:
         """Return the checked conditional of variable i at x, shape (cardinalities[i],)."""
         values = self.conditional(i, x.copy())
         with suppress(ValueError):
-            p = as_array("p", values, (self.cardinalities[i],))
+            p = _checks.as_array("p", values, (self.cardinalities[i],))
             if (p >= 0).all() and abs(p.sum() - 1.0) <= PROBABILITY_ERROR:
                 return np.asarray(p / p.sum())
         raise ValueError(
             f"conditional of variable {i} at x = {x.tolist()}: expected {self.cardinalities[i]} non-negative numbers with a "
-            f"sum of 1, got {short_repr(values)}"
+            f"sum of 1, got {_checks.short_repr(values)}"
         )
 
 
@@ -261,16 +251,16 @@ def joint_conditional(table: Array, i: int, x: States) -> Array:
 
 def as_neighbours(neighbours: Sequence[Sequence[int]], d: int) -> tuple[tuple[int, ...], ...]:
     """Return the neighbours of every variable, sorted, if they are distinct other variables."""
-    neighbours = as_list("neighbours", neighbours, "a list for each variable")
+    neighbours = _checks.as_list("neighbours", neighbours, "a list for each variable")
     if len(neighbours) != d:
         raise ValueError(f"neighbours: expected {d} lists, one per variable, got {len(neighbours)}")
     checked = []
     for i, variables in enumerate(neighbours):
-        indices = sorted(as_dims("neighbours", variables, d))
+        indices = sorted(_checks.as_dims("neighbours", variables, d))
         if i in indices or len({*indices}) < len(indices):
             raise ValueError(
                 f"neighbours: expected distinct variables from 0 to {d - 1} other than {i} for variable {i}, "
-                f"got {short_repr(variables)}"
+                f"got {_checks.short_repr(variables)}"
             )
         checked.append(tuple(indices))
     return tuple(checked)

@@ -8,15 +8,8 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import (
-    LARGEST,
-    Array,
-    as_dims,
-    as_numbers,
-    as_particles,
-    as_weights,
-    check_count,
-)
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter._covariances import regularised
 from herdfilter.angles import unwrap_angles
 
@@ -75,18 +68,20 @@ def thin(
     >>> hf.thin(np.arange(9.0), 3).tolist()
     [1, 4, 7]
     """
-    sample = as_numbers("x", x, (None, None))
+    sample = _checks.as_numbers("x", x, (None, None))
     if sample.ndim == 3:
         raise ValueError(
             f"x: expected shape (n, d), got {sample.shape}; x.reshape(-1, {sample.shape[2]}) joins chains"
         )
-    points = as_particles("x", sample[:, None] if sample.ndim == 1 else sample, LARGEST)
+    points = _checks.as_particles(
+        "x", sample[:, None] if sample.ndim == 1 else sample, _checks.LARGEST
+    )
     n, d = points.shape
-    m = check_count("m", m)
-    angles = sorted({*as_dims("circular", circular, d)})
+    m = _checks.check_count("m", m)
+    angles = sorted({*_checks.as_dims("circular", circular, d)})
     if m > n:
         raise ValueError(f"m: expected at most {n}, the number of points in x, got {m}")
-    w = np.full(n, 1.0 / n) if weights is None else as_weights("weights", weights, n)
+    w = np.full(n, 1.0 / n) if weights is None else _checks.as_weights("weights", weights, n)
     # Sorted points give the same sums, to the last bit, however the points came.
     order = np.lexsort((w, *points.T[::-1]))
     order = order[w[order] > 0]

@@ -10,15 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import (
-    Array,
-    as_any,
-    as_array,
-    check_count,
-    check_flags,
-    read_only,
-    short_repr,
-)
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter._repr import fields_in_line, summary_repr
 from herdfilter.angles import mean_and_covariance
 from herdfilter.filters import results
@@ -105,27 +98,31 @@ class GridFilter:
         d = model.dim
         # a number stands for all dimensions
         lower, upper = (
-            as_array(name, np.full(d, corner) if np.ndim(corner) == 0 else corner, (d,))
+            _checks.as_array(name, np.full(d, corner) if np.ndim(corner) == 0 else corner, (d,))
             for name, corner in (("lower", lower), ("upper", upper))
         )
         if not (lower < upper).all():
             raise ValueError(
                 f"upper: expected more than lower {lower.tolist()}, got {upper.tolist()}"
             )
-        counts = as_any("points", points)
+        counts = _checks.as_any("points", points)
         if counts.ndim == 0:
             counts = np.full(d, counts)
         if counts.shape != (d,):
-            raise ValueError(f"points: expected a number or {d} of them, got {short_repr(points)}")
+            raise ValueError(
+                f"points: expected a number or {d} of them, got {_checks.short_repr(points)}"
+            )
         self.model = model
-        self.shape = tuple(check_count("points", count, minimum=8) for count in counts)
+        self.shape = tuple(_checks.check_count("points", count, minimum=8) for count in counts)
         self.lower = lower
         self.upper = upper
         self.spacing = (upper - lower) / (np.array(self.shape) - 1)
         # Grid points in the order of an array of this shape, so that (N,) and `shape` are views of each other.
         self.x = lower + self.spacing * np.indices(self.shape).reshape(d, -1).T
         # Probabilities of grid points: the density times the volume of a cell.
-        self._initial = np.exp(model.initial.log_density(read_only(self.x))) * self.spacing.prod()
+        self._initial = (
+            np.exp(model.initial.log_density(_checks.read_only(self.x))) * self.spacing.prod()
+        )
         mass = self._initial.sum()
         if abs(mass - 1) > LOST_MASS:
             raise ValueError(
@@ -157,7 +154,7 @@ class GridFilter:
             If lengths differ, the grid is too coarse for the transition noise or too small for the motion, or an observation
             is impossible everywhere on it.
         """
-        check_flags(keep_masses=keep_masses)
+        _checks.check_flags(keep_masses=keep_masses)
         return self._filter(
             series.series(observations, dt, controls, times, start, late), keep_masses
         )
@@ -219,7 +216,7 @@ class GridFilter:
         >>> bool(smoothed.means[0, 0] > filtered.means[0, 0])  # later observations are larger
         True
         """
-        check_flags(keep_masses=keep_masses)
+        _checks.check_flags(keep_masses=keep_masses)
         steps = series.series(observations, dt, controls, times, start, late)
         filtered = self._filter(steps, True)
         # Backwards: p(later observations | x), up to a factor, which times the filtered posterior is the smoothed one.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, starmap
 from typing import Any
 
-from herdfilter._checks import as_list, check_count, check_flags, short_repr
+from herdfilter import _checks
 from herdfilter.filters.kalman import batched
 from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.progress import live_line
@@ -110,18 +110,18 @@ def run_many(
     """
     if not callable(build):
         raise TypeError(
-            f"build: expected a function of a track's index that returns a filter, got {short_repr(build)}"
+            f"build: expected a function of a track's index that returns a filter, got {_checks.short_repr(build)}"
         )
-    tracks = as_list(
+    tracks = _checks.as_list(
         "list_of_observations",
         list_of_observations,
         "the observations of one track after the other",
     )
-    workers = check_count("workers", workers)
+    workers = _checks.check_count("workers", workers)
     results: list[FilterResult | None] = []
     errors: dict[int, Exception] = {}
     warned: dict[type, dict[int, Any]] = {}  # kind -> index of a track -> its warning
-    check_flags(progress=progress)
+    _checks.check_flags(progress=progress)
     # Each worker should get a block; in one process, Kalman filters of all tracks can share one batch.
     size = (min(BLOCK, -(-len(tracks) // workers)) if workers > 1 else len(tracks)) or 1
     calls: Iterable[Any] = (

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from herdfilter import _repr
 from herdfilter._checks import check_flags
-from herdfilter._repr import html_repr, summary_repr
+from herdfilter.filters import results, saved
 from herdfilter.filters.forecast import Forecaster
-from herdfilter.filters.results import FilterResult, StepRecord, hold_warnings, warn_of_run
-from herdfilter.filters.saved import FilterState, SavedState, as_text
 from herdfilter.filters.series import Controls, TimeSteps, Watcher, run
 from herdfilter.models import contract, sensors, series, trial
 
@@ -26,13 +25,13 @@ class OnlineFilter(Forecaster, series.Timed):
     model: contract.Model
     step: int
     log_likelihood: float
-    record: StepRecord | None
+    record: results.StepRecord | None
     rng: Any = None  # the generator of a filter that draws
     has_weights = False  # True for a filter of weighted particles, which a run can keep
     # True once the model's own functions have read an observation of the initial state
     _by_model_at_start = False
 
-    _repr_html_ = html_repr
+    _repr_html_ = _repr.html_repr
 
     @property
     def state(self) -> dict[str, np.ndarray]:
@@ -57,8 +56,8 @@ class OnlineFilter(Forecaster, series.Timed):
             "by_model_at_start": self._by_model_at_start,
         }
         # A filter has one generator, or none.
-        for _, numbers in FilterState.of(self).streams:
-            entries["generator"] = as_text(numbers)
+        for _, numbers in saved.FilterState.of(self).streams:
+            entries["generator"] = saved.as_text(numbers)
         # A list of the names, so that `restore` notices arrays that were lost on the way.
         entries["entries"] = " ".join(entries)
         return {name: np.array(value) for name, value in entries.items()}
@@ -77,15 +76,15 @@ class OnlineFilter(Forecaster, series.Timed):
             If it is not the state of such a filter, or an array has a wrong type, shape or meaning: weights that do not sum
             to 1, a covariance that is indefinite. This filter is then unchanged.
         """
-        saved = SavedState(state, self.model)
-        saved.expect("version", STATE_VERSION)
-        saved.expect("filter", self._kind())
-        now = FilterState.of(self)
+        stored = saved.SavedState(state, self.model)
+        stored.expect("version", STATE_VERSION)
+        stored.expect("filter", self._kind())
+        now = saved.FilterState.of(self)
         # Everything is read and checked before anything changes.
-        changes = self._restored_attributes(saved)
+        changes = self._restored_attributes(stored)
         names = "step", "log_likelihood", "time", "zoned", "by_model_at_start"
-        step, total, since, zoned, by_model = (saved.read(name).item() for name in names)
-        origin = saved.read("origin")[()]
+        step, total, since, zoned, by_model = (stored.read(name).item() for name in names)
+        origin = stored.read("origin")[()]
         clock = series.Clock(None if np.isnat(origin) else origin, since, zoned)
         changes |= {
             "step": step,
@@ -94,14 +93,14 @@ class OnlineFilter(Forecaster, series.Timed):
             "_clock": clock,
             "_by_model_at_start": by_model,
         }
-        streams = [(stream, saved.generator(stream)) for stream, _ in now.streams]
-        FilterState(now.attributes | changes, streams).give_back(self)
+        streams = [(stream, stored.generator(stream)) for stream, _ in now.streams]
+        saved.FilterState(now.attributes | changes, streams).give_back(self)
 
     def _kind(self) -> str:
         """Describe what a filter must have in common with one whose state it takes over."""
         n_particles = getattr(self, "n_particles", None)
         proposal = getattr(self, "proposal", None)
-        return summary_repr(
+        return _repr.summary_repr(
             self, n_particles=n_particles, proposal=proposal, of=getattr(proposal, "proposal", None)
         )
 
@@ -125,7 +124,7 @@ class OnlineFilter(Forecaster, series.Timed):
         start: Any = None,
         late: series.Late = "raise",
         gate: float | None = None,
-    ) -> FilterResult:
+    ) -> results.FilterResult:
         """Predict to, and update with, each observation in turn.
 
         Parameters
@@ -171,15 +170,15 @@ class OnlineFilter(Forecaster, series.Timed):
         check_flags(keep_particles=keep_particles)
         start = self._clock if start is None else start
         steps = series.series(observations, dt, controls, times, start, late)
-        with hold_warnings(UserWarning) as warnings:
-            result: FilterResult | None = None
+        with results.hold_warnings(UserWarning) as warnings:
+            result: results.FilterResult | None = None
             # A model of compiled functions names the module of a compiled loop; None if the loop cannot run this filter.
             engine: str = getattr(self.model, "series_engine", "")
             if engine and watcher is None and gate is None:
                 result = import_module(engine).run(self, steps, keep_particles)
             if result is None:
                 result = run(self, steps, keep_particles, watcher, gate)
-        warn_of_run(warnings)
+        results.warn_of_run(warnings)
         return result
 
     def _check_order(self, sensor: sensors.Sensor | None) -> None:
@@ -209,7 +208,7 @@ class OnlineFilter(Forecaster, series.Timed):
         """Return the entries of `state` that this kind of filter adds."""
         raise NotImplementedError
 
-    def _restored_attributes(self, state: SavedState) -> dict[str, Any]:
+    def _restored_attributes(self, state: saved.SavedState) -> dict[str, Any]:
         """Return the attributes that these entries of a state stand for; ValueError if they do not fit."""
         raise NotImplementedError
 

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import check_part, short_repr
+from herdfilter import _checks
 from herdfilter._repr import summary_repr
 from herdfilter.filters.results import StepRecord
 from herdfilter.filters.saved import FilterState
+from herdfilter.models import series
 from herdfilter.models.sensors import Sensor
-from herdfilter.models.series import Clock, Timed
 
 
 class Replay:
@@ -47,15 +47,19 @@ class Replay:
     """
 
     def __init__(self, filter: Any, lag: Any, start: Any = None) -> None:  # noqa: A002
-        check_part("filter", filter, Timed, "a filter, or a tracker, that predicts and updates")
+        _checks.check_part(
+            "filter", filter, series.Timed, "a filter, or a tracker, that predicts and updates"
+        )
         self.filter = filter
         self.start = start
-        self.lag = float(Clock().elapsed([lag], "lag")[0])
+        self.lag = float(series.Clock().elapsed([lag], "lag")[0])
         if not self.lag >= 0:
-            raise ValueError(f"lag: expected a duration of at least 0, got {short_repr(lag)}")
+            raise ValueError(
+                f"lag: expected a duration of at least 0, got {_checks.short_repr(lag)}"
+            )
         self._recent: list[_Reading] = []  # in the order of their times, back to the lag
         if start is not None:
-            filter._clock = Clock.at(start)
+            filter._clock = series.Clock.at(start)
         self._first = filter._clock
 
     def __repr__(self) -> str:
@@ -91,7 +95,7 @@ class Replay:
         """
         if gate is not None and hasattr(self.filter, "tracks"):
             raise ValueError(
-                f"gate: expected None, as a tracker has gates of its own, got {short_repr(gate)}"
+                f"gate: expected None, as a tracker has gates of its own, got {_checks.short_repr(gate)}"
             )
         latest = self.filter._clock.since
         since = float(self._first.elapsed([time], "time")[0])

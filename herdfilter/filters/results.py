@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_list, as_numbers, short_repr
-from herdfilter._repr import fields_in_line, html_repr, summary_repr
+from herdfilter import _checks, _repr
+from herdfilter._checks import Array
 from herdfilter.filters.state import ALONE
 from herdfilter.models.contract import circular_dims, position_dims
 from herdfilter.models.series import as_objects
@@ -30,7 +30,7 @@ class Views:
     __slots__ = ()
     name_in_pictures: ClassVar[str] = "estimate"
 
-    _repr_html_ = html_repr
+    _repr_html_ = _repr.html_repr
 
     def to_dataframe(self, labels: Sequence[str] = ()) -> pd.DataFrame:
         """Return a table of one row per step.
@@ -97,13 +97,8 @@ class Views:
             Dimension -> readings of it, drawn as dots.
         """
         # Matplotlib is slow to import, and most runs draw nothing.
+        from herdfilter.pictures import tracks
         from herdfilter.pictures.axes import as_mass, axes_or_new, name_axes, panels, text_colour
-        from herdfilter.pictures.tracks import (
-            check_truth,
-            plot_state_over_time,
-            plot_times,
-            plot_track,
-        )
 
         result: Any = self
         steps, dim = result.means.shape
@@ -117,7 +112,7 @@ class Views:
         true_states: Any = [None] * len(targets)
         if truth is not None:
             # there is one panel for all dimensions that are drawn, or one for each
-            true_states = np.split(check_truth(truth, all_dims, dim), len(targets), axis=1)
+            true_states = np.split(tracks.check_truth(truth, all_dims, dim), len(targets), axis=1)
             if len(true_states[0]) != steps:
                 raise ValueError(
                     f"truth: expected a row for each of {steps} steps, got {len(true_states[0])}"
@@ -126,21 +121,23 @@ class Views:
         observations = {} if observations is None else observations
         if not isinstance(observations, Mapping) or not observations.keys() <= {*all_dims}:
             expected = f"a mapping from a dimension that is drawn ({', '.join(map(str, all_dims))}) to its readings"
-            raise ValueError(f"observations: expected {expected}, got {short_repr(observations)}")
+            raise ValueError(
+                f"observations: expected {expected}, got {_checks.short_repr(observations)}"
+            )
         for i, z in observations.items():
-            values = as_numbers("observations", z, (None,), missing=True)
-            readings[i] = as_array("observations", values, (steps,), finite=False)
+            values = _checks.as_numbers("observations", z, (None,), missing=True)
+            readings[i] = _checks.as_array("observations", values, (steps,), finite=False)
         axes = [axes_or_new(panel) for panel, _ in targets]
         for panel, (_, panel_dims), panel_truth in zip(axes, targets, true_states, strict=True):
             # Readings of both dimensions make dots in the plane, of one dimension dots over time.
             dots = [readings[i] for i in panel_dims if i in readings]
             if len(dots) == len(panel_dims):
-                x = dots if len(dots) == 2 else [plot_times(self, steps)[0], *dots]
+                x = dots if len(dots) == 2 else [tracks.plot_times(self, steps)[0], *dots]
                 panel.plot(*x, ".", color=text_colour(), markersize=3, alpha=0.6, label="readings")
             if len(panel_dims) == 1:
                 # a forecast is drawn into the axes of the past, which have their names
                 name_axes(panel, "", names[panel_dims[0]])
-                plot_state_over_time(
+                tracks.plot_state_over_time(
                     self,
                     panel_dims[0],
                     panel,
@@ -153,7 +150,7 @@ class Views:
             name_axes(panel, *(names[i] for i in panel_dims))
             if panel_truth is not None:
                 panel_angles = [k for k, i in enumerate(panel_dims) if i in angles]
-                plot_track(
+                tracks.plot_track(
                     panel_truth,
                     None,
                     panel,
@@ -162,7 +159,7 @@ class Views:
                     linewidth=1,
                     label="truth",
                 )
-            plot_track(
+            tracks.plot_track(
                 result.means,
                 None if ellipses is None else result.covariances,
                 panel,
@@ -178,11 +175,13 @@ class Views:
 
 def _names(labels: Sequence[str], dim: int) -> list[str]:
     """Names of the dimensions."""
-    labels = as_list("labels", labels, f"{dim} names")
+    labels = _checks.as_list("labels", labels, f"{dim} names")
     if not labels:
         return [f"x{i}" for i in range(dim)]
     if len(labels) != dim or not all(isinstance(name, str) for name in labels):
-        raise ValueError(f"labels: expected {dim} names of dimensions, got {short_repr(labels)}")
+        raise ValueError(
+            f"labels: expected {dim} names of dimensions, got {_checks.short_repr(labels)}"
+        )
     return list(labels)
 
 
@@ -254,7 +253,7 @@ class StepRecord:
     mode_probabilities: Array | None = None
     distinct_ancestors: float = np.nan
 
-    __repr__ = fields_in_line
+    __repr__ = _repr.fields_in_line
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
@@ -319,7 +318,7 @@ class FilterResult(Views):
 
     def __repr__(self) -> str:
         unused = len(self) - self.outcomes.count(Outcome.UPDATED)
-        return summary_repr(
+        return _repr.summary_repr(
             self,
             steps=len(self),
             dim=self.means.shape[1],
@@ -494,7 +493,7 @@ def warn_of_loss(step: int, n: int, alone: bool) -> None:
 
 def warn_if_partial(z: Any) -> None:
     """Warn if an observation that counted as missing has an entry that is not NaN."""
-    if not np.isnan(as_numbers("z", z, (None,), missing=True)).all():
+    if not np.isnan(_checks.as_numbers("z", z, (None,), missing=True)).all():
         warning = PartialObservationWarning(
             "an observation with NaN in some entries is left out whole, as log_likelihood is not said to take NaN; if it "
             "leaves out such entries, give the model or the Sensor partial_observations=True"

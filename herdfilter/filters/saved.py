@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import LARGEST, SUM_ERROR, as_any, as_covariance, short_repr
+from herdfilter import _checks
 from herdfilter.models.contract import Model, jumps
 from herdfilter.models.resolved import Transition
 from herdfilter.models.series import as_duration
@@ -46,14 +46,18 @@ class FilterState:
             stream.state = state
 
 
-NUMBERS = "f8", lambda x: (np.abs(x) <= LARGEST).all(), f"up to {LARGEST:g}"
+NUMBERS = "f8", lambda x: (np.abs(x) <= _checks.LARGEST).all(), f"up to {_checks.LARGEST:g}"
 FLAG = "b", lambda x: True, "True or False"
 MEANINGS: dict[str, Any] = {
-    "weights": ("f8", lambda x: (x >= 0).all() and abs(x.sum() - 1) <= SUM_ERROR, "with the sum 1"),
-    "log_weights": ("f8", lambda x: (x <= SUM_ERROR).all(), "up to 0"),
+    "weights": (
+        "f8",
+        lambda x: (x >= 0).all() and abs(x.sum() - 1) <= _checks.SUM_ERROR,
+        "with the sum 1",
+    ),
+    "log_weights": ("f8", lambda x: (x <= _checks.SUM_ERROR).all(), "up to 0"),
     "covariances": (
         "f8",
-        lambda x: as_covariance("state: covariance", x).max() <= LARGEST**2,
+        lambda x: _checks.as_covariance("state: covariance", x).max() <= _checks.LARGEST**2,
         "definite",
     ),
     "step": ("i", lambda x: x >= 0, "from 0 on"),
@@ -72,7 +76,7 @@ class SavedState:
     def __init__(self, entries: Mapping[str, Any], model: Model) -> None:
         if not isinstance(entries, Mapping):
             raise TypeError(
-                f"state: expected a mapping as the attribute state of a filter has it, got {short_repr(entries)}"
+                f"state: expected a mapping as the attribute state of a filter has it, got {_checks.short_repr(entries)}"
             )
         missing = [
             name for name in str(entries.get("entries", "entries")).split() if name not in entries
@@ -91,18 +95,18 @@ class SavedState:
         entry = str(self.entries.get(name, "none"))
         if entry != str(value):
             raise ValueError(
-                f"state: expected {name} {value}, as this filter has, got {short_repr(entry)}"
+                f"state: expected {name} {value}, as this filter has, got {_checks.short_repr(entry)}"
             )
 
     def read(self, name: str, shape: tuple[int, ...] = ()) -> np.ndarray:
         """Return a copy of an array; ValueError unless it has this shape, and the type and range that belong to its name."""
         # "gaussian.means" of a belief within a belief has the meaning of "means".
-        array = as_any(f"state: {name}", self.entries.get(name))
+        array = _checks.as_any(f"state: {name}", self.entries.get(name))
         code, fits, expected = self.meanings.get(name.rpartition(".")[2], NUMBERS)
         if array.shape != shape or code not in array.dtype.str or not fits(array):
             raise ValueError(
                 f"state: expected {name} {shape} of type {code}, {expected}, got {array.dtype} {array.shape}: "
-                f"{short_repr(array.tolist())}"
+                f"{_checks.short_repr(array.tolist())}"
             )
         return array.astype(np.int64 if code == "i" else array.dtype.newbyteorder("="))
 
@@ -132,7 +136,7 @@ class SavedState:
             ):
                 return trial.state
         raise ValueError(
-            f"state: expected a generator {type(stream).__name__}, as this filter has, got {short_repr(text)}"
+            f"state: expected a generator {type(stream).__name__}, as this filter has, got {_checks.short_repr(text)}"
         )
 
 
@@ -150,10 +154,10 @@ def waiting_arrays(transition: Transition) -> dict[str, Any]:
 
 def _as_array(control: Any) -> np.ndarray:
     """Return a control input as an array for a state; ValueError if it is no array, number or text."""
-    array = np.array(as_any("control", control))
+    array = np.array(_checks.as_any("control", control))
     # pickled, or a table that would lose its labels
     if array.dtype.hasobject or hasattr(control, "to_numpy"):
         raise ValueError(
-            f"control: expected an array, a number or a text, as a state keeps them, got {short_repr(control)}"
+            f"control: expected an array, a number or a text, as a state keeps them, got {_checks.short_repr(control)}"
         )
     return array

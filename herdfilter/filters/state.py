@@ -13,15 +13,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import (
-    SUM_ERROR,
-    Array,
-    as_any,
-    as_array,
-    as_particles,
-    as_weighted_particles,
-    check_count,
-)
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter._repr import summary_repr
 from herdfilter.angles import mean_and_covariance, merged, wrap
 from herdfilter.filters.saved import waiting_arrays
@@ -93,19 +86,19 @@ class Particles:
         n_next: int | None = None,
         ancestors: Indices | None = None,
     ) -> None:
-        self.x = as_particles("particles", particles)
+        self.x = _checks.as_particles("particles", particles)
         n = len(self.x)
-        self.log_weights = as_array("log_weights", log_weights, (n,), finite=False)
+        self.log_weights = _checks.as_array("log_weights", log_weights, (n,), finite=False)
         if not (self.log_weights < np.inf).all():  # NaN, too
             raise ValueError(
                 f"log_weights: expected numbers below infinity, got {self.log_weights.max()}"
             )
         for name, labels in (("modes", modes), ("ancestors", ancestors)):
-            if labels is not None and (shape := as_any(name, labels).shape) != (n,):
+            if labels is not None and (shape := _checks.as_any(name, labels).shape) != (n,):
                 raise ValueError(f"{name}: expected shape ({n},), got {shape}")
         self.modes = modes
         self.ancestors = ancestors
-        self.n_next = n if n_next is None else check_count("n_next", n_next)
+        self.n_next = n if n_next is None else _checks.check_count("n_next", n_next)
 
     @classmethod
     def unchecked(
@@ -128,13 +121,13 @@ class Particles:
     @classmethod
     def equal(cls, particles: ArrayLike, ancestors: Any = None) -> Self:
         """Particles (n, d) of equal weight."""
-        x = as_particles("particles", particles)
+        x = _checks.as_particles("particles", particles)
         return cls.unchecked(x, np.full(len(x), -math.log(len(x))), ancestors=ancestors)
 
     @classmethod
     def weighted(cls, particles: ArrayLike, weights: ArrayLike) -> Self:
         """Particles (n, d) with weights (n,) that sum to 1."""
-        x, weights = as_weighted_particles(particles, weights)
+        x, weights = _checks.as_weighted_particles(particles, weights)
         with np.errstate(divide="ignore"):
             weighted = cls.unchecked(x, np.log(weights))
         weighted.weights = weights
@@ -354,7 +347,9 @@ class Particles:
         }
         particles = kind.unchecked(arrays["x"], arrays["log_weights"], n_next=n_next)
         vars(particles).update(arrays, **kind.restored_spread(saved, n, dim))
-        if not (np.abs(np.exp(particles.log_weights) - particles.weights) <= SUM_ERROR).all():
+        if not (
+            np.abs(np.exp(particles.log_weights) - particles.weights) <= _checks.SUM_ERROR
+        ).all():
             raise ValueError(
                 "state: expected log_weights that are the logarithms of weights, got other numbers"
             )

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from herdfilter._checks import Array, as_positive, check_count, check_flags
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter._covariances import plain_and_regular
-from herdfilter.fitting.base import Fit, unwrap_particles
+from herdfilter.fitting import base
 from herdfilter.fitting.em import EMFit
 from herdfilter.mixture import GaussianMixture
 
@@ -17,7 +18,7 @@ NEGLIGIBLE_WEIGHT = 1e-8  # relative to the largest: a lighter particle gets no 
 
 
 @dataclass(frozen=True)
-class KernelDensityFit(Fit):
+class KernelDensityFit(base.Fit):
     r"""Weighted Gaussian kernel density, with West's shrinkage or without.
 
     Component i is :math:`N(a x_i + (1 - a) \bar x, h^2 C)` with weight :math:`w_i`, C the particles' covariance and
@@ -56,14 +57,14 @@ class KernelDensityFit(Fit):
     modes: int = 4
 
     def __post_init__(self) -> None:
-        check_flags(shrink=self.shrink)
-        as_positive("scale", self.scale)
-        check_count("modes", self.modes)
+        _checks.check_flags(shrink=self.shrink)
+        _checks.as_positive("scale", self.scale)
+        _checks.check_count("modes", self.modes)
 
     def fit(
         self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()
     ) -> GaussianMixture:
-        x, weights = unwrap_particles(particles, weights, circular)
+        x, weights = base.unwrap_particles(particles, weights, circular)
         d = x.shape[1]
         effective = 1.0 / (weights @ weights)
         h = min(self.scale * (4.0 / ((d + 2) * effective)) ** (1.0 / (d + 4)), 1.0)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from herdfilter._checks import Array, as_covariance, as_definite, as_points, check_methods
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter.kernels.radial import Gaussian, Kernel
 from herdfilter.mixture import GaussianMixture, as_mixture
 
@@ -24,7 +25,7 @@ def as_kernel(name: str, kernel: Kernel) -> Kernel:
     ...     print(error)
     kernel: expected an object with value and slope and scales, got 'gaussian'
     """
-    check_methods(name, kernel, "value", "slope", "scales")
+    _checks.check_methods(name, kernel, "value", "slope", "scales")
     return kernel
 
 
@@ -36,7 +37,7 @@ def log_normaliser(covariance: Array) -> float:
     >>> print(round(hf.kernels.log_normaliser(4 * np.eye(1)), 4), -0.5 * np.log(2 * np.pi * 4).round(4))
     -1.6121 -1.6121
     """
-    covariance = as_definite("covariance", covariance, None)
+    covariance = _checks.as_definite("covariance", covariance, None)
     return float(-0.5 * (len(covariance) * np.log(2 * np.pi) + np.linalg.slogdet(covariance)[1]))
 
 
@@ -105,7 +106,9 @@ class KernelMean:
 
 def in_kernel_frame(mixture: GaussianMixture, covariance: Array) -> tuple[Array, GaussianMixture]:
     """Return the inverse factor W, and the mixture of ``W x``, in which a kernel of this covariance has bandwidth 1."""
-    inverse = np.linalg.inv(np.linalg.cholesky(as_definite("covariance", covariance, mixture.dim)))
+    inverse = np.linalg.inv(
+        np.linalg.cholesky(_checks.as_definite("covariance", covariance, mixture.dim))
+    )
     cov = inverse @ mixture.distinct_covariances @ inverse.T
     return inverse, GaussianMixture.unchecked(mixture.weights, mixture.means @ inverse.T, cov)
 
@@ -128,7 +131,7 @@ def expected_kernel(
     [0.7071 0.2601]
     """
     kernel = Gaussian() if kernel is None else as_kernel("kernel", kernel)
-    x = as_points("x", x, as_mixture("mixture", mixture).dim)
+    x = _checks.as_points("x", x, as_mixture("mixture", mixture).dim)
     if kernel == Gaussian():
         # The convolution with a Gaussian density, whose constant is taken out again
         log_values: Array = mixture.convolve(covariance).log_density(x) - log_normaliser(covariance)
@@ -171,7 +174,9 @@ def density_product(mixture: GaussianMixture, covariance: Array | None = None) -
     0.2821 0.2821
     """
     as_mixture("mixture", mixture)
-    extra = 0.0 if covariance is None else as_covariance("covariance", covariance, mixture.dim)
+    extra = (
+        0.0 if covariance is None else _checks.as_covariance("covariance", covariance, mixture.dim)
+    )
     total = 0.0
     for weight, mean, cov in zip(mixture.weights, mixture.means, mixture.covariances, strict=True):
         pair = GaussianMixture.unchecked(

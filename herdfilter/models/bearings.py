@@ -5,18 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from herdfilter._checks import Array
+from herdfilter.models import parts
 from herdfilter.models.compiled import CompiledModel
-from herdfilter.models.parts import (
-    PlanarSensors,
-    array_field,
-    frozen,
-    of_positions,
-    undefined_at_sensor,
-)
 
 
-@frozen
-class BearingsTracking(PlanarSensors):
+@parts.frozen
+class BearingsTracking(parts.PlanarSensors):
     r"""Constant-velocity target tracked by the bearings from two or more fixed sensors.
 
     The state is :math:`(x, y, \dot x, \dot y)`, and moves as in `ConstantVelocity`. For sensor i at
@@ -51,11 +45,11 @@ class BearingsTracking(PlanarSensors):
     [[45.0, 135.0]]
     """
 
-    sensors: Array = array_field([[-1.0, -2.0], [1.0, 1.0]], (None, 2))
+    sensors: Array = parts.array_field([[-1.0, -2.0], [1.0, 1.0]], (None, 2))
     bearing_sd: float = 0.05
     spectral_density: float = 0.1
-    initial_mean: Array = array_field(np.zeros(4))
-    initial_covariance: Array = array_field(np.diag([0.1, 0.1, 10.0, 10.0]))
+    initial_mean: Array = parts.array_field(np.zeros(4))
+    initial_covariance: Array = parts.array_field(np.diag([0.1, 0.1, 10.0, 10.0]))
 
     sd_fields = ("bearing_sd",)
 
@@ -74,13 +68,13 @@ class BearingsTracking(PlanarSensors):
         offset = self._offsets(x)
         return np.arctan2(offset[..., 1], offset[..., 0])
 
-    @undefined_at_sensor
+    @parts.undefined_at_sensor
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """Jacobian of `observation_mean`, (n, S, 4); NaN at a sensor itself."""
         offset = self._offsets(x)
         # d atan2(y, x) = (x dy - y dx) / (x^2 + y^2)
         normal = np.stack([-offset[..., 1], offset[..., 0]], axis=-1)
-        return of_positions(normal, self) / (offset**2).sum(axis=-1)[..., None]
+        return parts.of_positions(normal, self) / (offset**2).sum(axis=-1)[..., None]
 
     def compiled(self) -> CompiledModel:
         """Return the same model of compiled functions."""

@@ -9,18 +9,11 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.parts import (
-    IndependentNoise,
-    LinearMotion,
-    Parameters,
-    array_field,
-    frozen,
-    undefined_at_sensor,
-)
+from herdfilter.models import parts
 
 
-@frozen
-class CirclingRange(IndependentNoise, LinearMotion, Parameters):
+@parts.frozen
+class CirclingRange(parts.IndependentNoise, parts.LinearMotion, parts.Parameters):
     r"""Target that circles about the origin under random pushes, observed by its distance from one sensor.
 
     .. math::
@@ -59,12 +52,12 @@ class CirclingRange(IndependentNoise, LinearMotion, Parameters):
     True
     """
 
-    sensor: Array = array_field([2.0, 0.0], (2,))
+    sensor: Array = parts.array_field([2.0, 0.0], (2,))
     range_sd: float = 0.0033
     turn: float = 0.3
     damping: float = 0.95
     process_sd: float = 0.3
-    initial_mean: Array = array_field(np.zeros(2), (2,))
+    initial_mean: Array = parts.array_field(np.zeros(2), (2,))
     initial_sd: float = 1.0
 
     dim = 2
@@ -98,7 +91,7 @@ class CirclingRange(IndependentNoise, LinearMotion, Parameters):
         offset = x - self.sensor
         return np.hypot(offset[:, :1], offset[:, 1:])
 
-    @undefined_at_sensor
+    @parts.undefined_at_sensor
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """Jacobian of `observation_mean`, (n, 1, 2); NaN at the sensor itself."""
         # the gradient of a distance is the unit vector away from the sensor

@@ -19,8 +19,8 @@ from herdfilter._checks import Array, UserFunction
 from herdfilter._jit import njit
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap_angles
+from herdfilter.models import parts
 from herdfilter.models.from_functions import FunctionCovariance, FunctionModel, PicklesFunctions
-from herdfilter.models.parts import assign, frozen
 from herdfilter.models.trial import PROBES
 
 _ROWS = types.Array(types.float64, 2, "C")
@@ -41,7 +41,7 @@ _ARGUMENTS = {
 """Argument that a function of one state may name -> the expression that is passed for state i."""
 
 
-@frozen
+@parts.frozen
 class CompiledFunction(PicklesFunctions):
     """A compiled function of one state, called with states (n, d); it returns rows (n, size).
 
@@ -81,7 +81,7 @@ class CompiledFunction(PicklesFunctions):
     __repr__ = fields_in_line
 
     def __post_init__(self) -> None:
-        assign(self, size=_checks.check_count("size", self.size))
+        parts.assign(self, size=_checks.check_count("size", self.size))
         parameters = np.array(_checks.as_array("parameters", self.parameters, (None,)))
         plain = getattr(self.function, "py_func", self.function)
         if not inspect.isfunction(plain):
@@ -89,7 +89,7 @@ class CompiledFunction(PicklesFunctions):
                 f"{self.name}: expected a function of one state, got {_checks.short_repr(self.function)}"
             )
         arguments = tuple(inspect.signature(plain).parameters)
-        assign(self, parameters=parameters, arguments=arguments)
+        parts.assign(self, parameters=parameters, arguments=arguments)
         got = f"got one of ({', '.join(arguments)})"
         if not {"x"} <= set(arguments) <= set(_ARGUMENTS):
             raise TypeError(

@@ -9,16 +9,14 @@ import numpy as np
 from herdfilter._checks import as_dims
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap_angles
-from herdfilter.models import contract
-from herdfilter.models.parts import assign, frozen
+from herdfilter.models import contract, parts, trial
 from herdfilter.models.resolved import Motion
-from herdfilter.models.trial import PROBES, check_state
 
 # departure from linearity that rounding may cause, relative to the values
 CURVATURE_ROUNDING = 1e-6
 
 
-@frozen
+@parts.frozen
 class ConditionallyLinear(contract.Wrapper):
     r"""A model some dimensions of which, the linear part :math:`x^l`, are linear given the others, :math:`x^n`.
 
@@ -62,7 +60,7 @@ class ConditionallyLinear(contract.Wrapper):
 
     def __post_init__(self) -> None:
         contract.require(self.model, "ConditionallyLinear", contract.ADDITIVE)
-        check_state(self.model, "ConditionallyLinear", "sample")
+        trial.check_state(self.model, "ConditionallyLinear", "sample")
         d = self.model.dim
         linear = sorted(as_dims("linear", self.linear, d))
         circular = contract.circular_dims(self.model)
@@ -71,11 +69,11 @@ class ConditionallyLinear(contract.Wrapper):
             raise ValueError(
                 f"linear: expected some of {d} dimensions, not all and no angle, got {linear}; take others"
             )
-        assign(self, linear=tuple(linear))
+        parts.assign(self, linear=tuple(linear))
         # Three states that differ by v and 2 v in the linear dimensions: the second difference of a linear function is 0.
         rng = np.random.default_rng(0)
-        x = np.repeat(Motion(self.model).sample_initial(PROBES, rng)[None], 3, axis=0)
-        v = rng.standard_normal((PROBES, len(linear)))
+        x = np.repeat(Motion(self.model).sample_initial(trial.PROBES, rng)[None], 3, axis=0)
+        v = rng.standard_normal((trial.PROBES, len(linear)))
         x[:, :, linear] += np.arange(3)[:, None, None] * v
         for name, arguments, angles in (
             ("transition_mean", (1.0, None, 1), circular),
@@ -83,7 +81,7 @@ class ConditionallyLinear(contract.Wrapper):
         ):
             try:
                 values = np.asarray(getattr(self.model, name)(x.reshape(-1, d), *arguments))
-                values = values.reshape(3, PROBES, -1)
+                values = values.reshape(3, trial.PROBES, -1)
                 bend = wrap_angles(values[0] - 2 * values[1] + values[2], angles)
             except Exception:  # errors of a user's function come up where it is used
                 continue

@@ -39,7 +39,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from herdfilter._checks import Array, RowFunction, read_only, short_repr
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter._covariances import covariance_factor
 from herdfilter.angles import wrap_angles
 from herdfilter.models.returned import read_numbers
@@ -193,7 +194,7 @@ def _check_signature(model: Model, name: str) -> None:
     if name == "observation_covariance":
         expected += " or (step, x)"
     if not callable(function):
-        raise TypeError(f"{expected}, got {short_repr(function)}")
+        raise TypeError(f"{expected}, got {_checks.short_repr(function)}")
     of_state = name == "observation_covariance" and takes_state(model)
     if not of_state and not _accepts(function, len(arguments)):
         raise TypeError(f"{expected}, got {inspect.signature(function)} of {type(model).__name__}")
@@ -289,7 +290,7 @@ def gaussian_log_density(residuals: Array, covariances: Array, step: int) -> Arr
 def inverse_root(data: bytes, k: int) -> tuple[Array, float]:
     """Return W with ``W.T @ W`` the inverse of a covariance, and log|W|; cached by the bytes of the covariance."""
     root = np.linalg.cholesky(np.frombuffer(data).reshape(k, k))
-    return read_only(np.linalg.inv(root)), -float(np.log(np.diagonal(root)).sum())
+    return _checks.read_only(np.linalg.inv(root)), -float(np.log(np.diagonal(root)).sum())
 
 
 # Functions of a Gaussian variable, and their Jacobians if the model has none
@@ -301,7 +302,7 @@ class VectorFunction(NamedTuple):
     ``circular(k)`` returns the indices of angles among the k values; `angles` are those among the m entries of the variable.
     """
 
-    values: RowFunction
+    values: _checks.RowFunction
     circular: Callable[[int], tuple[int, ...]]
     jacobian: Callable[[Array], Any] | None = None
     angles: tuple[int, ...] = ()

@@ -13,19 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import (
-    Array,
-    UserFunction,
-    as_array,
-    as_covariance,
-    as_dims,
-    as_numbers,
-    check_flags,
-    fits,
-    read_only,
-    shape_text,
-    short_repr,
-)
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.parts import assign
 
@@ -90,24 +79,24 @@ class FunctionModel:
 
     def __init__(
         self,
-        f: UserFunction,
-        h: UserFunction | None,
-        Q: ArrayLike | UserFunction,
-        R: ArrayLike | UserFunction | None,
+        f: _checks.UserFunction,
+        h: _checks.UserFunction | None,
+        Q: ArrayLike | _checks.UserFunction,
+        R: ArrayLike | _checks.UserFunction | None,
         initial_mean: ArrayLike,
         initial_covariance: ArrayLike,
         circular: Sequence[int] = (),
         observation_circular: Sequence[int] = (),
         vectorised: bool = True,
-        transition_jacobian: UserFunction | None = None,
-        observation_jacobian: UserFunction | None = None,
+        transition_jacobian: _checks.UserFunction | None = None,
+        observation_jacobian: _checks.UserFunction | None = None,
     ) -> None:
-        check_flags(vectorised=vectorised)
-        mean = as_array("initial_mean", initial_mean, (None,))
+        _checks.check_flags(vectorised=vectorised)
+        mean = _checks.as_array("initial_mean", initial_mean, (None,))
         self.dim = len(mean)
-        covariance = as_covariance("initial_covariance", initial_covariance, self.dim)
+        covariance = _checks.as_covariance("initial_covariance", initial_covariance, self.dim)
         self.initial = GaussianMixture([1.0], mean[None], covariance)
-        self.circular = as_dims("circular", circular, self.dim)
+        self.circular = _checks.as_dims("circular", circular, self.dim)
         check_both(h=h, R=R)
         transition = ("dt", "control", "step"), self.dim, vectorised
         observation = ("step",), None, vectorised
@@ -130,7 +119,9 @@ class FunctionModel:
         else:
             self.observation_covariance = self.R = FunctionCovariance("R", R, ("step",))
         size = None if callable(R) else len(np.asarray(R))
-        self.observation_circular = as_dims("observation_circular", observation_circular, size)
+        self.observation_circular = _checks.as_dims(
+            "observation_circular", observation_circular, size
+        )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(dim={self.dim})"
@@ -159,7 +150,7 @@ class PicklesFunctions:
             return pickle.loads, (cloudpickle().dumps(self),)
         except Exception as error:
             raise pickle.PicklingError(
-                f"{short_repr(self)}: expected functions that can be pickled, got {short_repr(error, 200)}; "
+                f"{_checks.short_repr(self)}: expected functions that can be pickled, got {_checks.short_repr(error, 200)}; "
                 "define them at the top of a module"
             ) from error
         finally:
@@ -187,7 +178,7 @@ class _Function(PicklesFunctions):
     """A function of states that may also take other arguments of the contract, by name; called with all by position."""
 
     name: str
-    function: UserFunction
+    function: _checks.UserFunction
     arguments: tuple[str, ...]  # beside the states, in the order of the contract
     size: int | None  # entries of a row, if known
     vectorised: bool
@@ -195,7 +186,7 @@ class _Function(PicklesFunctions):
     def __post_init__(self) -> None:
         if not callable(self.function):
             raise TypeError(
-                f"{self.name}: expected a function of states, got {short_repr(self.function)}"
+                f"{self.name}: expected a function of states, got {_checks.short_repr(self.function)}"
             )
         parameters = _parameters(self.function)
         if not parameters or not set(parameters[1:]) <= set(self.arguments):
@@ -222,12 +213,12 @@ class _Function(PicklesFunctions):
     def rows(self, x: Array, *values: Any) -> Array:
         """Return the values at states (n, d) as rows (n, size); a vector (n,) stands for rows of one entry."""
         shape = len(x), self.size
-        array = as_numbers(self.name, self(x, *values), shape)
+        array = _checks.as_numbers(self.name, self(x, *values), shape)
         rows = array[:, None] if array.shape == shape[:1] and self.size in (None, 1) else array
-        if not fits(rows.shape, shape):
+        if not _checks.fits(rows.shape, shape):
             raise ValueError(
-                f"{self.name}: expected a row for each state, shape {shape_text(shape)}, got {array.shape}; a function of "
-                "one state needs vectorised=False"
+                f"{self.name}: expected a row for each state, shape {_checks.shape_text(shape)}, got {array.shape}; a "
+                "function of one state needs vectorised=False"
             )
         return rows
 
@@ -237,7 +228,9 @@ class _Function(PicklesFunctions):
 
     def matrices(self, x: Array, *values: Any) -> Array:
         """Return the Jacobians at states (n, d), (n, size, d)."""
-        return as_array(self.name, self(read_only(x), *values), (len(x), self.size, x.shape[1]))
+        return _checks.as_array(
+            self.name, self(_checks.read_only(x), *values), (len(x), self.size, x.shape[1])
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,7 +252,7 @@ class FunctionCovariance(PicklesFunctions):
                     f"({', '.join(self.names)})"
                 )
         elif np.ndim(self.value) == 2:
-            assign(self, value=as_covariance(self.name, self.value, self.dim))
+            assign(self, value=_checks.as_covariance(self.name, self.value, self.dim))
         else:
             raise ValueError(
                 f"{self.name}: expected a matrix, such as [[0.1]], or a function, got shape {np.shape(self.value)}"

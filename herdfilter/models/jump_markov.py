@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import LARGEST, Array, SeedLike, as_array, as_generator, as_list, as_weights
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter._repr import summary_repr
 from herdfilter.angles import unwrap_angles
 from herdfilter.mixture import GaussianMixture
@@ -69,7 +70,7 @@ class JumpMarkov:
         transition_matrix: ArrayLike,
         initial_modes: ArrayLike | None = None,
     ) -> None:
-        self.models = tuple(as_list("models", models, "a sequence of models"))
+        self.models = tuple(_checks.as_list("models", models, "a sequence of models"))
         count = len(self.models)
         if not count:
             raise ValueError("models: expected at least one, got none")
@@ -83,15 +84,15 @@ class JumpMarkov:
         if angles:
             self.observation_circular = _the_same("observation_circular", angles)
         self.partial_observations = all(m.takes_partial for m in measurements)
-        self.transition_matrix = as_array(
-            "transition_matrix", transition_matrix, (count, count), largest=LARGEST
+        self.transition_matrix = _checks.as_array(
+            "transition_matrix", transition_matrix, (count, count), largest=_checks.LARGEST
         ).copy()
         for i, row in enumerate(self.transition_matrix):
             if row.min() < 0 or abs(row.sum() - 1) > PROBABILITY_ROUNDING:
                 raise ValueError(
                     f"transition_matrix: expected rows of probabilities that sum to 1, got {row.tolist()} in row {i}"
                 )
-        self.initial_modes = as_weights("initial_modes", initial_modes, count)
+        self.initial_modes = _checks.as_weights("initial_modes", initial_modes, count)
 
     @cached_property
     def initial(self) -> Any:
@@ -152,9 +153,9 @@ def with_modes(model: contract.Model, user: str) -> contract.Model:
     return JumpMarkov([model], [[1.0]])
 
 
-def _sample_initial(model: JumpMarkov, n: int, rng: SeedLike = None) -> Array:
+def _sample_initial(model: JumpMarkov, n: int, rng: _checks.SeedLike = None) -> Array:
     """Draw n initial states (n, d) over all modes, of which one has no Gaussian mixture."""
-    rng = as_generator(rng)
+    rng = _checks.as_generator(rng)
     counts = rng.multinomial(n, model.initial_modes).tolist()
     modes = zip(model.models, counts, strict=True)
     states = [Motion(mode).sample_initial(count, rng) for mode, count in modes if count]

@@ -8,20 +8,11 @@ import numpy as np
 
 from herdfilter._checks import Array, as_array
 from herdfilter.angles import wrap_angles
-from herdfilter.models.parts import (
-    GaussianStart,
-    IndependentNoise,
-    PlanarRobot,
-    array_field,
-    frozen,
-    of_positions,
-    range_and_bearing,
-    range_and_bearing_jacobian,
-)
+from herdfilter.models import parts
 
 
-@frozen
-class LandmarkLocalisation(IndependentNoise, PlanarRobot, GaussianStart):
+@parts.frozen
+class LandmarkLocalisation(parts.IndependentNoise, parts.PlanarRobot, parts.GaussianStart):
     r"""Planar robot (x m, y m, heading rad) driven by speed and turn rate, localised by known landmarks.
 
     The control is :math:`(v, \omega)`, in m/s and rad/s; None means standing still. The observation is range
@@ -76,13 +67,13 @@ class LandmarkLocalisation(IndependentNoise, PlanarRobot, GaussianStart):
     True
     """
 
-    landmarks: Array = array_field([[-6.0, 8.0], [7.0, 6.0], [2.0, -9.0]], (None, 2))
+    landmarks: Array = parts.array_field([[-6.0, 8.0], [7.0, 6.0], [2.0, -9.0]], (None, 2))
     range_sd: float = 0.5
     bearing_sd: float = 0.1
     position_noise: float = 0.1
     heading_noise: float = 0.05
-    initial_mean: Array = array_field(np.zeros(3))
-    initial_covariance: Array = array_field(np.diag([4.0, 4.0, 1.0]))
+    initial_mean: Array = parts.array_field(np.zeros(3))
+    initial_covariance: Array = parts.array_field(np.diag([4.0, 4.0, 1.0]))
     speed: float = 1.0
     turn_rate: float = 0.25
     reverse_every: int = 50
@@ -111,14 +102,14 @@ class LandmarkLocalisation(IndependentNoise, PlanarRobot, GaussianStart):
 
     def observation_mean(self, x: Array, step: int) -> Array:
         """Range (m) and relative bearing (rad, wrapped) of every landmark in turn, (n, 3) -> (n, 2 L)."""
-        mean = range_and_bearing(self.landmarks - x[:, None, :2]).reshape(len(x), -1)
+        mean = parts.range_and_bearing(self.landmarks - x[:, None, :2]).reshape(len(x), -1)
         mean[:, 1::2] -= x[:, 2:]  # bearings are relative to the heading
         return wrap_angles(mean, self.observation_circular)
 
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """Jacobian of `observation_mean`, (n, 2 L, 3); infinite or NaN at a landmark itself."""
-        by_offset = range_and_bearing_jacobian(self.landmarks - x[:, None, :2])
-        by_landmark = of_positions(-by_offset, self)
+        by_offset = parts.range_and_bearing_jacobian(self.landmarks - x[:, None, :2])
+        by_landmark = parts.of_positions(-by_offset, self)
         by_landmark[..., 1, 2] = -1.0  # of the bearing by the heading
         return by_landmark.reshape(len(x), -1, 3)
 

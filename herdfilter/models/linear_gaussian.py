@@ -6,20 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_positive, check_count
+from herdfilter.models import parts
 from herdfilter.models.contract import gaussian_log_density
-from herdfilter.models.parts import (
-    GaussianStart,
-    LinearMotion,
-    as_matrix_covariance,
-    as_observation,
-    assign,
-    frozen,
-    repeated,
-)
 
 
-@frozen
-class LinearGaussian(LinearMotion, GaussianStart):
+@parts.frozen
+class LinearGaussian(parts.LinearMotion, parts.GaussianStart):
     r"""Linear model with Gaussian noise, of any dimension.
 
     .. math:: x_k = F x_{k-1} + N(0, Q), \qquad y_k = H x_k + N(0, R), \qquad x_0 \sim N(m_0, P_0)
@@ -68,9 +60,9 @@ class LinearGaussian(LinearMotion, GaussianStart):
         super().__post_init__()
         d = self.dim
         H = as_array("H", self.H, (None, d))
-        Q = as_matrix_covariance("Q", self.Q, d)
-        R = as_matrix_covariance("R", self.R, len(H))
-        assign(self, F=as_array("F", self.F, (d, d)), H=H, Q=Q, R=R)
+        Q = parts.as_matrix_covariance("Q", self.Q, d)
+        R = parts.as_matrix_covariance("R", self.R, len(H))
+        parts.assign(self, F=as_array("F", self.F, (d, d)), H=H, Q=Q, R=R)
 
     def motion_matrix(self, dt: float) -> Array:
         """F, (d, d), whatever `dt` is."""
@@ -86,7 +78,7 @@ class LinearGaussian(LinearMotion, GaussianStart):
 
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """H for each state, (n, k, d)."""
-        return repeated(self.H, x)
+        return parts.repeated(self.H, x)
 
     def observation_covariance(self, step: int) -> Array:
         """Covariance R of the observation noise, (k, k)."""
@@ -95,7 +87,7 @@ class LinearGaussian(LinearMotion, GaussianStart):
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
         """Log-density of the finite part of observation `z`, shape (k,), at each state; (n, d) -> (n,)."""
         # entries that are NaN drop out of the density
-        z = as_observation(z, len(self.H), missing=True)
+        z = parts.as_observation(z, len(self.H), missing=True)
         return gaussian_log_density(z - self.observation_mean(x, step), self.R[None], step)
 
 

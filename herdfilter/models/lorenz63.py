@@ -8,11 +8,11 @@ import numpy as np
 
 from herdfilter._checks import Array, as_array
 from herdfilter._jit import njit
-from herdfilter.models.parts import NoisyFlow, array_field, frozen, substeps
+from herdfilter.models import parts
 
 
-@frozen
-class Lorenz63(NoisyFlow):
+@parts.frozen
+class Lorenz63(parts.NoisyFlow):
     r"""Lorenz's convection equations with additive noise, all three components observed.
 
     .. math::
@@ -63,14 +63,14 @@ class Lorenz63(NoisyFlow):
     noise_rate: float = 1.0
     observation_variance: float = 2.0
     integration_step: float = 0.01
-    initial_mean: Array = array_field([1.509, -1.531, 25.46], (3,))
+    initial_mean: Array = parts.array_field([1.509, -1.531, 25.46], (3,))
     initial_variance: float = 2.0
 
     dim = 3
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, 3) after a time `dt` without noise; `control` is not used."""
-        steps = substeps(dt, self.integration_step)
+        steps = parts.substeps(dt, self.integration_step)
         # coordinates first, so that each is contiguous in memory
         columns = np.array(as_array("x", x, (None, 3)).T, order="C")
         _integrate(columns, self.sigma, self.rho, self.beta, dt / steps, steps)

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import Array, as_array, check_count
-from herdfilter.models.parts import NoisyFlow, assign, frozen, runge_kutta, substeps
+from herdfilter.models import parts
 
 
-@frozen
-class Lorenz96(NoisyFlow):
+@parts.frozen
+class Lorenz96(parts.NoisyFlow):
     r"""Lorenz-96 system, every variable or some of them observed.
 
     .. math::
@@ -82,7 +82,7 @@ class Lorenz96(NoisyFlow):
         if mean is None:
             start = self.forcing + 0.008 * np.eye(1, self.dim)
             (mean,) = self.transition_mean(start, 10.0, None, 0)
-        assign(self, initial_mean=as_array("initial_mean", mean, (self.dim,)))
+        parts.assign(self, initial_mean=as_array("initial_mean", mean, (self.dim,)))
 
     @property
     def observed_entries(self) -> slice:  # type: ignore[override]
@@ -91,8 +91,8 @@ class Lorenz96(NoisyFlow):
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, d) after a time `dt` without noise; `control` is not used."""
-        steps = substeps(dt, self.integration_step)
-        return runge_kutta(self._derivative, x, dt / steps, steps)
+        steps = parts.substeps(dt, self.integration_step)
+        return parts.runge_kutta(self._derivative, x, dt / steps, steps)
 
     def _derivative(self, x: Array) -> Array:
         # eq. 1: (x_{i+1} - x_{i-2}) x_{i-1} - x_i + F

@@ -10,21 +10,8 @@ from typing import Any, ClassVar, dataclass_transform
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import (
-    UNDERFLOW,
-    Array,
-    RowFunction,
-    SeedLike,
-    Shape,
-    as_array,
-    as_covariance,
-    as_generator,
-    as_number,
-    as_points,
-    as_positive,
-    check_count,
-    short_repr,
-)
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter._repr import fields_in_line
 from herdfilter.mixture import GaussianMixture
 
@@ -57,14 +44,14 @@ class Parameters:
             name = field.name
             value = getattr(self, name)
             if name in self.signed:
-                value = as_number(name, value)
+                value = _checks.as_number(name, value)
             elif field.type == "float":
                 # the limit of a variance, which it may be
-                value = as_positive(name, value, UNDERFLOW)
+                value = _checks.as_positive(name, value, _checks.UNDERFLOW)
             elif field.type == "int":
-                value = check_count(name, value)
+                value = _checks.check_count(name, value)
             elif shape := field.metadata.get("shape"):
-                value = as_array(name, value, shape)
+                value = _checks.as_array(name, value, shape)
                 if not value.size:
                     raise ValueError(f"{name}: expected at least one entry, got none")
             assign(self, **{name: value})
@@ -79,7 +66,7 @@ class GaussianStart(Parameters):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        mean = as_array("initial_mean", self.initial_mean, (self.dim,))
+        mean = _checks.as_array("initial_mean", self.initial_mean, (self.dim,))
         covariance = as_matrix_covariance("initial_covariance", self.initial_covariance, len(mean))
         assign(self, dim=len(mean), initial_mean=mean, initial_covariance=covariance)
 
@@ -267,7 +254,7 @@ def acceleration_block(dt: float) -> list[list[float]]:
     return [[dt**3 / 3, dt**2 / 2], [dt**2 / 2, dt]]
 
 
-def array_field(values: Any, shape: Shape | None = None) -> Any:
+def array_field(values: Any, shape: _checks.Shape | None = None) -> Any:
     """Return a field of a dataclass whose default is a new array of these values; `Parameters` checks its `shape`."""
     return dataclasses.field(default_factory=lambda: np.array(values), metadata={"shape": shape})
 
@@ -280,7 +267,7 @@ def assign(model: Any, **values: Any) -> None:
 
 def as_matrix_covariance(name: str, value: Any, dim: int | None) -> Array:
     """Return one (dim, dim) covariance matrix."""
-    return as_covariance(name, as_array(name, value, (dim, dim)))
+    return _checks.as_covariance(name, _checks.as_array(name, value, (dim, dim)))
 
 
 def as_observation(z: ArrayLike, size: int, missing: bool = False) -> Array:
@@ -288,7 +275,7 @@ def as_observation(z: ArrayLike, size: int, missing: bool = False) -> Array:
     # the usual case, without the cost of a call
     if missing and type(z) is np.ndarray and z.dtype == np.float64 and z.shape == (size,):
         return z
-    return as_array("z", np.atleast_1d(z), (size,), finite=not missing)
+    return _checks.as_array("z", np.atleast_1d(z), (size,), finite=not missing)
 
 
 def student_peak(freedom: float) -> float:
@@ -321,7 +308,7 @@ def substeps(dt: float, longest: float) -> int:
     return max(1, count)
 
 
-def runge_kutta(rate: RowFunction, x: Array, h: float, count: int) -> Array:
+def runge_kutta(rate: _checks.RowFunction, x: Array, h: float, count: int) -> Array:
     """Integrate ``dx/dt = rate(x)`` by classical fourth-order Runge-Kutta steps of length `h`."""
     for _ in range(count):
         k1 = rate(x)
@@ -378,11 +365,12 @@ class UniformBox:
     upper: Array
 
     def __post_init__(self) -> None:
-        lower = as_array("lower", self.lower, (None,))
-        upper = as_array("upper", self.upper, (len(lower),))
+        lower = _checks.as_array("lower", self.lower, (None,))
+        upper = _checks.as_array("upper", self.upper, (len(lower),))
         if not (lower < upper).all():
             raise ValueError(
-                f"upper: expected more than lower {short_repr(lower.tolist())}, got {short_repr(upper.tolist())}"
+                f"upper: expected more than lower {_checks.short_repr(lower.tolist())}, got "
+                f"{_checks.short_repr(upper.tolist())}"
             )
         assign(self, lower=lower, upper=upper)
 
@@ -391,13 +379,15 @@ class UniformBox:
         """Dimension d of the state."""
         return len(self.lower)
 
-    def sample(self, n: int, rng: SeedLike = None) -> Array:
+    def sample(self, n: int, rng: _checks.SeedLike = None) -> Array:
         """Draw `n` independent points, shape (n, d)."""
-        return as_generator(rng).uniform(self.lower, self.upper, (check_count("n", n), self.dim))
+        return _checks.as_generator(rng).uniform(
+            self.lower, self.upper, (_checks.check_count("n", n), self.dim)
+        )
 
     def log_density(self, x: ArrayLike) -> Array:
         """Log-density at each point, minus infinity outside the box; (n, d) -> (n,)."""
-        x = as_points("x", x, self.dim)
+        x = _checks.as_points("x", x, self.dim)
         # 1 / volume, as a sum of logs: a product may overflow in many dimensions
         inside = ((x >= self.lower) & (x <= self.upper)).all(axis=1)
         return np.where(inside, -np.log(self.upper - self.lower).sum(), -np.inf)

@@ -5,18 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.models.parts import (
-    IndependentNoise,
-    WhiteAcceleration,
-    array_field,
-    frozen,
-    of_positions,
-    undefined_at_sensor,
-)
+from herdfilter.models import parts
 
 
-@frozen
-class RadarTracking(IndependentNoise, WhiteAcceleration):
+@parts.frozen
+class RadarTracking(parts.IndependentNoise, parts.WhiteAcceleration):
     r"""Target of nearly constant velocity in space, tracked by range, azimuth and elevation from one radar.
 
     The state is :math:`(x, y, z, \dot x, \dot y, \dot z)`, in metres and metres per second, z upwards. It
@@ -58,13 +51,13 @@ class RadarTracking(IndependentNoise, WhiteAcceleration):
     True
     """
 
-    radar: Array = array_field(np.zeros(3), (3,))
+    radar: Array = parts.array_field(np.zeros(3), (3,))
     range_sd: float = 3.14
     azimuth_sd: float = float(np.radians(0.6))
     elevation_sd: float = float(np.radians(np.sqrt(10.0)))
     spectral_density: float = 1.0
-    initial_mean: Array = array_field([4000.0, 0.0, 700.0, 0.0, 0.0, 0.0])
-    initial_covariance: Array = array_field(np.diag([50.0, 50.0, 50.0, 5.0, 5.0, 5.0]) ** 2)
+    initial_mean: Array = parts.array_field([4000.0, 0.0, 700.0, 0.0, 0.0, 0.0])
+    initial_covariance: Array = parts.array_field(np.diag([50.0, 50.0, 50.0, 5.0, 5.0, 5.0]) ** 2)
 
     dim = 6
     sd_fields = ("range_sd", "azimuth_sd", "elevation_sd")
@@ -78,7 +71,7 @@ class RadarTracking(IndependentNoise, WhiteAcceleration):
         distance = np.hypot(ground, up)
         return np.column_stack([distance, np.arctan2(north, east), np.arctan2(up, ground)])
 
-    @undefined_at_sensor
+    @parts.undefined_at_sensor
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """Jacobian of `observation_mean`, (n, 3, 6); infinite or NaN right above the radar."""
         east, north, up = (x[:, :3] - self.radar).T
@@ -91,4 +84,4 @@ class RadarTracking(IndependentNoise, WhiteAcceleration):
             [-north / ground**2, east / ground**2, 0 * up],
             [-up * east / (ground * square), -up * north / (ground * square), ground / square],
         ]
-        return of_positions(np.moveaxis(np.array(rows), -1, 0), self)
+        return parts.of_positions(np.moveaxis(np.array(rows), -1, 0), self)

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array
-from herdfilter.models.parts import PlanarRobot, UniformBox, as_observation, frozen, student_peak
+from herdfilter.models import parts
 
 
-@frozen
-class RangeOnly(PlanarRobot):
+@parts.frozen
+class RangeOnly(parts.PlanarRobot):
     r"""Planar robot (x m, y m, heading rad) with odometry, localised by asynchronous ranges to known beacons.
 
     The control is the rigid motion :math:`(\Delta x, \Delta y, \Delta h)` since the last event, in the body
@@ -73,11 +73,11 @@ class RangeOnly(PlanarRobot):
     heading_noise: float = 0.01
 
     @cached_property
-    def initial(self) -> UniformBox:
+    def initial(self) -> parts.UniformBox:
         """Distribution of the state at step 0: flat over the field and over all headings."""
         lower = self.beacons.min(axis=0) - self.margin
         upper = self.beacons.max(axis=0) + self.margin
-        return UniformBox(np.append(lower, -np.pi), np.append(upper, np.pi))
+        return parts.UniformBox(np.append(lower, -np.pi), np.append(upper, np.pi))
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, 3) after the rigid motion `control`, shape (3,), made in each state's own frame."""
@@ -94,11 +94,11 @@ class RangeOnly(PlanarRobot):
 
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
         """Log-density of the range in `z`, (beacon index, range), at each state; (n, 3) -> (n,)."""
-        beacon, measured = as_observation(z, 2)
+        beacon, measured = parts.as_observation(z, 2)
         residual = (measured - self.range_scale * self._distance(x, beacon)) / self.range_spread
         # density of Student's t: Gamma((nu + 1) / 2) / (Gamma(nu / 2) sqrt(nu pi)) (1 + r^2 / nu)^(-(nu + 1) / 2)
         nu = self.degrees_of_freedom
-        peak = student_peak(nu) - math.log(self.range_spread)
+        peak = parts.student_peak(nu) - math.log(self.range_spread)
         return peak - 0.5 * (nu + 1) * np.log1p(residual**2 / nu)
 
     def sample_observation(self, x: Array, rng: np.random.Generator, step: int) -> Array:

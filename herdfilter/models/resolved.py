@@ -14,7 +14,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.random import Generator
 
-from herdfilter._checks import LARGEST, Array, as_array, as_dims, check_count, read_only, with_nan
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter._covariances import covariance_factor, regularised
 from herdfilter._repr import summary_repr
 from herdfilter.angles import unwrap, wrap, wrap_angles
@@ -89,7 +90,7 @@ class Motion(Resolved):
     @cached_property
     def noise_dim(self) -> int:
         """Dimension of the standard normal noise that `propagate` takes."""
-        return check_count("model.noise_dim", self.model.noise_dim)
+        return _checks.check_count("model.noise_dim", self.model.noise_dim)
 
     def copied(self) -> Motion:
         """Return the motion of a copy of the model, unaffected by attributes of the model that are replaced later."""
@@ -225,7 +226,7 @@ class Transition:
             added = noise * root if len(root) == 1 else noise @ root.T
             next_x: Array = self.mean(x) + added
         else:
-            arguments = (read_only(noise), self.dt, self.control, self.step)
+            arguments = (_checks.read_only(noise), self.dt, self.control, self.step)
             next_x = rows_of("transition", self.model.transition, x.shape[1], x, *arguments)
         return wrap(next_x, self.circular) if self.circular else next_x
 
@@ -316,7 +317,7 @@ class Measurement(Resolved):
 
     def circular(self, size: int) -> tuple[int, ...]:
         """Return the indices of the angle-valued entries of an observation of this size."""
-        return as_dims("observation_circular", self.entries_circular, size)
+        return _checks.as_dims("observation_circular", self.entries_circular, size)
 
     def mean(self, x: Array, step: int) -> Array:
         """Mean observation of states (n, d), (n, k)."""
@@ -332,7 +333,7 @@ class Measurement(Resolved):
         if not self.takes_state:
             return self.noise(size, step).matrix[None]
         name = "observation_covariance"
-        value = self.model.observation_covariance(step, read_only(x))
+        value = self.model.observation_covariance(step, _checks.read_only(x))
         array = returned.read_numbers(name, value, (len(x), size, size), step)
         # One matrix, though the model computes it for each state: then it is factorised once.
         if (array == array[0]).all():
@@ -378,8 +379,8 @@ class Measurement(Resolved):
     def sample(self, x: Array, rng: Generator, step: int) -> Any:
         """Draw one observation of each state, (n, d) -> (n, k), or a list of n scans."""
         if self.draws:
-            z = self.model.sample_observation(read_only(x), rng, step)
-            return z if self.scans else np.asarray(with_nan(z))
+            z = self.model.sample_observation(_checks.read_only(x), rng, step)
+            return z if self.scans else np.asarray(_checks.with_nan(z))
         contract.require(self.model, "simulation", ("sample_observation",), contract.OBSERVED)
         mean = self.mean(x, step)
         white = rng.standard_normal(mean.shape)
@@ -408,7 +409,7 @@ def rows_of(
         and (size is None or value.shape[1] == size)
         and value.flags.writeable
         and value.size
-        and np.abs(value).max() <= LARGEST
+        and np.abs(value).max() <= _checks.LARGEST
     ):
         return value
     return returned.read_rows(name, value, (len(x), size), arguments[-1])
@@ -423,7 +424,7 @@ def read_covariance(name: str, value: Any, size: int, step: int) -> FactoredCova
             or value.dtype != np.float64
             or value.shape != (size, size)
         ):
-            array = as_array(name, value, (size, size), finite=False)
+            array = _checks.as_array(name, value, (size, size), finite=False)
         # Most models return the same matrix at every step. By its bytes it is found in the cache, checked and factorised.
         single = getattr(value, "dtype", None) == np.float32
         return _factored(name, array.tobytes(), size, single)
@@ -437,4 +438,6 @@ def _factored(name: str, data: bytes, size: int, single: bool) -> FactoredCovari
     # as float32 if it came so: the check then allows for its rounding
     matrix = returned.checked_covariances(name, array.astype(np.float32) if single else array, size)
     full_rank = regularised(matrix) is matrix  # which is returned unchanged then
-    return FactoredCovariance(read_only(matrix), read_only(covariance_factor(matrix)), full_rank)
+    return FactoredCovariance(
+        _checks.read_only(matrix), _checks.read_only(covariance_factor(matrix)), full_rank
+    )

@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter import _checks
-from herdfilter._checks import Array, SeedLike, UserFunction
+from herdfilter._checks import Array
 from herdfilter._repr import fields_in_line
-from herdfilter.models import contract
+from herdfilter.models import contract, parts
 from herdfilter.models.contract import Model
 from herdfilter.models.from_functions import PicklesFunctions, check_both
-from herdfilter.models.parts import as_matrix_covariance, assign
 from herdfilter.models.resolved import Measurement
 from herdfilter.models.trial import try_model
 from herdfilter.models.with_clutter import WithClutter
@@ -64,13 +63,13 @@ class Sensor(PicklesFunctions):
     (3, 2)
     """
 
-    mean: UserFunction | None
-    covariance: ArrayLike | UserFunction | None
+    mean: _checks.UserFunction | None
+    covariance: ArrayLike | _checks.UserFunction | None
     circular: tuple[int, ...] = ()
-    log_likelihood: UserFunction | None = None
-    jacobian: UserFunction | None = None
-    detection_probability: float | UserFunction | None = None
-    clutter_density: float | UserFunction | None = None
+    log_likelihood: _checks.UserFunction | None = None
+    jacobian: _checks.UserFunction | None = None
+    detection_probability: float | _checks.UserFunction | None = None
+    clutter_density: float | _checks.UserFunction | None = None
     region: ArrayLike | None = None
     partial_observations: bool = False
 
@@ -91,10 +90,10 @@ class Sensor(PicklesFunctions):
             )
         size = None
         if self.covariance is not None and not callable(self.covariance):
-            matrix = as_matrix_covariance("covariance", self.covariance, None)
-            assign(self, covariance=matrix)
+            matrix = parts.as_matrix_covariance("covariance", self.covariance, None)
+            parts.assign(self, covariance=matrix)
             size = len(matrix)
-        assign(self, circular=_checks.as_dims("circular", self.circular, size))
+        parts.assign(self, circular=_checks.as_dims("circular", self.circular, size))
         if self.detection_probability is not None or self.clutter_density is not None:
             self.on(None)  # checks both numbers
 
@@ -108,7 +107,7 @@ class Sensor(PicklesFunctions):
         p = 1.0 if p is None else p
         return WithClutter(sensed_model, p, 0.0 if density is None else density, self.region)
 
-    def sample(self, x: ArrayLike, rng: SeedLike = None) -> Any:
+    def sample(self, x: ArrayLike, rng: _checks.SeedLike = None) -> Any:
         """Draw one observation of each state with Gaussian noise, (n, d) -> (n, k), or a list of n scans."""
         if self.mean is None:
             raise TypeError(

@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from herdfilter import _checks
 from herdfilter._checks import Array, SeedLike
 from herdfilter.angles import wrap_angles
-from herdfilter.models import contract
-from herdfilter.models.resolved import Measurement, Motion, Transition
+from herdfilter.models import contract, resolved
 from herdfilter.models.sensors import Sensor, sensed
 from herdfilter.models.series import series
 from herdfilter.models.trial import check_state
@@ -30,7 +29,7 @@ def simulated_controls(model: contract.Model, steps: int) -> Array | None:
 
 def simulate_observations(model: contract.Model, truth: Array, rng: Generator) -> Any:
     """Draw an observation of the true state at each of steps 1 to T, (T, d) -> (T, k), or a list of T scans."""
-    measurement = Measurement(model)
+    measurement = resolved.Measurement(model)
     observations = [measurement.sample(x[None], rng, step)[0] for step, x in enumerate(truth, 1)]
     return observations if measurement.scans else np.array(observations)
 
@@ -146,7 +145,7 @@ def simulate(
             mode_model, "simulation", ("transition",), contract.ADDITIVE, ("sample_transition",)
         )
     if initial is None:
-        states = Motion(models[path[0]]).sample_initial(1, rng)
+        states = resolved.Motion(models[path[0]]).sample_initial(1, rng)
     else:
         x = _checks.as_array("initial", initial, (model.dim,))
         states = wrap_angles(x[None], contract.circular_dims(model))
@@ -158,10 +157,12 @@ def simulate(
         step += entry.dt > 0
         mode_model = models[path[step]]
         if entry.dt > 0:
-            states = Transition(mode_model, entry.dt, entry.control, step).sample(states, rng)
+            states = resolved.Transition(mode_model, entry.dt, entry.control, step).sample(
+                states, rng
+            )
         truth.append(states[0])
         observed = mode_model if entry.sensor is None else sensed(mode_model, entry.sensor)
-        z = Measurement(observed).sample(states, rng, step)[0]
+        z = resolved.Measurement(observed).sample(states, rng, step)[0]
         observations.append(z if sensors is None else (entry.time, entry.sensor, z))
     # sensors and scans differ in the number of their entries, so there is no one array
     listed = sensors is not None or contract.has_scans(model)

@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from herdfilter._checks import as_covariance, as_dims, as_generator, ask_twice, check_count
+from herdfilter import _checks
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
 from herdfilter.models.contract import Model
@@ -36,10 +36,10 @@ _tried: WeakValueDictionary[int, Any] = WeakValueDictionary()
 def check_state(model: Model, user: str, *needed: str) -> None:
     """Raise an error if `dim`, `circular` or `initial` is wrong, or the initial distribution lacks a `needed` name."""
     contract.require(model, user, ("dim", "initial"))
-    dim = check_count("model.dim", model.dim)
+    dim = _checks.check_count("model.dim", model.dim)
     initial = model.initial
     circular = getattr(model, "circular", None)
-    as_dims("model.circular", () if circular is None else circular, dim)
+    _checks.as_dims("model.circular", () if circular is None else circular, dim)
     if isinstance(initial, type):
         raise TypeError(f"model.initial: expected an instance, got the class {initial.__name__}")
     missing = [name for name in needed if not hasattr(initial, name)]
@@ -57,7 +57,7 @@ def check_state(model: Model, user: str, *needed: str) -> None:
     if isinstance(initial, GaussianMixture):
         # `GaussianMixture.unchecked` may have made it
         read_rows("model.initial", initial.means, (None, dim), 0)
-        as_covariance("model.initial", initial.distinct_covariances, dim)
+        _checks.as_covariance("model.initial", initial.distinct_covariances, dim)
     if not contract.jumps(model):
         # tracks share one model: besides clutter, a wrapper has no functions of its own
         wrapped = isinstance(model, contract.Wrapper) and not isinstance(model, WithClutter)
@@ -75,7 +75,7 @@ def try_model(model: Model, owner: Any) -> Model:
     # If the initial distribution fails, the filter raises the error where it uses it.
     try:
         motion = Motion(model)
-        x = motion.sample_initial(PROBES, as_generator(0))
+        x = motion.sample_initial(PROBES, _checks.as_generator(0))
         noise = np.ones((PROBES, motion.noise_dim))
         inputs = {"x": x, "x_next": x, "noise": noise, "dt": 1.0, "step": 1}
     except Exception:
@@ -91,7 +91,9 @@ def try_model(model: Model, owner: Any) -> Model:
             label = getattr(model, "names_in_errors", {}).get(name, name)
             # it may depend on the states: a second attempt, without a length
             states = [x] * (not size and name == "observation_covariance")
-            value = ask_twice(label, getattr(model, name), *map(values.get, arguments), *states)
+            value = _checks.ask_twice(
+                label, getattr(model, name), *map(values.get, arguments), *states
+            )
             if value is not None:
                 if name == "observation_mean":
                     inputs["z"] = value[:1] if scans else value[0]

@@ -12,11 +12,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.spatial.distance import cdist
 
+from herdfilter import pictures
 from herdfilter._checks import Array
 from herdfilter.bandwidths import Bandwidth
 from herdfilter.kernels import density_product, expected_kernel, log_normaliser
 from herdfilter.mixture import GaussianMixture
-from herdfilter.pictures import plot_mixture, plot_points
 from herdfilter.plotting.style import INK, QUIET, STYLES, save
 from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, Sampler
 
@@ -132,8 +132,8 @@ def draw_samples(
 ) -> None:
     """Draw points of a sampler over the regions that hold 50, 80 and 95 % of a mixture in the plane."""
     color = SAMPLER_STYLES[name].color
-    plot_mixture(mixture, ax, levels=(0.5, 0.8, 0.95), color=QUIET)
-    plot_points(points, ax, color=color, marker=marker)
+    pictures.plot_mixture(mixture, ax, levels=(0.5, 0.8, 0.95), color=QUIET)
+    pictures.plot_points(points, ax, color=color, marker=marker)
     # The regions and nearly all points lie within 2.8 standard deviations of the mean.
     x, y = mixture.mean[:, None] + np.sqrt(np.diag(mixture.covariance))[:, None] * [-2.8, 2.8]
     ax.set(aspect="equal", xticks=[], yticks=[], xlim=x, ylim=y)

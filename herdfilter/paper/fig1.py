@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from herdfilter.discrepancy import energy_distance, herding_error, normalised_l2
+from herdfilter import discrepancy
+from herdfilter.discrepancy import herding_error
 from herdfilter.paper import common
-from herdfilter.paper.common import EXAMPLE_WIDTH, RANDOM
 from herdfilter.plotting.style import figures
 from herdfilter.points import Points
 from herdfilter.samplers import RandomSampling
@@ -19,22 +19,22 @@ def sampled_points(seed: int = 0, quick: bool = False) -> common.Reproduction:
     """Sample and measure; the figure shows the first of many random draws."""
     mixture = common.five_gaussians()
     draws = 10 if quick else 100
-    samplers = common.herding_samplers(EXAMPLE_WIDTH)
+    samplers = common.herding_samplers(common.EXAMPLE_WIDTH)
     points = {name: samplers[name].sample(mixture, N_POINTS) for name in (common.KH, common.CHG)}
     rng = np.random.default_rng(seed)
     random = [RandomSampling().sample(mixture, N_POINTS, rng) for _ in range(draws)]
-    points[RANDOM] = random[0]
+    points[common.RANDOM] = random[0]
 
     def errors(sample: Points) -> dict[str, float]:
         return {
-            "herding error": herding_error(sample, mixture, EXAMPLE_WIDTH),
-            "normalised L2": normalised_l2(sample, mixture, EXAMPLE_WIDTH),
-            "energy distance": energy_distance(sample, mixture),
+            "herding error": herding_error(sample, mixture, common.EXAMPLE_WIDTH),
+            "normalised L2": discrepancy.normalised_l2(sample, mixture, common.EXAMPLE_WIDTH),
+            "energy distance": discrepancy.energy_distance(sample, mixture),
         }
 
     table = pd.DataFrame([errors(sample) for sample in points.values()], list(points))
     # One random draw tells little, so the table also has the mean over many.
-    table.loc[f"{RANDOM}, mean of {draws}"] = pd.DataFrame(map(errors, random)).mean()
+    table.loc[f"{common.RANDOM}, mean of {draws}"] = pd.DataFrame(map(errors, random)).mean()
     # The file of numbers has a row for each point.
     coordinates = {name: pd.DataFrame(p.x, columns=["x1", "x2"]) for name, p in points.items()}
     numbers = common.joined(coordinates, ["sampler"])

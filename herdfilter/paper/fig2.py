@@ -13,7 +13,7 @@ from herdfilter._checks import Array
 from herdfilter.kernels import expected_kernel
 from herdfilter.mixture import GaussianMixture
 from herdfilter.paper import common
-from herdfilter.plotting.style import BLUE, INK, QUIET, figures, legend
+from herdfilter.plotting import style
 from herdfilter.points import Points
 
 
@@ -101,30 +101,32 @@ def weight_function(seed: int = 0, quick: bool = False, t: int = 19) -> common.R
         "difference": abs(maximum - sampled),
     }
     colour = common.SAMPLER_STYLES[common.CHG].color
-    star: Any = {"marker": "*", "color": INK, "markersize": 13, "zorder": 5}
-    with figures() as new:
+    star: Any = {"marker": "*", "color": style.INK, "markersize": 13, "zorder": 5}
+    with style.figures() as new:
         figure, axes = new(1, 3, (12.0, 4.0))
         slice_ax, function_ax, weights_ax = axes.flat
         common.draw_samples(slice_ax, mixture, Points(samples, w), common.CHG)
         slice_ax.plot(*samples.T, ".", color=colour)
         # The next point is sought along this line.
-        slice_ax.axhline(height, color=INK, linewidth=1, linestyle="--")
+        slice_ax.axhline(height, color=style.INK, linewidth=1, linestyle="--")
         slice_ax.plot(sampled, height, **star)
         slice_ax.set_title(
             f"{t} points by weight $w_s$; star: point {t + 1}\nslice at $x_2$ = {height:.2f}"
         )
         scaled = (t + 1) / t * expectation
-        function_ax.plot(grid, scaled, color=BLUE, label="conditional expectation")
+        function_ax.plot(grid, scaled, color=style.BLUE, label="conditional expectation")
         function_ax.plot(grid, kernel_sum, color=colour, label="kernel sum, subtracted")
-        function_ax.plot(grid, curve, color=INK, linewidth=2.2, label="herding weight function")
+        function_ax.plot(
+            grid, curve, color=style.INK, linewidth=2.2, label="herding weight function"
+        )
         function_ax.plot(maximum, peak, **star)
         title = f"maximum at $x_1$ = {maximum:.4f}\nthe sampler's: {sampled:.4f}"
         function_ax.set(title=title, xlabel="$x_1$", ylabel="unit-peak kernel")
         weights_ax.vlines(samples[:, 0], 0, w, color=colour, linewidth=2.5)
         weights_ax.set(title="weights of the points", xlabel="$x_1^s$", ylabel="$w_s$")
         for ax in (function_ax, weights_ax):
-            ax.axvline(maximum, color=QUIET, linewidth=1, linestyle=":")
-        legend(figure, [function_ax])
+            ax.axvline(maximum, color=style.QUIET, linewidth=1, linestyle=":")
+        style.legend(figure, [function_ax])
     terms = {"expectation": expectation, "kernel_sum": kernel_sum, "weight_function": curve}
     table = pd.DataFrame(values.items(), columns=["quantity", "value"])
     return common.Reproduction(

@@ -9,7 +9,7 @@ import pandas as pd
 
 from herdfilter.bandwidths import Bandwidth, kernel_covariance
 from herdfilter.paper import common
-from herdfilter.plotting.style import QUIET, figures, legend, log_axis
+from herdfilter.plotting import style
 from herdfilter.samplers import RandomSampling
 
 # Pairs of dimension and bandwidth.
@@ -30,7 +30,7 @@ def errors_of_prefixes(
         runs = 3
     parts = {}
     floors = []
-    with figures() as new:
+    with style.figures() as new:
         figure, axes = new(2, len(SETTINGS), (10.4, 6.4), sharex=True)
         for (above, below), (dim, bandwidth) in zip(axes.T, SETTINGS, strict=True):
             curves, floor = mean_errors(dim, bandwidth, seed, n, mixtures, runs)
@@ -44,10 +44,12 @@ def errors_of_prefixes(
             rates = ((1.0, "rate $t$", "-."), (0.5, r"rate $\sqrt{t}$", ":"))
             for power, label, linestyle in rates:
                 line = 0.3 * random[t[0] - 1] * (t / t[0]) ** power  # below the curves
-                above.plot(t, line, color=QUIET, linewidth=1, linestyle=linestyle, label=label)
-            log_axis(above, "y")
+                above.plot(
+                    t, line, color=style.QUIET, linewidth=1, linestyle=linestyle, label=label
+                )
+            style.log_axis(above, "y")
             if dim == 2:
-                log_axis(below, "y")
+                style.log_axis(below, "y")
             else:  # in 10 dimensions the error changes too little for a logarithmic scale
                 below.set(yscale="linear", ylim=(0, 2.05))
             rule = "automatic bandwidth" if bandwidth == "auto" else rf"$\sigma_k$ = {bandwidth}"
@@ -55,7 +57,7 @@ def errors_of_prefixes(
             below.set_xlabel("points t")
         axes[0, 0].set_ylabel("inverse herding error 1 / $E_t$")
         axes[1, 0].set_ylabel("normalised L2 error")
-        legend(figure, axes[:, 0])
+        style.legend(figure, axes[:, 0])
     numbers = common.joined(parts, ["d", "sigma_k"])
     early, end = common.at_counts(numbers, n // 5, n)
     columns: dict[str, Any] = {

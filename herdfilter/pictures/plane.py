@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array
 from herdfilter.mixture import GaussianMixture, as_mixture
-from herdfilter.pictures.axes import Dims, as_mass, axes_or_new, check_dims, name_axes, pop_colour
+from herdfilter.pictures import axes
 
 # Number of draws that determine the height of a contour: its probability is right to a hundredth.
 LEVEL_DRAWS = 4000
@@ -57,9 +57,9 @@ def plot_ellipse(
     # One covariance serves all means.
     several = (2, 2) if np.ndim(covariance) == 2 else (len(means), 2, 2)
     covariances = np.broadcast_to(as_array("covariance", covariance, several), (len(means), 2, 2))
-    scale = 2 * gaussian_radius(as_mass("mass", mass))
-    ax = axes_or_new(ax)
-    colour = pop_colour(ax, style)
+    scale = 2 * gaussian_radius(axes.as_mass("mass", mass))
+    ax = axes.axes_or_new(ax)
+    colour = axes.pop_colour(ax, style)
     label = style.pop("label", None)
     look = {"facecolor": to_rgba(colour, 0.12), "edgecolor": colour, "linewidth": 1.0} | style
     # The axes of the ellipse are the eigenvectors; rounding may make an eigenvalue negative.
@@ -77,7 +77,7 @@ def plot_ellipse(
 def plot_mixture(
     mixture: GaussianMixture,
     ax: Axes | None = None,
-    dims: Dims = (0, 1),
+    dims: axes.Dims = (0, 1),
     levels: Sequence[float] = (0.5, 0.95),
     **style: Any,
 ) -> Axes:
@@ -102,12 +102,12 @@ def plot_mixture(
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('x0', 'x1')
     """
-    axis_dims = check_dims(dims, as_mixture("mixture", mixture).dim)
-    masses = sorted({as_mass("levels", level) for level in levels}, reverse=True)
+    axis_dims = axes.check_dims(dims, as_mixture("mixture", mixture).dim)
+    masses = sorted({axes.as_mass("levels", level) for level in levels}, reverse=True)
     marginal = mixture.marginal(axis_dims)
-    ax = axes_or_new(ax)
-    name_axes(ax, *(f"x{i}" for i in axis_dims), "density")
-    colour = pop_colour(ax, style)
+    ax = axes.axes_or_new(ax)
+    axes.name_axes(ax, *(f"x{i}" for i in axis_dims), "density")
+    colour = axes.pop_colour(ax, style)
     axis_grids = [_axis_grid(marginal, i) for i in range(marginal.dim)]
     grid = np.stack(np.meshgrid(*axis_grids), axis=-1)
     log_density = marginal.log_density(grid.reshape(-1, marginal.dim)).reshape(grid.shape[:-1])
@@ -141,7 +141,7 @@ def _axis_grid(mixture: GaussianMixture, dim: int) -> Array:
 def plot_points(
     points: Any,
     ax: Axes | None = None,
-    dims: Dims = (0, 1),
+    dims: axes.Dims = (0, 1),
     weights: ArrayLike | None = None,
     **style: Any,
 ) -> Axes:
@@ -175,11 +175,11 @@ def plot_points(
     if n == 0:
         raise ValueError("points: expected at least one point, got none")
     w = np.full(n, 1.0 / n) if weights is None else as_array("weights", weights, (n,))
-    axis_dims = check_dims(dims, d)
+    axis_dims = axes.check_dims(dims, d)
     columns = x.T[list(axis_dims)]
-    ax = axes_or_new(ax)
-    name_axes(ax, *(f"x{i}" for i in axis_dims), "weight")
-    colour = pop_colour(ax, style)
+    ax = axes.axes_or_new(ax)
+    axes.name_axes(ax, *(f"x{i}" for i in axis_dims), "weight")
+    colour = axes.pop_colour(ax, style)
     if len(columns) == 1:
         ax.vlines(columns[0], 0, w, **({"color": colour, "linewidth": 1.2} | style))
         return ax

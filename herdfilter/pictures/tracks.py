@@ -10,7 +10,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_numbers, check_count
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter.pictures import axes
 from herdfilter.pictures.plane import gaussian_radius, plot_ellipse
 
@@ -59,7 +60,7 @@ def plot_track(
     >>> len(ax.lines), len(ax.patches)  # two paths, two ellipses
     (2, 2)
     """
-    path = as_array("means", means, (None, None), finite=False)
+    path = _checks.as_array("means", means, (None, None), finite=False)
     steps, d = path.shape
     plane = axes.check_dims(dims, d)
     if len(plane) != 2:
@@ -68,11 +69,11 @@ def plot_track(
         )
     path = path[:, plane]
     if covariances is not None:
-        covariances = as_array("covariances", covariances, (steps, d, d), finite=False)
+        covariances = _checks.as_array("covariances", covariances, (steps, d, d), finite=False)
         covariances = covariances[:, plane][:, :, plane]
     at = np.unique(np.linspace(0, steps - 1, min(steps, MOST_ELLIPSES)).astype(int))
     if every is not None:
-        at = np.arange(0, steps, check_count("every", every))
+        at = np.arange(0, steps, _checks.check_count("every", every))
     mass = axes.as_mass("mass", mass)
     ax = axes.axes_or_new(ax)
     colour = axes.pop_colour(ax, style)
@@ -126,7 +127,7 @@ def plot_state_over_time(
     >>> ax.get_xlabel()
     'time'
     """
-    means = as_array("means", result.means, (None, None), finite=False)
+    means = _checks.as_array("means", result.means, (None, None), finite=False)
     (dim,) = axes.check_dims((dim,), means.shape[1])
     angles = getattr(result, "circular", ()) if circular is None else circular
     angle = [0] if dim in angles else []
@@ -151,7 +152,9 @@ def plot_state_over_time(
         if hasattr(result, "quantiles"):
             band = result.quantiles([0.5 - share / 2, 0.5 + share / 2])[:, :, dim]
         elif covariances is not None:
-            variances = as_numbers("covariances", covariances, (None, None, None))[:, dim, dim]
+            variances = _checks.as_numbers("covariances", covariances, (None, None, None))[
+                :, dim, dim
+            ]
             half_width = gaussian_radius(share, 1) * np.sqrt(np.maximum(variances, 0.0))
             band = mean + half_width[:, None] * [-1, 1]
         else:
@@ -171,10 +174,10 @@ def plot_state_over_time(
 
 def check_truth(truth: ArrayLike, dims: Sequence[int], dim: int) -> Array:
     """Return the dimensions `dims` of a truth, which has either all `dim` dimensions of the state or only these."""
-    values = as_numbers("truth", truth, (None, None))
+    values = _checks.as_numbers("truth", truth, (None, None))
     if values.ndim == 1:
         values = values[:, None]
-    values = as_array("truth", values, (None, None), finite=False)
+    values = _checks.as_array("truth", values, (None, None), finite=False)
     # Of a state with as many dimensions as are drawn, both readings agree.
     if values.shape[1] == dim:
         return values[:, list(dims)]

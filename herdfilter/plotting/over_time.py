@@ -22,8 +22,8 @@ from herdfilter.plotting.drawing import (
     path_limits,
 )
 from herdfilter.plotting.style import INK, QUIET, VIVID, dimension_label, log_axis, styles
+from herdfilter.study import results
 from herdfilter.study.columns import BY_NAME, error_measure
-from herdfilter.study.results import StudyResult, Trajectory
 from herdfilter.study.scenario import Scenario
 from herdfilter.study.summary import over_time
 
@@ -39,7 +39,7 @@ SENSOR_AT_ORIGIN = {"BearingsOnly": "sensor", "CoordinatedTurn": "radar"}
 """Class of a model whose only sensor stands at the origin -> name of the sensor."""
 
 
-def series_drawings(result: StudyResult) -> dict[str, Drawing | None]:
+def series_drawings(result: results.StudyResult) -> dict[str, Drawing | None]:
     """Return the figures of the series at the largest particle count, with a panel for each filter that has values.
 
     Those that no filter has values for are None.
@@ -129,7 +129,7 @@ def series_drawings(result: StudyResult) -> dict[str, Drawing | None]:
     }
 
 
-def is_over_time(result: StudyResult) -> bool:
+def is_over_time(result: results.StudyResult) -> bool:
     """Return True if the first run is drawn against time, False if in the plane."""
     recording = result.trajectory.recording
     return not recording.many and (
@@ -138,7 +138,7 @@ def is_over_time(result: StudyResult) -> bool:
 
 
 def first_run_limits(
-    result: StudyResult, dims: Sequence[int], steps: slice = slice(None)
+    result: results.StudyResult, dims: Sequence[int], steps: slice = slice(None)
 ) -> tuple[Array, Array]:
     """Return limits (k,) of pictures of the first run in some dimensions of the state, the same for all filters."""
     first_run = result.trajectory
@@ -153,7 +153,7 @@ def first_run_limits(
     return path_limits(truth, states, sensors)
 
 
-def trajectory_drawing(result: StudyResult) -> Drawing:
+def trajectory_drawing(result: results.StudyResult) -> Drawing:
     """Return the figure of the first run, a panel for each filter."""
     first_run = result.trajectory
     scenario = result.study.scenario
@@ -187,7 +187,7 @@ def trajectory_drawing(result: StudyResult) -> Drawing:
     )
 
 
-def _time_panel(result: StudyResult, name: str, color: str, ax: Axes) -> None:
+def _time_panel(result: results.StudyResult, name: str, color: str, ax: Axes) -> None:
     """Draw the first dimension against time."""
     first_run = result.trajectory
     steps = slice(LONGEST_WINDOW)
@@ -202,7 +202,7 @@ def _time_panel(result: StudyResult, name: str, color: str, ax: Axes) -> None:
     ax.plot(times, estimate, color=color, linewidth=1.8, label="estimate")
 
 
-def _plane_panel(result: StudyResult, name: str, color: str, ax: Axes) -> None:
+def _plane_panel(result: results.StudyResult, name: str, color: str, ax: Axes) -> None:
     """Draw the path in the plane, with particles at a few times."""
     first_run = result.trajectory
     plane = result.study.scenario.plane
@@ -219,7 +219,12 @@ def _plane_panel(result: StudyResult, name: str, color: str, ax: Axes) -> None:
 
 
 def _scatter_particles(
-    ax: Axes, first_run: Trajectory, name: str, steps: Any, dims: Sequence[int], **style: Any
+    ax: Axes,
+    first_run: results.Trajectory,
+    name: str,
+    steps: Any,
+    dims: Sequence[int],
+    **style: Any,
 ) -> None:
     """Draw the particles of a filter at some steps, heavy ones more opaque; as pixels, since there are thousands."""
     if name in first_run.particles:
@@ -235,7 +240,7 @@ def _scatter_particles(
         ax.scatter(x.ravel(), y.ravel(), s=34, alpha=alpha, linewidths=1, rasterized=True, **style)
 
 
-def _labels_panel(result: StudyResult, name: str, _: str, ax: Axes) -> None:
+def _labels_panel(result: results.StudyResult, name: str, _: str, ax: Axes) -> None:
     """Draw the true paths of many targets, estimates in the colours of their labels, and detections."""
     first_run = result.trajectory
     plane = result.study.scenario.plane

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.ndimage import maximum_filter1d
 
 from herdfilter._checks import Array
+from herdfilter.plotting import style
 from herdfilter.plotting.over_time import first_run_limits
-from herdfilter.plotting.style import VIVID, dimension_label, styles
 from herdfilter.study.columns import error_measure
 from herdfilter.study.results import StudyResult
 
@@ -61,7 +61,7 @@ def animation(result: StudyResult) -> dict[str, Any] | None:
         estimate = _per_target(first_run.estimates[name])[steps][..., dims]
         clouds.append(particles if n else estimate)
         filters[name] = {
-            "color": styles(result.study.filters)[name].color,
+            "color": style.styles(result.study.filters)[name].color,
             "drawn": particles.shape[1],
             "thinned": particles.shape[1] < n,
             "estimate": estimate,
@@ -86,7 +86,7 @@ def animation(result: StudyResult) -> dict[str, Any] | None:
         "steps": steps + 1,
         "of": len(truth),
         "timeLabel": scenario.time_label,
-        "labels": [dimension_label(scenario.labels, dim) for dim in dims],
+        "labels": [style.dimension_label(scenario.labels, dim) for dim in dims],
         "low": low,
         "high": high,
         "truth": truth[steps][..., dims],
@@ -96,7 +96,7 @@ def animation(result: StudyResult) -> dict[str, Any] | None:
         # A single filter is shown alone, and named twice.
         "pair": [names[0], names[:2][-1]],
         "several": first_run.recording.many,
-        "hues": VIVID,
+        "hues": style.VIVID,
         "scans": None if scans is None else [len(scan) for scan in detections],
         # The empty array in front gives the shape if there are no scans.
         "detections": _sixteen_bits(np.concatenate([truth[0, :0, dims].T, *detections]), low, high),

@@ -11,11 +11,11 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from herdfilter._checks import check_flags, one_of, short_repr
+from herdfilter import _checks
 from herdfilter.catalogue.specifications import Filters
 from herdfilter.plotting import drawings
+from herdfilter.report import wording
 from herdfilter.report.page import write_report
-from herdfilter.report.wording import findings, findings_text
 from herdfilter.study import engine
 from herdfilter.study.plan import plan_study
 from herdfilter.study.results import StudyResult
@@ -94,7 +94,7 @@ class Comparison(pd.DataFrame):
                 "figure: expected a run that was finished, got none; the column error says why"
             )
         # The first drawing is `ratios`, unless there is only one filter.
-        name = next(iter(plans)) if figure is None else one_of("figure", figure, plans)
+        name = next(iter(plans)) if figure is None else _checks.one_of("figure", figure, plans)
         return plans[name].figure
 
     def report(self, path: str | os.PathLike[str]) -> Path:
@@ -108,7 +108,7 @@ class Comparison(pd.DataFrame):
         target = _path("path", path)
         if target.suffix.lower() not in ("", ".html"):
             raise ValueError(
-                f"path: expected a folder, or a name that ends in .html, got {short_repr(str(path))}"
+                f"path: expected a folder, or a name that ends in .html, got {_checks.short_repr(str(path))}"
             )
         try:
             return write_report(self._result, target)
@@ -118,10 +118,10 @@ class Comparison(pd.DataFrame):
             ) from error
 
     def __repr__(self) -> str:
-        return findings_text(self._result).rstrip()
+        return wording.findings_text(self._result).rstrip()
 
     def _repr_html_(self) -> str:
-        title, heads, rows, words = findings(self._result)
+        title, heads, rows, words = wording.findings(self._result)
         table = pd.DataFrame(rows, columns=heads).to_html(index=False, border=0)
         above, below = ("<br>".join(map(html.escape, part)) for part in (title, words[:-1]))
         return f"<p>{above}</p>{table}<p>{below}</p><p><b>{html.escape(words[-1])}</b></p>"
@@ -205,7 +205,7 @@ def compare(
     >>> print(study.verdict)
     With 20 particles ukf's error to the reference is ...
     """
-    check_flags(progress=progress, resume=resume)
+    _checks.check_flags(progress=progress, resume=resume)
     store = None if store is None else _path("store", store)
     family = {"models": models, "first_model": first_model}
     study = plan_study(scenario, filters, particles, runs, seed, data, **family)
@@ -215,5 +215,5 @@ def compare(
 
 def _path(name: str, value: Any) -> Path:
     if not isinstance(value, str | os.PathLike) or not os.fspath(value):
-        raise ValueError(f"{name}: expected a path, got {short_repr(value)}")
+        raise ValueError(f"{name}: expected a path, got {_checks.short_repr(value)}")
     return Path(value)

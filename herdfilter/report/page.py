@@ -8,9 +8,8 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from herdfilter.plotting import drawings
+from herdfilter.plotting import drawings, over_time
 from herdfilter.plotting.drawing import Drawing
-from herdfilter.plotting.over_time import LONGEST_WINDOW, is_over_time, scenario_sensors
 from herdfilter.plotting.style import styles
 from herdfilter.report import parts, wording
 from herdfilter.report.animation import animation, rounded_lists
@@ -79,8 +78,9 @@ def render(result: StudyResult, plans: dict[str, Drawing] | None = None) -> str:
             for name, plan in (drawings(result) if plans is None else plans).items()
         },
         referenced=error_measure(summary).startswith("reference"),
-        sensor=(scenario_sensors(result.study.scenario) or [""])[0],
-        window=is_over_time(result) and min(LONGEST_WINDOW, len(result.trajectory.recording)),
+        sensor=(over_time.scenario_sensors(result.study.scenario) or [""])[0],
+        window=over_time.is_over_time(result)
+        and min(over_time.LONGEST_WINDOW, len(result.trajectory.recording)),
         singular=singular_steps[singular_steps > 0].astype(int).to_dict(),
         animation=animation(result),
     )

@@ -16,7 +16,7 @@ from matplotlib.markers import MarkerStyle
 
 from herdfilter.plotting.style import laid_out
 from herdfilter.report.wording import cell, table_and_headings
-from herdfilter.study.columns import Heading, error_measure, error_phrase
+from herdfilter.study import columns
 from herdfilter.study.results import StudyResult
 from herdfilter.study.scenario import Scenario
 
@@ -62,7 +62,7 @@ def results_table(result: StudyResult) -> dict[str, Any]:
     For a family, return the table over its models, the smallest ratio first.
     """
     table, headings = table_and_headings(result)
-    rank = f"{error_measure(result.summary)}_median"
+    rank = f"{columns.error_measure(result.summary)}_median"
     # The table over models lacks the numbers of runs and failures.
     if result.models is not None:
         table = table.merge(
@@ -84,13 +84,13 @@ def results_table(result: StudyResult) -> dict[str, Any]:
 def slopes_table(result: StudyResult) -> dict[str, Any] | None:
     """Return the fitted slopes, or None with too few particle counts."""
     fits = result.slopes
-    heading = Heading("slope", "slope")
+    heading = columns.Heading("slope", "slope")
     rows = []
     # Every measure has a row for each filter, in the same order.
     for fitted in zip(*(fit.to_dict("records") for fit in fits.values()), strict=True):
         cells = [cell(row, heading) for row in fitted]
         rows.append((fitted[0]["filter"], cells, int(fitted[0]["runs"])))
-    heads = [error_phrase(name).removeprefix("error ") for name in fits]
+    heads = [columns.error_phrase(name).removeprefix("error ") for name in fits]
     return {"heads": heads, "rows": rows} if fits else None
 
 

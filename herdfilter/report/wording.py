@@ -9,8 +9,9 @@ from typing import Any
 
 import pandas as pd
 
-from herdfilter._repr import LINE_WIDTH, in_blocks
+from herdfilter import _repr
 from herdfilter.plotting.style import dimension_label
+from herdfilter.study import families
 from herdfilter.study.columns import (
     COLUMNS,
     RATIO,
@@ -21,7 +22,6 @@ from herdfilter.study.columns import (
     headings_of_models,
     localises,
 )
-from herdfilter.study.families import RIGHT_VARIANCE, UNCERTAIN
 from herdfilter.study.plan import Study
 from herdfilter.study.results import StudyResult
 from herdfilter.study.scenario import Scenario
@@ -107,15 +107,15 @@ def findings_text(result: StudyResult, wide: bool = False) -> str:
     """Return the text of the findings for the terminal: all columns side by side if `wide`, else within `LINE_WIDTH`."""
     title, heads, rows, words = findings(result, wide)
     # The first two columns, filter and n, are repeated in every block of columns.
-    table = in_blocks(heads, rows, keys=2, width=None if wide else LINE_WIDTH)
-    lines = [line for text in words for line in wrap(text, LINE_WIDTH)]
+    table = _repr.in_blocks(heads, rows, keys=2, width=None if wide else _repr.LINE_WIDTH)
+    lines = [line for text in words for line in wrap(text, _repr.LINE_WIDTH)]
     return "\n".join([*title, "", *table, "", *lines, ""])
 
 
 def of_models(models: pd.DataFrame) -> list[str]:
     """Explain the table over models, and name the worst models and the number of uncertain references."""
     base = models["baseline"].iloc[0]
-    low, high = RIGHT_VARIANCE
+    low, high = families.RIGHT_VARIANCE
     lines = [
         f"error: error to the reference in posterior standard deviations, divided by {base}'s. Each model counts with the "
         "median over its runs; the table has geometric mean and quantiles over models, and the share of models above 1",
@@ -130,7 +130,7 @@ def of_models(models: pd.DataFrame) -> list[str]:
         if rows["uncertain"].max() > 0:
             lines.append(
                 f"reference uncertain for {rows['uncertain'].max()} of {rows['models'].max()} models at n = {n}: its own "
-                f"error exceeds {UNCERTAIN:.2g} of the best filter's, which draws ratios towards 1"
+                f"error exceeds {families.UNCERTAIN:.2g} of the best filter's, which draws ratios towards 1"
             )
     if models["unknown"].max() > 0:
         lines.append(

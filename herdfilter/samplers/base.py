@@ -6,7 +6,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from herdfilter._checks import Array, as_array, as_generator, check_count
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture, as_mixture
 from herdfilter.points import Points
 
@@ -48,10 +49,10 @@ class MixtureSampler(Sampler):
     ) -> Points:
         """Return `n` points that represent `mixture`; `rng`, a generator, a seed or None, is used for random draws only."""
         check_dim("mixture", self, as_mixture("mixture", mixture).dim, "")
-        generator = rng if rng is None else as_generator(rng)
-        x, weights = self.draw(mixture, check_count("n", n), generator)
+        generator = rng if rng is None else _checks.as_generator(rng)
+        x, weights = self.draw(mixture, _checks.check_count("n", n), generator)
         # Points of huge mixtures may be infinite.
-        return Points.unchecked(as_array("x", x, (None, None)), weights)
+        return Points.unchecked(_checks.as_array("x", x, (None, None)), weights)
 
     def draw(
         self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None

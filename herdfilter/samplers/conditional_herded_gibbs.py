@@ -8,16 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import (
-    Array,
-    as_array,
-    as_positive,
-    check_count,
-    check_fields,
-    check_flags,
-    read_only,
-    short_repr,
-)
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter.bandwidths import BandwidthRule, check_bandwidth
 from herdfilter.points import Points
 
@@ -84,14 +76,19 @@ class ConditionalHerdedGibbs:
     tolerance: float = 1e-3
 
     def __post_init__(self) -> None:
-        check_flags(effective_count=self.effective_count, normalised=self.normalised)
+        _checks.check_flags(effective_count=self.effective_count, normalised=self.normalised)
         matrix = np.ndim(np.asarray(self.bandwidth, dtype=object)) > 1
         if matrix or isinstance(self.bandwidth, str | BandwidthRule):
             raise ValueError(
                 f"bandwidth: expected a positive number or one for each coordinate, got {self.bandwidth!r}; "
                 "there is no mixture to derive it from"
             )
-        check_fields(self, bandwidth=check_bandwidth, sweeps=check_count, tolerance=as_positive)
+        _checks.check_fields(
+            self,
+            bandwidth=check_bandwidth,
+            sweeps=_checks.check_count,
+            tolerance=_checks.as_positive,
+        )
 
     def herd(
         self, conditionals: Sequence[Conditional], n: int, start: ArrayLike, bounds: ArrayLike
@@ -120,7 +117,7 @@ class ConditionalHerdedGibbs:
             If an argument is not of the stated kind, `start` is out of bounds, or the bounds are so wide next to the
             bandwidth that a grid would have more than a million cells.
         """
-        n = check_count("n", n)
+        n = _checks.check_count("n", n)
         if (
             not isinstance(conditionals, list | tuple)
             or not conditionals
@@ -128,11 +125,11 @@ class ConditionalHerdedGibbs:
         ):
             raise ValueError(
                 "conditionals: expected a list of functions of (values, x), one per coordinate, "
-                f"got {short_repr(conditionals, 300)}"
+                f"got {_checks.short_repr(conditionals, 300)}"
             )
         d = len(conditionals)
-        x = as_array("start", start, (d,)).copy()
-        box = as_array("bounds", bounds, (d, 2))
+        x = _checks.as_array("start", start, (d,)).copy()
+        box = _checks.as_array("bounds", bounds, (d, 2))
         for i, (low, high) in enumerate(box):
             if not low < high:
                 raise ValueError(
@@ -237,7 +234,7 @@ class ConditionalLine:
     def _use_level(self, level: int) -> None:
         self.level = level
         cells = self.cells << level
-        self.nodes = read_only(np.linspace(self.low, self.high, cells + 1))
+        self.nodes = _checks.read_only(np.linspace(self.low, self.high, cells + 1))
         self.spacing = (self.high - self.low) / cells
         self.fine = _gregory(cells + 1, self.spacing)
         self.coarse = _gregory(cells // 2 + 1, 2 * self.spacing)
@@ -259,7 +256,7 @@ class ConditionalLine:
         while True:
             values = self.conditional(self.nodes, x.copy())
             try:
-                density = as_array("density", values, self.nodes.shape)
+                density = _checks.as_array("density", values, self.nodes.shape)
             except ValueError as error:
                 raise self._error(x, str(error).removeprefix("density: ")) from None
             lowest = int(density.argmin())

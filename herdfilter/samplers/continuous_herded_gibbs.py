@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, check_count, check_fields, check_flags, one_of
-from herdfilter.bandwidths import Bandwidth, check_bandwidth, kernel_covariance
+from herdfilter import _checks, bandwidths
+from herdfilter._checks import Array
 from herdfilter.discrete.herding import herded_labels
 from herdfilter.mixture import GaussianMixture, as_mixture
 from herdfilter.points import Points
@@ -58,16 +58,16 @@ class ContinuousHerdedGibbs(MixtureSampler):
     """
 
     target: Literal["smoothed", "paper"] = "smoothed"
-    bandwidth: Bandwidth = "auto"
+    bandwidth: bandwidths.Bandwidth = "auto"
     effective_count: bool | None = None
     component_herding: bool | None = None
     sweeps: int | None = None
 
     def __post_init__(self) -> None:
-        one_of("target", self.target, ("smoothed", "paper"))
-        check_fields(self, bandwidth=check_bandwidth)
+        _checks.one_of("target", self.target, ("smoothed", "paper"))
+        _checks.check_fields(self, bandwidth=bandwidths.check_bandwidth)
         effective_count, component_herding, _ = self._options
-        check_flags(effective_count=effective_count, component_herding=component_herding)
+        _checks.check_flags(effective_count=effective_count, component_herding=component_herding)
 
     @property
     def _options(self) -> tuple[bool, bool, int]:
@@ -75,7 +75,11 @@ class ContinuousHerdedGibbs(MixtureSampler):
         repaired = self.target == "smoothed"
         count = repaired if self.effective_count is None else self.effective_count
         herded = repaired if self.component_herding is None else self.component_herding
-        sweeps = (2 if herded else 1) if self.sweeps is None else check_count("sweeps", self.sweeps)
+        sweeps = (
+            (2 if herded else 1)
+            if self.sweeps is None
+            else _checks.check_count("sweeps", self.sweeps)
+        )
         return count, herded, sweeps
 
     def sample(
@@ -92,7 +96,7 @@ class ContinuousHerdedGibbs(MixtureSampler):
         """
         if start is None:
             return super().sample(mixture, n, rng)
-        n = check_count("n", n)
+        n = _checks.check_count("n", n)
         frame = self._frame(as_mixture("mixture", mixture), n)
         return Points(frame.back(self._herd(frame, n, start)))
 
@@ -110,7 +114,7 @@ class ContinuousHerdedGibbs(MixtureSampler):
         return frame.back(self._herd(frame, n, None)), equal_weights(n)
 
     def _frame(self, mixture: GaussianMixture, n: int) -> KernelFrame:
-        kernel = kernel_covariance(self.bandwidth, mixture, n)
+        kernel = bandwidths.kernel_covariance(self.bandwidth, mixture, n)
         return KernelFrame.of(mixture, kernel, turn=not isinstance(self.bandwidth, float))
 
     def _herd(self, frame: KernelFrame, n: int, start: ArrayLike | None) -> Array:
@@ -125,7 +129,7 @@ class ContinuousHerdedGibbs(MixtureSampler):
         room = recursion.gibbs_workspace(target, n)
         z = np.empty((d, n))
         if start is not None:
-            z[:, 0] = frame.forward(as_array("start", start, (d,))[None, :])[0]
+            z[:, 0] = frame.forward(_checks.as_array("start", start, (d,))[None, :])[0]
         else:
             # Whatever is conditioned on, the first point is a maximum of the smoothed density.
             z[:, 0] = recursion.mode(density, heaviest(weights), room)

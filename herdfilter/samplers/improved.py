@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 import scipy
 
-from herdfilter._checks import UNDERFLOW, Array, check_count, check_fields, check_methods, one_of
-from herdfilter.bandwidths import Bandwidth, check_bandwidth, kernel_covariance
+from herdfilter import _checks, bandwidths
+from herdfilter._checks import Array
 from herdfilter.discrepancy import optimal_weights
 from herdfilter.kernels import Gaussian, Kernel, KernelMean, as_kernel
 from herdfilter.mixture import GaussianMixture
@@ -49,13 +49,18 @@ class Polished(MixtureSampler):
     """
 
     sampler: Sampler
-    bandwidth: Bandwidth = "auto"
+    bandwidth: bandwidths.Bandwidth = "auto"
     kernel: Kernel = Gaussian()  # noqa: RUF009  frozen
     iterations: int = 50
 
     def __post_init__(self) -> None:
-        check_methods("sampler", self.sampler, "sample")
-        check_fields(self, bandwidth=check_bandwidth, kernel=as_kernel, iterations=check_count)
+        _checks.check_methods("sampler", self.sampler, "sample")
+        _checks.check_fields(
+            self,
+            bandwidth=bandwidths.check_bandwidth,
+            kernel=as_kernel,
+            iterations=_checks.check_count,
+        )
 
     def draw(
         self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None
@@ -69,11 +74,11 @@ class Polished(MixtureSampler):
         return x, points.weights.copy()
 
     def _polish(self, mixture: GaussianMixture, x: Array, weights: Array) -> Array:
-        kernel = kernel_covariance(self.bandwidth, mixture, len(x))
+        kernel = bandwidths.kernel_covariance(self.bandwidth, mixture, len(x))
         frame = KernelFrame.of(mixture, kernel, turn=False)
         mean = KernelMean(self.kernel, np.exp(frame.log_weights), frame.means, frame.covariances)
         # Points of a group may weigh nothing.
-        share = weights / max(weights.sum(), UNDERFLOW)
+        share = weights / max(weights.sum(), _checks.UNDERFLOW)
         return frame.back(descend(frame.forward(x), share, self.kernel, mean, self.iterations))
 
 
@@ -102,20 +107,20 @@ class Reweighted(MixtureSampler):
 
     sampler: Sampler
     constraint: Literal["simplex", "sum"] = "simplex"
-    bandwidth: Bandwidth = "auto"
+    bandwidth: bandwidths.Bandwidth = "auto"
     kernel: Kernel = Gaussian()  # noqa: RUF009  frozen
 
     def __post_init__(self) -> None:
-        check_methods("sampler", self.sampler, "sample")
-        check_fields(self, bandwidth=check_bandwidth, kernel=as_kernel)
-        one_of("constraint", self.constraint, ("simplex", "sum"))
+        _checks.check_methods("sampler", self.sampler, "sample")
+        _checks.check_fields(self, bandwidth=bandwidths.check_bandwidth, kernel=as_kernel)
+        _checks.one_of("constraint", self.constraint, ("simplex", "sum"))
 
     def draw(
         self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None
     ) -> tuple[Array, Array]:
         """Draw points with the sampler, which may use `rng`, and weight them anew."""
         points = draw_points(self.sampler, mixture, n, rng)
-        covariance = kernel_covariance(self.bandwidth, mixture, len(points))
+        covariance = bandwidths.kernel_covariance(self.bandwidth, mixture, len(points))
         weights = optimal_weights(points.x, mixture, covariance, self.constraint, self.kernel)
         return points.x, weights / weights.sum()
 

@@ -9,23 +9,14 @@ from typing import Literal
 import numpy as np
 import scipy
 
-from herdfilter._checks import Array, check_fields, one_of
-from herdfilter.bandwidths import Bandwidth, check_bandwidth, kernel_covariance
+from herdfilter import _checks, bandwidths
+from herdfilter._checks import Array
 from herdfilter.discrepancy import simplex_weights
 from herdfilter.kernels import Gaussian, Kernel, KernelMean, as_kernel
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers.base import MixtureSampler, equal_weights
+from herdfilter.samplers.herding import greedy
 from herdfilter.samplers.herding.frame import KernelFrame, grouped
-from herdfilter.samplers.herding.greedy import (
-    CLIMB_STEPS,
-    TIED_HEIGHTS,
-    Schedule,
-    candidates,
-    climbing_room,
-    herd_greedily,
-    place_again,
-    place_points,
-)
 
 Climb = Callable[[Array, Array, Array], tuple[Array, float]]
 """(start, points, coefficients) -> position and height of a local maximum of the objective."""
@@ -64,13 +55,13 @@ class KernelHerding(MixtureSampler):
     True
     """
 
-    bandwidth: Bandwidth = "auto"
+    bandwidth: bandwidths.Bandwidth = "auto"
     weights: Literal["equal", "line-search", "fully-corrective"] = "equal"
     kernel: Kernel = Gaussian()  # noqa: RUF009  frozen
 
     def __post_init__(self) -> None:
-        check_fields(self, bandwidth=check_bandwidth, kernel=as_kernel)
-        one_of("weights", self.weights, ("equal", "line-search", "fully-corrective"))
+        _checks.check_fields(self, bandwidth=bandwidths.check_bandwidth, kernel=as_kernel)
+        _checks.one_of("weights", self.weights, ("equal", "line-search", "fully-corrective"))
         # Under -r the best position for a point beside weighted ones may be at infinity.
         if self.weights != "equal" and not self.kernel.value(np.zeros(1))[0] > 0:
             raise ValueError(
@@ -84,7 +75,7 @@ class KernelHerding(MixtureSampler):
         if self.bandwidth == "auto":
             x, weights = grouped(mixture, n, self._herd, weighted=self.weights != "equal")
         else:
-            kernel = kernel_covariance(self.bandwidth, mixture, n)
+            kernel = bandwidths.kernel_covariance(self.bandwidth, mixture, n)
             frame = KernelFrame.of(mixture, kernel, turn=True)
             z, weights = self._herd(frame, n)
             x = frame.back(z)
@@ -96,9 +87,11 @@ class KernelHerding(MixtureSampler):
             return herd_weighted(frame, self.kernel, n, self.weights)
         if self.bandwidth == "auto":
             # Each point is placed again, so that a short first climb will do.
-            z = place_again(frame, herd_greedily(frame, n, steps=len(frame.origin) + 4))
+            z = greedy.place_again(
+                frame, greedy.herd_greedily(frame, n, steps=len(frame.origin) + 4)
+            )
         else:
-            z = herd_greedily(frame, n)
+            z = greedy.herd_greedily(frame, n)
         return z, equal_weights(n)
 
 
@@ -114,7 +107,7 @@ def herd_weighted(
     # All mass may be in one point, where no climb is needed.
     if not (frame.covariances.any() or np.ptp(frame.means, axis=0).any()):
         return np.repeat(frame.means[:1], n, axis=0), equal_weights(n)
-    start = np.ascontiguousarray(candidates(frame, n).T)
+    start = np.ascontiguousarray(greedy.candidates(frame, n).T)
     if kernel == Gaussian():
         expected, climb_from = _gaussian_climb(frame, start, n)
     else:
@@ -128,7 +121,7 @@ def herd_weighted(
         c = np.full(t, 1 / (t + 1)) if weighting == "equal" else w[:t]
         gain = expected - near[:, :t] @ c
         # The first of the candidates where the gain is highest to within rounding
-        leading = (gain >= gain.max() - TIED_HEIGHTS * expected.max()).argmax()
+        leading = (gain >= gain.max() - greedy.TIED_HEIGHTS * expected.max()).argmax()
         x[t], height = climb_from(start[leading], x[:t], c)
         squared = scipy.spatial.distance.cdist(start, x[t : t + 1], "sqeuclidean")
         near[:, t] = kernel.value(squared)[:, 0]
@@ -147,7 +140,7 @@ def herd_weighted(
 def _gaussian_climb(frame: KernelFrame, start: Array, n: int) -> tuple[Array, Climb]:
     """Return mu at the candidates, and the compiled climb."""
     d = start.shape[1]
-    target, samples, room = climbing_room(frame, n, (1.0,))
+    target, samples, room = greedy.climbing_room(frame, n, (1.0,))
     table = np.empty((3, 1))
     smoothed = GaussianMixture.unchecked(
         np.exp(frame.log_weights), frame.means, frame.covariances + np.eye(d)
@@ -158,8 +151,8 @@ def _gaussian_climb(frame: KernelFrame, start: Array, n: int) -> tuple[Array, Cl
         # The loop divides the sum by t + 1.
         samples.height[0, :t] = (t + 1) * c
         samples.centre[:, :t] = points.T
-        schedule = Schedule(t, t + 1, 0, CLIMB_STEPS)
-        height = place_points(target, samples, at[:, None].copy(), table, schedule, room)
+        schedule = greedy.Schedule(t, t + 1, 0, greedy.CLIMB_STEPS)
+        height = greedy.place_points(target, samples, at[:, None].copy(), table, schedule, room)
         return samples.centre[:, t].copy(), height
 
     return np.exp(smoothed.log_density(start) + 0.5 * d * np.log(2 * np.pi)), climb_from

@@ -8,11 +8,10 @@ from functools import cached_property
 import numpy as np
 import scipy
 
-from herdfilter._checks import Array, as_positive, check_count, check_fields
-from herdfilter.kernels import KernelMean, LocalizedCumulative
+from herdfilter import _checks, kernels
+from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
-from herdfilter.samplers.base import MixtureSampler, equal_weights
-from herdfilter.samplers.improved import descend, herding_loss
+from herdfilter.samplers import base, improved
 from herdfilter.samplers.mapped import MappedSampling
 
 # few points have many local minima, and cost little: they get many starts
@@ -20,7 +19,7 @@ POINTS_OF_ALL_STARTS = 200
 
 
 @dataclass(frozen=True)
-class LCDSampling(MixtureSampler):
+class LCDSampling(base.MixtureSampler):
     """Points of least modified Cramer-von Mises distance to N(0, I), mapped into the mixture's components.
 
     The point-symmetric points of equal weight of the smart sampling Kalman filter, S2KF (Steinbring and Hanebeck 2013),
@@ -46,7 +45,7 @@ class LCDSampling(MixtureSampler):
     iterations: int = 500
 
     def __post_init__(self) -> None:
-        check_fields(self, largest=as_positive, iterations=check_count)
+        _checks.check_fields(self, largest=_checks.as_positive, iterations=_checks.check_count)
 
     @cached_property
     def _mapped(self) -> MappedSampling:
@@ -60,7 +59,7 @@ class LCDSampling(MixtureSampler):
 
 
 @dataclass(frozen=True)
-class _Standard(MixtureSampler):
+class _Standard(base.MixtureSampler):
     """Points for N(0, I), whatever mixture is given."""
 
     largest: float
@@ -73,10 +72,10 @@ class _Standard(MixtureSampler):
 
         d = mixture.dim
         if n == 1:
-            return np.zeros((1, d)), equal_weights(1)
-        kernel = LocalizedCumulative(self.largest)
-        mean = KernelMean(kernel, np.ones(1), np.zeros((1, d)), np.eye(d)[None])
-        weights = equal_weights(n)
+            return np.zeros((1, d)), base.equal_weights(1)
+        kernel = kernels.LocalizedCumulative(self.largest)
+        mean = kernels.KernelMean(kernel, np.ones(1), np.zeros((1, d)), np.eye(d)[None])
+        weights = base.equal_weights(n)
         best = np.zeros((n, d))
         best_error = np.inf
         for start in range(max(1, POINTS_OF_ALL_STARTS // n)):
@@ -84,9 +83,9 @@ class _Standard(MixtureSampler):
             z = scipy.special.ndtri(sobol.random(2 ** int(np.ceil(np.log2(n // 2))))[: n // 2])
             # One half of the points, on one side of the origin; the other is its mirror image.
             half = np.where(z[:, :1] < 0, -z, z)
-            half = descend(half, weights, kernel, mean, self.iterations, symmetric=True)
+            half = improved.descend(half, weights, kernel, mean, self.iterations, symmetric=True)
             x = np.concatenate([half, -half, np.zeros((n % 2, d))])
-            error, _ = herding_loss(x, weights, kernel, mean)
+            error, _ = improved.herding_loss(x, weights, kernel, mean)
             if error < best_error:
                 best = x
                 best_error = error

@@ -17,16 +17,8 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
-from herdfilter.samplers.compiled import (
-    CALLED,
-    IN_PLACE,
-    INSIDE,
-    NO_ARRAYS,
-    QUICK,
-    VECTORISE,
-    exp,
-    njit,
-)
+from herdfilter.samplers import compiled
+from herdfilter.samplers.compiled import exp
 
 WINDOW = 10.0  # standard deviations, beyond which a density is below 2e-22 of its peak
 DEGREE = 25  # of the polynomial of a density on half a standard deviation to both sides: error below 1e-21 of its peak
@@ -82,7 +74,7 @@ def in_order(
     return means, deviations, weights, weights if targets is None else targets[order]
 
 
-@njit(**INSIDE)
+@compiled.njit(**compiled.INSIDE)
 def start_line(means, deviations, weights, targets):
     """Group components whose means ascend, except those without any weight; return the line, before its first cells.
 
@@ -139,7 +131,7 @@ def start_line(means, deviations, weights, targets):
     return Line(components, starts[: groups + 1], widths, first, right, terms, rows)
 
 
-@njit(**NO_ARRAYS)
+@compiled.njit(**compiled.NO_ARRAYS)
 def advance_cells(line, x):
     """Move groups whose cells end before, or at, x on to cells that start there; return the nearest right end.
 
@@ -174,7 +166,7 @@ def advance_cells(line, x):
     return nearest
 
 
-@njit(**QUICK)
+@compiled.njit(**compiled.QUICK)
 def _expand(components, first, last, half, rows, terms, g):
     """Write the terms of a cell, from row g on, by the recursion of Hermite polynomials, many components at a time."""
     # Rows of one array: a loop over several arrays vectorises only where these cannot meet in memory, and rounds otherwise
@@ -212,7 +204,7 @@ def _expand(components, first, last, half, rows, terms, g):
             terms[g + 1, k] += target
 
 
-@njit(**QUICK)
+@compiled.njit(**compiled.QUICK)
 def evaluate_cells(terms, x):
     """Return the integral up to x from some point in the cell, and at x densities and slopes of mixture and target."""
     integral = 0.0
@@ -259,7 +251,7 @@ def log_densities(mixture: GaussianMixture, x: Array) -> Array:
     return result
 
 
-@njit(**IN_PLACE, fastmath=VECTORISE)
+@compiled.njit(**compiled.IN_PLACE, fastmath=compiled.VECTORISE)
 def _sum_densities(means, deviations, weights, x, terms, values):
     """Fill in log-densities at points, sums over all components; `terms` (2, M) is workspace."""
     count = len(means)
@@ -278,7 +270,7 @@ def _sum_densities(means, deviations, weights, x, terms, values):
         values[i] = peak + np.log(total) if peak > -np.inf else -np.inf
 
 
-@njit(**CALLED)
+@compiled.njit(**compiled.CALLED)
 def _sweep_densities(means, deviations, weights, targets, x, values):
     """Fill in the densities at points that ascend; the other arguments are those of `start_line`."""
     line = start_line(means, deviations, weights, targets)
@@ -287,7 +279,7 @@ def _sweep_densities(means, deviations, weights, targets, x, values):
         values[i] = evaluate_cells(line.terms, x[i])[1]
 
 
-@njit(**CALLED)
+@compiled.njit(**compiled.CALLED)
 def take_logs(means, deviations, weights, x, values):
     """Replace densities at points by their logarithms; means and points ascend.
 

@@ -6,15 +6,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from herdfilter._checks import UNDERFLOW, Array, check_flags, check_methods
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter._covariances import standardise
 from herdfilter.mixture import GaussianMixture, largest_remainders
-from herdfilter.samplers.base import MixtureSampler, Sampler, draw_points
+from herdfilter.samplers import base
 from herdfilter.samplers.herding.frame import principal_axes
 
 
 @dataclass(frozen=True)
-class MappedSampling(MixtureSampler):
+class MappedSampling(base.MixtureSampler):
     r"""Another sampler's points for N(0, I), moved into each component by an affine map.
 
     Component m gets a share of the n points by largest remainders of :math:`n w_m`, at :math:`\mu_m + F_m z` with
@@ -39,15 +40,15 @@ class MappedSampling(MixtureSampler):
     -25.0 15
     """
 
-    sampler: Sampler
+    sampler: base.Sampler
     match_moments: bool = True
     _cache: dict[tuple[int, int], tuple[Array, Array]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
     def __post_init__(self) -> None:
-        check_flags(match_moments=self.match_moments)
-        check_methods("sampler", self.sampler, "sample")
+        _checks.check_flags(match_moments=self.match_moments)
+        _checks.check_methods("sampler", self.sampler, "sample")
 
     def draw(
         self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None
@@ -83,7 +84,7 @@ class MappedSampling(MixtureSampler):
         key = (n, dim)
         if key not in self._cache:
             normal = GaussianMixture.unchecked(np.ones(1), np.zeros((1, dim)), np.eye(dim))
-            points = draw_points(self.sampler, normal, n, rng)
+            points = base.draw_points(self.sampler, normal, n, rng)
             z = points.x
             w = points.weights
             if self.match_moments:
@@ -97,5 +98,5 @@ def along_main_axis(mixture: GaussianMixture) -> np.ndarray:
     """Return the order of the components by their means along the mixture's main axis, independent of rounding."""
     values, axes = principal_axes(mixture.covariance, np.zeros(mixture.dim))
     positions = (mixture.means - mixture.mean) @ axes[:, -1]
-    deviation = np.sqrt(max(values[-1], UNDERFLOW))
+    deviation = np.sqrt(max(values[-1], _checks.UNDERFLOW))
     return np.argsort(np.round(positions / deviation, 9), kind="stable")

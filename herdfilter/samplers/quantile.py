@@ -10,8 +10,8 @@ from scipy.special import log_ndtr, logsumexp, ndtri
 
 from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
+from herdfilter.samplers import compiled
 from herdfilter.samplers.base import MixtureSampler, equal_weights
-from herdfilter.samplers.compiled import CALLED, NO_ARRAYS, njit
 from herdfilter.samplers.line import (
     ACCURATE_SHARE,
     ROOT,
@@ -108,7 +108,7 @@ def weighted_quantiles(means, deviations, weights, targets, levels, points, log_
         log_ratios[i] = densities[1, i] - densities[0, i]
 
 
-@njit(**CALLED)
+@compiled.njit(**compiled.CALLED)
 def _sweep(means, deviations, weights, targets, levels, points, densities):
     """Fill in the quantiles at ascending levels (n,), and the densities of mixture and target there (2, n)."""
     line = start_line(means, deviations, weights, targets)
@@ -145,7 +145,7 @@ def _sweep(means, deviations, weights, targets, levels, points, densities):
         x = end
 
 
-@njit(**NO_ARRAYS)
+@compiled.njit(**compiled.NO_ARRAYS)
 def _root(terms, level, low, high, state):
     """Return the point from low to high at which the integral reaches the level, and `evaluate_cells` there.
 

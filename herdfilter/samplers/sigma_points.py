@@ -7,7 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from herdfilter._checks import Array, as_number, check_fields, one_of
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter._covariances import covariance_factor
 from herdfilter.mixture import GaussianMixture, as_mixture
 from herdfilter.samplers.base import MixtureSampler
@@ -45,8 +46,8 @@ class SigmaPoints(MixtureSampler):
     kappa: float = 1.0
 
     def __post_init__(self) -> None:
-        one_of("kind", self.kind, ("unscented", "cubature"))
-        check_fields(self, kappa=as_number)
+        _checks.one_of("kind", self.kind, ("unscented", "cubature"))
+        _checks.check_fields(self, kappa=_checks.as_number)
 
     def size(self, mixture: GaussianMixture) -> int:
         """Return the number of sigma points for `mixture`: 2 d + 1 or 2 d."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from herdfilter._checks import Array, as_generator, check_flags
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers.base import MixtureSampler, equal_weights
 from herdfilter.samplers.mapped import along_main_axis
@@ -49,7 +50,7 @@ class SobolSampling(MixtureSampler):
     scramble: bool = False
 
     def __post_init__(self) -> None:
-        check_flags(scramble=self.scramble)
+        _checks.check_flags(scramble=self.scramble)
 
     def draw(
         self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None
@@ -60,7 +61,7 @@ class SobolSampling(MixtureSampler):
         dim = mixture.dim + 1
         power = (n - 1).bit_length()  # the sequence is balanced over whole powers of two
         if self.scramble:
-            engine = qmc.Sobol(dim, bits=SCRAMBLED_BITS, seed=as_generator(rng))
+            engine = qmc.Sobol(dim, bits=SCRAMBLED_BITS, seed=_checks.as_generator(rng))
             cell = 2.0**-SCRAMBLED_BITS
         else:
             engine = qmc.Sobol(dim, scramble=False)

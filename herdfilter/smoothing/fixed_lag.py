@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from herdfilter import filters
 from herdfilter._checks import Array, check_count
 from herdfilter._repr import summary_repr
-from herdfilter.filters import FilterResult, ParticleFilter, StepRecord, Transition
 from herdfilter.filters.kalman import KalmanFilter
 from herdfilter.filters.series import Controls, TimeSteps
 from herdfilter.models.contract import require
@@ -20,8 +20,8 @@ from herdfilter.smoothing import particles, results, rts
 
 
 def fixed_lag_smoother(
-    filter: ParticleFilter | KalmanFilter,  # noqa: A002
-    result: FilterResult,
+    filter: filters.ParticleFilter | KalmanFilter,  # noqa: A002
+    result: filters.FilterResult,
     lag: int,
     dt: TimeSteps | None = None,
     controls: Controls | None = None,
@@ -59,14 +59,14 @@ def fixed_lag_smoother(
     lag = check_count("lag", lag, minimum=0)
     _check_filter(filter, "fixed_lag_smoother")
     course = results.Course.of(filter.model, result, dt, controls, times)
-    if isinstance(filter, ParticleFilter):
+    if isinstance(filter, filters.ParticleFilter):
         return course.smooth(particles.particle_steps(course), lag)
     return course.smooth(rts.gaussian_steps(filter, course), lag)
 
 
 def _check_filter(filter: Any, user: str) -> None:  # noqa: A002
     """Raise TypeError unless the filter's steps can be smoothed."""
-    if isinstance(filter, ParticleFilter):
+    if isinstance(filter, filters.ParticleFilter):
         require(filter.model, user, *particles.DENSITY)
     else:
         rts.check_gaussian(filter, user, "a ParticleFilter, or ")
@@ -98,7 +98,7 @@ class FixedLagSmoother:
     (3, 1, (3, 1))
     """
 
-    def __init__(self, filter: ParticleFilter | KalmanFilter, lag: int) -> None:  # noqa: A002
+    def __init__(self, filter: filters.ParticleFilter | KalmanFilter, lag: int) -> None:  # noqa: A002
         self.filter = filter
         self.lag = check_count("lag", lag, minimum=0)
         _check_filter(filter, "FixedLagSmoother")
@@ -112,7 +112,7 @@ class FixedLagSmoother:
 
     def predict(self, dt: float = 1.0, control: Any = None) -> None:
         """Predict the filter's next step, as its own ``predict`` does."""
-        transition = Transition(
+        transition = filters.Transition(
             self.filter.model, as_duration("dt", dt), control, self.filter.step + 1
         )
         # The initial state is not smoothed.
@@ -122,7 +122,7 @@ class FixedLagSmoother:
         self._past.extend(departed)
         self._window = None
 
-    def update(self, z: ArrayLike | None, sensor: Sensor | None = None) -> StepRecord:
+    def update(self, z: ArrayLike | None, sensor: Sensor | None = None) -> filters.StepRecord:
         """Update with an observation, as the filter's own ``update`` does, and return its record."""
         self._window = None
         return self.filter.update(z, sensor)
@@ -152,13 +152,15 @@ class FixedLagSmoother:
         if self._window is None:
             numbers = np.arange(self.step, self.filter.step + 1)
             # The transition from the current step is not known yet, and not used.
-            steps = [*self._past, self._current_step(Transition(self.filter.model))]
+            steps = [*self._past, self._current_step(filters.Transition(self.filter.model))]
             self._window = results.smooth_back(steps, len(steps), steps=numbers)
         return self._window
 
-    def _current_step(self, onward: Transition) -> rts.GaussianStep | particles.ParticleStep:
+    def _current_step(
+        self, onward: filters.Transition
+    ) -> rts.GaussianStep | particles.ParticleStep:
         """Return the filter's current step, with the transition from there."""
-        if isinstance(self.filter, ParticleFilter):
+        if isinstance(self.filter, filters.ParticleFilter):
             return particles.ParticleStep(self.filter.particles, self.filter.weights, onward)
         kalman: Any = self.filter
         return rts.GaussianStep(kalman.belief.means, kalman.belief.factors, kalman.rule, onward)

@@ -15,18 +15,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import Array, as_generator, check_count, read_only
+from herdfilter import _checks, angles, filters
+from herdfilter._checks import Array
 from herdfilter._repr import summary_repr
-from herdfilter.angles import moments, wrap_angles
-from herdfilter.filters import FilterResult, ParticleFilter, Transition
+from herdfilter.filters import series
 from herdfilter.filters.kalman import KalmanFilter
-from herdfilter.filters.proposals.gaussianity import Gaussianity, nonlinear_share
+from herdfilter.filters.proposals import gaussianity
 from herdfilter.filters.results import Views
-from herdfilter.filters.series import Controls, TimeSteps
 from herdfilter.filters.state import Particles
 from herdfilter.models.contract import ADDITIVE, Model, circular_dims, position_dims, require
 from herdfilter.models.returned import read_numbers
-from herdfilter.smoothing.results import Course, Horizons, SmoothedResult, UnreachableStateError
+from herdfilter.smoothing import results
 
 # Largest size of an array of residuals; more states are weighted in chunks that fit the cache.
 CHUNK_SIZE = 2**16
@@ -37,12 +36,12 @@ DENSITY = (ADDITIVE, ("transition_log_density",))
 
 
 def marginal_smoother(
-    model: Model | ParticleFilter,
-    result: FilterResult,
-    dt: TimeSteps | None = None,
-    controls: Controls | None = None,
+    model: Model | filters.ParticleFilter,
+    result: filters.FilterResult,
+    dt: series.TimeSteps | None = None,
+    controls: series.Controls | None = None,
     times: ArrayLike | None = None,
-) -> SmoothedResult:
+) -> results.SmoothedResult:
     r"""Weight the particles of every step by all observations, without random numbers.
 
     The particles of the `SmoothedResult` are those of the filter. Their weights are computed from those of the next step,
@@ -81,18 +80,18 @@ def marginal_smoother(
     True
     """
     model = _checked_model(model, "marginal_smoother")
-    course = Course.of(model, result, dt, controls, times)
+    course = results.Course.of(model, result, dt, controls, times)
     return course.smooth(particle_steps(course))
 
 
 def _checked_model(model: Any, user: str) -> Model:
     """Return the model, given by itself or as a filter's; TypeError unless it has a transition density."""
-    model = model.model if isinstance(model, ParticleFilter | KalmanFilter) else model
+    model = model.model if isinstance(model, filters.ParticleFilter | KalmanFilter) else model
     require(model, user, *DENSITY)
     return model
 
 
-def particle_steps(course: Course) -> list[ParticleStep]:
+def particle_steps(course: results.Course) -> list[ParticleStep]:
     """Return the steps of a result as weighted particles; ValueError if the run did not store them."""
     particles = course.result.particles
     weights = course.result.weights
@@ -112,13 +111,13 @@ class ParticleStep:
 
     particles: Array
     weights: Array
-    onward: Transition
+    onward: filters.Transition
 
     @cached_property
-    def belief(self) -> Horizons:
+    def belief(self) -> results.Horizons:
         return self.weights[None], *(part[None] for part in self._moments_by(self.weights))
 
-    def back(self, after: Any, later: Horizons) -> Horizons:
+    def back(self, after: Any, later: results.Horizons) -> results.Horizons:
         """Return weights (K, n) and moments of this step from the weights (K, m) and moments of the next one."""
         x = self.particles
         weights, next_means, next_covariances = later
@@ -152,11 +151,11 @@ class ParticleStep:
         # A model's own density may differ from that of its noise, and on a circle a regression has no meaning.
         if transition.circular or transition.motion.has_density or not transition.additive:
             return None
-        if x.shape[1] == 1 or not Gaussianity(Particles.weighted(x, w), ()).gaussian:
+        if x.shape[1] == 1 or not gaussianity.Gaussianity(Particles.weighted(x, w), ()).gaussian:
             return None
         predicted = transition.mean(x)
         # A nonlinear share of the variance below 1 / n does not show with n particles.
-        if len(x) * nonlinear_share(predicted, x) > 1:
+        if len(x) * gaussianity.nonlinear_share(predicted, x) > 1:
             return None
         _, mean, covariance = (part[0] for part in self.belief)
         predicted_mean = w @ predicted
@@ -175,7 +174,11 @@ class ParticleStep:
         circular = transition.circular
         if transition.motion.has_density:
             values = transition.model.transition_log_density(
-                read_only(x_next), read_only(x), transition.dt, transition.control, transition.step
+                _checks.read_only(x_next),
+                _checks.read_only(x),
+                transition.dt,
+                transition.control,
+                transition.step,
             )
             shape = (len(x_next), len(x))
             log_densities = read_numbers("transition_log_density", values, shape, transition.step)
@@ -187,7 +190,7 @@ class ParticleStep:
         else:
             mean, whitening = self._predicted
             if circular:
-                z = wrap_angles(x_next[:, None] - mean, circular) @ whitening.T
+                z = angles.wrap_angles(x_next[:, None] - mean, circular) @ whitening.T
                 log_densities = -0.5 * np.einsum("mni,mni->mn", z, z)
             else:
                 from scipy.spatial.distance import cdist
@@ -199,7 +202,7 @@ class ParticleStep:
         with np.errstate(divide="ignore"):  # weights of 0
             backward: Array = np.log(self.weights) + log_densities
         if (backward.max(axis=1) == -np.inf).any():
-            raise UnreachableStateError(transition.step - 1, len(x))
+            raise results.UnreachableStateError(transition.step - 1, len(x))
         return backward
 
     @cached_property
@@ -220,9 +223,9 @@ class ParticleStep:
         return self.onward.mean(self.particles), whitening
 
     def _moments_by(self, weights: Array) -> tuple[Array, Array]:
-        return moments(self.particles, weights, circular_dims(self.onward.model))
+        return angles.moments(self.particles, weights, circular_dims(self.onward.model))
 
-    def moments(self, belief: Horizons) -> tuple[Array, Array]:
+    def moments(self, belief: results.Horizons) -> tuple[Array, Array]:
         return belief[1][0], belief[2][0]
 
 
@@ -276,16 +279,18 @@ class Trajectories(Views):
 
     def _moments(self, which: int) -> Array:
         weights = np.full(len(self.x), 1.0 / len(self.x))
-        return np.array([moments(x, weights, self.circular)[which] for x in self.x.swapaxes(0, 1)])
+        return np.array(
+            [angles.moments(x, weights, self.circular)[which] for x in self.x.swapaxes(0, 1)]
+        )
 
 
 def backward_simulation(
-    model: Model | ParticleFilter,
-    result: FilterResult,
+    model: Model | filters.ParticleFilter,
+    result: filters.FilterResult,
     n_trajectories: int,
     rng: np.random.Generator | int | None,
-    dt: TimeSteps | None = None,
-    controls: Controls | None = None,
+    dt: series.TimeSteps | None = None,
+    controls: series.Controls | None = None,
     times: ArrayLike | None = None,
 ) -> Trajectories:
     r"""Draw trajectories from the joint distribution of all states given all observations.
@@ -317,9 +322,9 @@ def backward_simulation(
     True
     """
     model = _checked_model(model, "backward_simulation")
-    m = check_count("n_trajectories", n_trajectories)
-    rng = as_generator(rng)
-    course = Course.of(model, result, dt, controls, times)
+    m = _checks.check_count("n_trajectories", n_trajectories)
+    rng = _checks.as_generator(rng)
+    course = results.Course.of(model, result, dt, controls, times)
     steps = particle_steps(course)
     x = np.empty((m, len(steps), model.dim))
     with np.errstate(divide="ignore"):  # particles of weight zero are never drawn

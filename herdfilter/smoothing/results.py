@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from herdfilter import filters
 from herdfilter._checks import Array, as_list
 from herdfilter._repr import summary_repr
-from herdfilter.filters import FilterResult, Transition
 from herdfilter.filters.results import Views
 from herdfilter.filters.series import Controls, TimeSteps
 from herdfilter.models.contract import Model, circular_dims, position_dims
@@ -115,7 +115,7 @@ class FilteredStep(Protocol):
         """The particles (n, d); None for a Gaussian."""
 
     @property
-    def onward(self) -> Transition:
+    def onward(self) -> filters.Transition:
         """The transition to the next step; not used in the last one."""
 
     @property
@@ -172,22 +172,22 @@ def smooth_back(
 class Course(NamedTuple):
     """The S steps of a filter; each has one or more of the T rows of the filter's result."""
 
-    result: FilterResult
+    result: filters.FilterResult
     last: np.ndarray  # (S,), the last row of each step, after all readings of its time
     step_of_row: np.ndarray  # (T,), index of each row's step
-    transitions: list[Transition]  # S, from each step to the next; the last one is not used
+    transitions: list[filters.Transition]  # S, from each step to the next; the last one is not used
 
     @classmethod
     def of(
         cls,
         model: Model,
-        result: FilterResult,
+        result: filters.FilterResult,
         dt: TimeSteps | None,
         controls: Controls | None,
         times: ArrayLike | None,
     ) -> Course:
         """Find the steps of a result; without `dt` and `times` its own times give the time steps."""
-        if not isinstance(result, FilterResult):
+        if not isinstance(result, filters.FilterResult):
             raise TypeError(f"result: expected a FilterResult, got {type(result).__name__}")
         rows = len(result)
         if not rows:
@@ -209,11 +209,13 @@ class Course(NamedTuple):
             elapsed = Clock.at(result.times[0]).elapsed(list(result.times))
             intervals[first[1:]] = np.diff(elapsed[first])
         transitions = [
-            Transition(model, float(intervals[row]), entries[row].control, int(numbers[row]))
+            filters.Transition(
+                model, float(intervals[row]), entries[row].control, int(numbers[row])
+            )
             for row in first[1:]
         ]
         last = first + counts - 1
-        return cls(result, last, step_of_row, [*transitions, Transition(model)])
+        return cls(result, last, step_of_row, [*transitions, filters.Transition(model)])
 
     def smooth(self, steps: Sequence[FilteredStep], lag: int | None = None) -> SmoothedResult:
         """Smooth each step by the observations up to `lag` steps after it, by default to the last."""

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from herdfilter import filters
 from herdfilter._checks import Array
 from herdfilter._covariances import covariance_factor
 from herdfilter.angles import wrap
-from herdfilter.filters import FilterResult, ParticleFilter, Transition
 from herdfilter.filters.kalman import KalmanFilter, update
 from herdfilter.filters.kalman.gaussian import linearise_transition
 from herdfilter.filters.kalman.gaussian_filters import ONE_GAUSSIAN
@@ -30,7 +30,7 @@ CERTAIN_SHARE = 1e-11
 
 def rts_smoother(
     filter: KalmanFilter,  # noqa: A002
-    result: FilterResult,
+    result: filters.FilterResult,
     dt: TimeSteps | None = None,
     controls: Controls | None = None,
     times: ArrayLike | None = None,
@@ -82,7 +82,11 @@ def check_gaussian(filter: Any, user: str, or_else: str = "") -> None:  # noqa: 
     if isinstance(filter, ONE_GAUSSIAN):
         return
     name = f"the class {filter.__name__}" if isinstance(filter, type) else type(filter).__name__
-    hint = "; marginal_smoother serves its particles" if isinstance(filter, ParticleFilter) else ""
+    hint = (
+        "; marginal_smoother serves its particles"
+        if isinstance(filter, filters.ParticleFilter)
+        else ""
+    )
     raise TypeError(
         f"filter: {user} expected {or_else}a Kalman filter that keeps a Gaussian (extended, unscented, cubature or smart "
         f"sampling), got {name}{hint}"
@@ -110,7 +114,7 @@ class GaussianStep:
     means: Array
     factors: Array
     rule: MomentRule
-    onward: Transition
+    onward: filters.Transition
     particles: None = None
 
     @property

@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_generator, as_positive, check_count, short_repr
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter._covariances import covariance_factor
 from herdfilter.filters.kalman.rules import differentiate
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models import contract
-from herdfilter.models.resolved import Measurement, Motion, Transition
+from herdfilter.models import contract, resolved
 
 # Eigenvalues of a correlation matrix up to this share of the largest count as zero.
 _NOISELESS = 1e-10
@@ -83,18 +83,18 @@ def posterior_cramer_rao_bound(
     contract.require_constant_noise(model, "the Cramer-Rao bound")
     if not isinstance(model.initial, GaussianMixture):
         raise TypeError(
-            f"initial: expected a GaussianMixture for the Cramer-Rao bound, got {short_repr(model.initial)}"
+            f"initial: expected a GaussianMixture for the Cramer-Rao bound, got {_checks.short_repr(model.initial)}"
         )
-    T = check_count("steps", steps)
-    dt = as_positive("dt", dt)
-    rng = as_generator(rng)
-    x = model.initial.sample(check_count("runs", runs), rng)
+    T = _checks.check_count("steps", steps)
+    dt = _checks.as_positive("dt", dt)
+    rng = _checks.as_generator(rng)
+    x = model.initial.sample(_checks.check_count("runs", runs), rng)
     P = _initial_bound(model.initial, x)
-    motion = Motion(model)
-    measurement = Measurement(model)
+    motion = resolved.Motion(model)
+    measurement = resolved.Measurement(model)
     bounds = np.empty((T, model.dim, model.dim))
     for step in range(1, T + 1):
-        transition = Transition(motion, dt, None, step)
+        transition = resolved.Transition(motion, dt, None, step)
         F = _jacobians(
             transition.mean, lambda _: motion.circular, motion.jacobian, x, dt, None, step
         )

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.study import statistics
-from herdfilter.study.metrics import inside_ellipsoid, root_mean
+from herdfilter.study import metrics, statistics
 from herdfilter.study.run_record import RunRecord, normalised_mean
 from herdfilter.study.scenario import Scenario
 
@@ -94,7 +93,7 @@ COLUMNS = (
         "RMS error to the reference{unit}",
         figure="error",
         title="Error to the reference posterior mean",
-        measure=lambda run: root_mean(run.against_reference),
+        measure=lambda run: metrics.root_mean(run.against_reference),
     ),
     Column(
         "reference_uncertainty",
@@ -124,7 +123,7 @@ COLUMNS = (
         "RMS error to the truth{unit}",
         figure="error",
         title="Error to the truth",
-        measure=lambda run: root_mean(run.truth),
+        measure=lambda run: metrics.root_mean(run.truth),
     ),
     Column(
         "gospa",
@@ -193,7 +192,7 @@ COLUMNS = (
         "nees_inside",
         "share of steps with the truth in the 95 % ellipsoid",
         statistics.mean,
-        measure=lambda run: inside_ellipsoid(run.nees, run.nees_degrees),
+        measure=lambda run: metrics.inside_ellipsoid(run.nees, run.nees_degrees),
     ),
     Column(
         "nees_singular",
@@ -219,7 +218,7 @@ COLUMNS = (
         "nis_inside",
         "share of observations in the 95 % ellipsoid of their prediction",
         statistics.mean,
-        measure=lambda run: inside_ellipsoid(run.nis, run.nis_degrees),
+        measure=lambda run: metrics.inside_ellipsoid(run.nis, run.nis_degrees),
     ),
     Column(
         "nis_degrees",

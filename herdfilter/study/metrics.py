@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_array, as_numbers, short_repr
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter.angles import wrap_angles
 from herdfilter.study.statistics import of
 from herdfilter.study.targets import Targets
-from herdfilter.tracking.metrics import gospa, label_switches, ospa
+from herdfilter.tracking import metrics
 
 __all__ = ["normalised_squares", "squared_error"]
 
@@ -58,8 +59,8 @@ def normalised_squares(errors: Array, covariances: Array) -> Array:
     >>> print(normalised_squares(np.array([[2.0, 1.0]]), np.diag([4.0, 1.0])[None]))
     [2.]
     """
-    covariances = as_numbers("covariances", covariances, (None, None, None))
-    errors = as_numbers("errors", errors, (None, None))
+    covariances = _checks.as_numbers("covariances", covariances, (None, None, None))
+    errors = _checks.as_numbers("errors", errors, (None, None))
     # Correlations tell a singular covariance from one whose dimensions merely differ in units.
     is_finite = np.isfinite(covariances).all(axis=(1, 2), keepdims=True)
     covariances = np.where(is_finite, covariances, 0.0)
@@ -117,8 +118,8 @@ def set_errors(
     points = [row[at] for row, at in zip(y, present, strict=True)]
     labels = [np.flatnonzero(at).tolist() for at in present]
     c = targets.cutoff
-    steps = [gospa(*pair, c, targets.gospa_order) for pair in zip(x, points, strict=True)]
-    ospas = [ospa(*pair, c, targets.ospa_order) for pair in zip(x, points, strict=True)]
+    steps = [metrics.gospa(*pair, c, targets.gospa_order) for pair in zip(x, points, strict=True)]
+    ospas = [metrics.ospa(*pair, c, targets.ospa_order) for pair in zip(x, points, strict=True)]
     distances, localisation, missed, false = np.array(steps).T
     counts = np.isfinite(truth).all(axis=2).sum(axis=1).astype(float)
     return {
@@ -129,7 +130,7 @@ def set_errors(
         "missed": missed,
         "false": false,
         "cardinality": present.sum(axis=1) - counts,  # too many estimates are positive
-        "label_switches": np.array(label_switches(x, points, labels, c)),
+        "label_switches": np.array(metrics.label_switches(x, points, labels, c)),
     }
 
 
@@ -148,10 +149,10 @@ def labelled_estimates(result: Any, steps: int, dim: int) -> Array:
             )
     paths: dict[Any, Array] = {}
     for step, (means, labels) in enumerate(zip(result.means, result.labels, strict=True)):
-        points: Any = as_array("means", means, (None, dim)) if len(means) else []
+        points: Any = _checks.as_array("means", means, (None, dim)) if len(means) else []
         if len(labels) != len(points) or len(set(labels)) < len(labels):
             raise ValueError(
-                f"labels: expected {len(points)} different ones at step {step + 1}, got {short_repr(list(labels))}"
+                f"labels: expected {len(points)} different ones at step {step + 1}, got {_checks.short_repr(list(labels))}"
             )
         for label, point in zip(labels, points, strict=True):
             paths.setdefault(label, np.full((steps, dim), np.nan))[step] = point

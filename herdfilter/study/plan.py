@@ -22,14 +22,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from herdfilter._checks import MAX_STEPS, check_count, one_of, short_repr, shortened
+from herdfilter import _checks
 from herdfilter._version import __version__
 from herdfilter.catalogue import specifications
 from herdfilter.catalogue.expressions import prefix_errors
-from herdfilter.study import machine
+from herdfilter.study import machine, recording, reference
 from herdfilter.study.families import Family
-from herdfilter.study.recording import DataSet, load_data, record
-from herdfilter.study.reference import check_reference, try_reference
 from herdfilter.study.scenario import (
     Scenario,
     check_beside_model,
@@ -53,7 +51,7 @@ class Study:
     particles: tuple[int, ...]
     runs: int
     seed: int = 0
-    data: DataSet | None = None
+    data: recording.DataSet | None = None
     family: Family | None = None
     # Filter -> its particle counts beside `particles`.
     more: Mapping[str, Iterable[int]] = field(default_factory=dict)
@@ -153,8 +151,8 @@ class Study:
             replace(scenario_from_table(Path("described.toml"), table), name=name),
             cast(dict[str, Any], dict.fromkeys(description["filters"])),
             _counts(description["particles"]),
-            check_count("runs", description["runs"]),
-            check_count("seed", description["seed"], minimum=0, most=None),
+            _checks.check_count("runs", description["runs"]),
+            _checks.check_count("seed", description["seed"], minimum=0, most=None),
             family=Family(**description["family"]) if description.get("family") else None,
             more={
                 name: _counts(counts)
@@ -186,15 +184,17 @@ def plan_study(
     ((20, 40), 3, ['bootstrap', 'ukf'])
     """
     scenario = load_scenario(scenario)
-    check_reference(scenario)
+    reference.check_reference(scenario)
     changes: dict[str, Any] = {k: v for k, v in family.items() if v is not None}
     for name in changes if scenario.models is None else ():
         raise ValueError(
-            f"{name}: expected none, since scenario {short_repr(scenario.name)} has one model, got "
-            f"{short_repr(changes[name])}; use --runs for more runs of it"
+            f"{name}: expected none, since scenario {_checks.short_repr(scenario.name)} has one model, got "
+            f"{_checks.short_repr(changes[name])}; use --runs for more runs of it"
         )
     scenario = replace(scenario, **changes)
-    total = check_count("runs", scenario.runs if runs is None else runs, most=MAX_STEPS)
+    total = _checks.check_count(
+        "runs", scenario.runs if runs is None else runs, most=_checks.MAX_STEPS
+    )
     models = None
     if scenario.models is not None:
         # `runs` are of each model.
@@ -207,8 +207,8 @@ def plan_study(
         ),
         _counts(scenario.particles if particles is None else particles),
         total,
-        check_count("seed", seed, minimum=0, most=None),
-        load_data(scenario, data),
+        _checks.check_count("seed", seed, minimum=0, most=None),
+        recording.load_data(scenario, data),
         models,
     )
     _try_parts(study)
@@ -233,15 +233,15 @@ def _try_parts(study: Study) -> None:
             replace(study, filters=every).build_filter(Task(name, study.particles[0], 0), model)
     for entry in scenario.published:
         known = ["reference", *specifications.catalogue(), *scenario.filter]
-        one_of("published filter", entry.filter, known)
+        _checks.one_of("published filter", entry.filter, known)
         if entry.model:
             other = replace(scenario, model={**scenario.model, **entry.model})
             replace(study, scenario=other).build_model()
     if study.family is not None:
         return  # another model of the family may work
     try:
-        recording = record(scenario, model, study.data, study.recording_rng(0))
-        try_reference(scenario, model, recording.first(1))
+        first_run = recording.record(scenario, model, study.data, study.recording_rng(0))
+        reference.try_reference(scenario, model, first_run.first(1))
     except SystemExit as error:  # of a user's model
         raise ValueError(f"the first run cannot be prepared: SystemExit: {error}") from error
 
@@ -249,7 +249,9 @@ def _try_parts(study: Study) -> None:
 def _counts(particles: int | Iterable[int]) -> tuple[int, ...]:
     """Return the particle counts, each once; `particles` may be a single number."""
     counts = tuple(
-        dict.fromkeys(check_count("particles", n) for n in specifications.as_entries(particles))
+        dict.fromkeys(
+            _checks.check_count("particles", n) for n in specifications.as_entries(particles)
+        )
     )
     if not counts:
         raise ValueError("particles: expected at least one count, got none")
@@ -329,4 +331,4 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]
             json.dumps(values[key]) if key in values else "nothing" for values in (before, after)
         )
         if stored != now:
-            yield f"{key}: {shortened(stored, 60)} there, {shortened(now, 60)} now"
+            yield f"{key}: {_checks.shortened(stored, 60)} there, {_checks.shortened(now, 60)} now"

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, short_repr, with_nan
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter._repr import fields_in_line
 from herdfilter.catalogue.expressions import check_keywords
 from herdfilter.filters.results import hold_warnings
+from herdfilter.models import simulation
 from herdfilter.models.sensors import Sensor
-from herdfilter.models.simulation import simulate, simulate_observations, simulated_controls
 from herdfilter.study.scenario import Scenario
 from herdfilter.tracking.simulation import simulate_scans
 
@@ -60,7 +61,9 @@ class Recording:
 
     def __post_init__(self) -> None:
         if isinstance(self.observations, np.ndarray):
-            object.__setattr__(self, "observations", np.asarray(with_nan(self.observations)))
+            object.__setattr__(
+                self, "observations", np.asarray(_checks.with_nan(self.observations))
+            )
 
     def __len__(self) -> int:
         return len(self.truth)
@@ -134,11 +137,11 @@ def feed(estimator: Any, recording: Recording, **options: Any) -> Any:
 def load_data(scenario: Scenario, folder: str | Path | None) -> DataSet | None:
     """Load the real data of a scenario; None if it is simulated, when `folder` must be None, too."""
     if folder is not None and (not isinstance(folder, (str, Path)) or not str(folder)):
-        raise ValueError(f"data: expected a folder, got {short_repr(folder)}")
+        raise ValueError(f"data: expected a folder, got {_checks.short_repr(folder)}")
     if scenario.data is None:
         if folder is not None:
             raise ValueError(
-                f"data: scenario {short_repr(scenario.name)} is simulated and takes no data folder"
+                f"data: scenario {_checks.short_repr(scenario.name)} is simulated and takes no data folder"
             )
         return None
     load = scenario.data_loader
@@ -149,7 +152,7 @@ def load_data(scenario: Scenario, folder: str | Path | None) -> DataSet | None:
     data = getattr(loaded, "data_set", loaded)
     if not isinstance(data, DataSet):
         raise TypeError(
-            f"[data] type: expected a function that returns a DataSet, got {short_repr(loaded)} from it"
+            f"[data] type: expected a function that returns a DataSet, got {_checks.short_repr(loaded)} from it"
         )
     return data
 
@@ -163,7 +166,9 @@ def record(
         if recorded.scans is not None or np.shape(recorded.observations)[1] > 0:
             return recorded
         # The data are a path without observations.
-        return replace(recorded, observations=simulate_observations(model, recorded.truth, rng))
+        return replace(
+            recorded, observations=simulation.simulate_observations(model, recorded.truth, rng)
+        )
     # The truth may come from another model than the filters'; of a family it must be the one with the same seed.
     simulated = scenario.simulated
     if simulated is not scenario:
@@ -172,7 +177,7 @@ def record(
     if scenario.targets is not None:
         truth = scenario.targets.simulate_truth(model, steps, rng, scenario.dt)
         return Recording(truth, simulate_scans(model, truth, rng), scenario.dt)
-    truth, observations = simulate(
+    truth, observations = simulation.simulate(
         model, steps, rng, dt=scenario.dt, initial=scenario.initial_truth
     )
-    return Recording(truth, observations, scenario.dt, simulated_controls(model, steps))
+    return Recording(truth, observations, scenario.dt, simulation.simulated_controls(model, steps))

@@ -12,6 +12,7 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter._repr import fields_in_line
+from herdfilter.study import tasks
 from herdfilter.study.columns import error_measures
 from herdfilter.study.families import over_models, verdict_over_models
 from herdfilter.study.plan import Study
@@ -20,7 +21,6 @@ from herdfilter.study.reference import Reference
 from herdfilter.study.run_record import RunRecord
 from herdfilter.study.statistics import fitted_slopes
 from herdfilter.study.summary import summarise, verdict
-from herdfilter.study.tasks import Key, Task, suppress_errors
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -109,7 +109,7 @@ class StudyResult:
 
     study: Study
     runs: pd.DataFrame
-    series: Mapping[Key, Mapping[str, Array]]
+    series: Mapping[tasks.Key, Mapping[str, Array]]
     trajectory: Trajectory
     description: Mapping[str, Any] = field(default_factory=dict)
     sessions: Sequence[Mapping[str, Any]] = ()
@@ -171,7 +171,9 @@ def positions(model: Any, recording: Recording, plane: Sequence[int]) -> list[Ar
     return None
 
 
-def trajectory_arrays(study: Study, task: Task, run: RunRecord) -> dict[tuple[str, str], Array]:
+def trajectory_arrays(
+    study: Study, task: tasks.Task, run: RunRecord
+) -> dict[tuple[str, str], Array]:
     """Run a filter once more, and return the arrays of `TaskResult.trajectory`."""
     recording = run.recording
     arrays: dict[tuple[str, str], Any] = {
@@ -184,7 +186,7 @@ def trajectory_arrays(study: Study, task: Task, run: RunRecord) -> dict[tuple[st
         arrays["", "scan_ends"] = np.cumsum([len(scan) for scan in scans])
     if run.reference is not None:
         arrays["", "reference"] = run.reference.means
-    with suppress_errors():  # they were recorded when the filter was measured
+    with tasks.suppress_errors():  # they were recorded when the filter was measured
         result = feed(study.build_filter(task, run.model), recording, keep_particles=True)
         arrays[task.filter, "estimates"] = replace(run, result=result).means
         for name in () if recording.many else ("particles", "weights"):

@@ -17,11 +17,10 @@ from herdfilter.angles import wrap_angles
 from herdfilter.filters.kalman import KalmanFilter
 from herdfilter.models.contract import circular_dims
 from herdfilter.models.resolved import Measurement
-from herdfilter.study import metrics
+from herdfilter.study import metrics, statistics
 from herdfilter.study.recording import Recording, feed
 from herdfilter.study.reference import Reference
 from herdfilter.study.scenario import Scenario
-from herdfilter.study.statistics import finite, of, root_mean_square
 
 
 def watch(run: RunRecord, estimator: Any) -> RunRecord:
@@ -254,14 +253,19 @@ class RunRecord:
         if self.reference is None:
             return np.nan
         errors = wrap_angles(self.means - self.reference.means, circular_dims(self.model))
-        return of(root_mean_square, finite(errors[:, self.dims] / self.posterior_sd))
+        return statistics.of(
+            statistics.root_mean_square, statistics.finite(errors[:, self.dims] / self.posterior_sd)
+        )
 
     @property
     def reference_uncertainty(self) -> float:
         """Standard error of the reference's own posterior mean, in the unit and averages of `reference_error_sd`."""
         if self.reference is None:
             return np.nan
-        return of(root_mean_square, finite(self.reference.error[:, self.dims] / self.posterior_sd))
+        return statistics.of(
+            statistics.root_mean_square,
+            statistics.finite(self.reference.error[:, self.dims] / self.posterior_sd),
+        )
 
     @property
     def log_likelihood(self) -> float:
@@ -284,13 +288,15 @@ class RunRecord:
         if self.covariances is None:
             return np.nan
         variances = np.diagonal(self.covariances, axis1=1, axis2=2)[:, self.dims]
-        logs = np.log(np.maximum(finite(variances / self.posterior_sd**2), SMALLEST_RATIO))
-        return float(np.exp(of(np.mean, logs)))
+        logs = np.log(
+            np.maximum(statistics.finite(variances / self.posterior_sd**2), SMALLEST_RATIO)
+        )
+        return float(np.exp(statistics.of(np.mean, logs)))
 
     @property
     def energy_distance(self) -> float:
         """Energy distance to the exact posterior, mean over the steps where the reference has it."""
-        return of(np.mean, finite(self.energy_distances))
+        return statistics.of(np.mean, statistics.finite(self.energy_distances))
 
     @property
     def _all_nan(self) -> Array:

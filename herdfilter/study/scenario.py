@@ -25,8 +25,8 @@ from herdfilter._checks import (
     shortened,
 )
 from herdfilter.catalogue.expressions import Imports, check_keywords, evaluate, prefix_errors
+from herdfilter.study import tables
 from herdfilter.study.data import SCENARIOS
-from herdfilter.study.tables import Divergence, Published, Truth, convert_fields
 from herdfilter.study.targets import Targets
 
 __all__ = ["Scenario", "load_scenario"]
@@ -100,18 +100,18 @@ class Scenario:
     labels: tuple[FigureText, ...] = ()
     time_label: FigureText = "time"
     view: Literal["plane", "time"] = "plane"
-    truth: Truth | None = None
+    truth: tables.Truth | None = None
     targets: Targets | None = None
     data: TypedTable | None = None
     reference: TypedTable | None = None
-    divergence: Divergence | None = None
-    published: tuple[Published, ...] = ()
+    divergence: tables.Divergence | None = None
+    published: tuple[tables.Published, ...] = ()
     filter: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     imports: tuple[str, ...] = ()
     folder: Path = Path()
 
     def __post_init__(self) -> None:
-        convert_fields(self)
+        tables.convert_fields(self)
         if self.models is not None and "seed" in self.model:
             seed = short_repr(self.model["seed"])
             raise ValueError(

@@ -32,11 +32,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from herdfilter._checks import Array
+from herdfilter.study import plan, tasks
 from herdfilter.study.columns import MEASURED
 from herdfilter.study.machine import machine, versions
-from herdfilter.study.plan import Study, differences
 from herdfilter.study.results import StudyResult, Trajectory
-from herdfilter.study.tasks import Key, Task, TaskResult
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -163,7 +162,7 @@ class Store:
                 "SELECT value FROM study WHERE name = 'configuration'"
             ).fetchone()
             description: dict[str, Any] = json.loads(text)
-            Study.described(description)  # raises an error if it is damaged
+            plan.Study.described(description)  # raises an error if it is damaged
         return description
 
     def sessions(self) -> list[dict[str, Any]]:
@@ -176,11 +175,11 @@ class Store:
         """Return True unless the store is empty."""
         return bool(self._connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0])
 
-    def finished(self) -> set[Task]:
+    def finished(self) -> set[tasks.Task]:
         """Return the finished tasks."""
         with self._undamaged():
             return {
-                Task(*row)
+                tasks.Task(*row)
                 for row in self._connection.execute("SELECT filter, n_particles, run FROM runs")
             }
 
@@ -190,7 +189,7 @@ class Store:
 
         with self._undamaged():
             description = self.description()
-            study = Study.described(description)
+            study = plan.Study.described(description)
             table = pd.read_sql_query("SELECT * FROM runs", self._connection)
             table["scenario"] = description["scenario"]["name"]
             table["seed"] = description["seed"]
@@ -214,7 +213,7 @@ class Store:
         """Return the result of the runs that all filters have finished; StoreError unless the first run is among them."""
         with self._undamaged():
             description = self.description()
-            study = Study.described(description)
+            study = plan.Study.described(description)
             table = self.table()
             # Filters are compared run by run, so that a run counts when all of them have finished it.
             sizes = table.groupby("run").size()
@@ -230,7 +229,7 @@ class Store:
             # A filter all of whose runs failed has no series.
             finished = table[table["error"] == ""].groupby(["filter", "n_particles"]).groups
             keys = [key for key in study.keys if key in finished]
-            series: Mapping[Key, Mapping[str, Array]]
+            series: Mapping[tasks.Key, Mapping[str, Array]]
             if self.path is None:
                 series = {key: self.series(key, complete) for key in keys}
             else:
@@ -238,7 +237,7 @@ class Store:
             trajectory = self.trajectory(study)
             return StudyResult(study, table, series, trajectory, description, self.sessions())
 
-    def series(self, key: Key, runs: Sequence[int]) -> dict[str, Array]:
+    def series(self, key: tasks.Key, runs: Sequence[int]) -> dict[str, Array]:
         """Return the series (runs, T), NaN in failed runs and, in a family, after the last step of a shorter model."""
         # The runs of all filters are in the same order.
         index = {run: i for i, run in enumerate(runs)}
@@ -263,7 +262,7 @@ class Store:
             array = np.frombuffer(zlib.decompress(data), dtype="<f8")
             yield first, second, array.reshape(json.loads(shape))
 
-    def trajectory(self, study: Study) -> Trajectory:
+    def trajectory(self, study: plan.Study) -> Trajectory:
         """Return the first run in full."""
         with self._undamaged():
             arrays = {
@@ -284,10 +283,10 @@ class Store:
         self._connection.close()
 
 
-class _Series(UserDict[Key, Any]):
+class _Series(UserDict[tasks.Key, Any]):
     """The series of a store, each read from the file on access; the data are path and runs."""
 
-    def __getitem__(self, key: Key) -> Mapping[str, Array]:
+    def __getitem__(self, key: tasks.Key) -> Mapping[str, Array]:
         path, runs = self.data[key]
         # Opened for each access, so that a result keeps no file open.
         with open_for_reading(path) as store:
@@ -350,7 +349,7 @@ class WritableStore(Store):
         with self._transaction():
             self._put("sessions", {"session": json.dumps(session)})
 
-    def add(self, results: Iterable[TaskResult]) -> None:
+    def add(self, results: Iterable[tasks.TaskResult]) -> None:
         """Commit finished tasks; raise StoreError if the disk is full or fails, and keep all that was committed before."""
         with self._transaction():
             for result in results:
@@ -398,7 +397,9 @@ def _blob(values: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def open_store(path: Path | None, study: Study, resume: bool = False) -> Iterator[WritableStore]:
+def open_store(
+    path: Path | None, study: plan.Study, resume: bool = False
+) -> Iterator[WritableStore]:
     """Open the store of a study for writing: a new one, or with `resume` an unfinished one; in memory without a path.
 
     StoreError if there is a store with finished runs and `resume` is false, if it is another study's, damaged or of another
@@ -426,8 +427,8 @@ def _check_old(old: Store, description: dict[str, Any], resume: bool) -> None:
     # Everything is read before anything is written, so that a damaged store stays as it is.
     old.table()
     before = old.description()
-    old.trajectory(Study.described(before))
-    changed = list(differences(_decisive(before), _decisive(description)))
+    old.trajectory(plan.Study.described(before))
+    changed = list(plan.differences(_decisive(before), _decisive(description)))
     if changed:
         more = f" and {len(changed) - 4} more" if len(changed) > 4 else ""
         raise StoreError(

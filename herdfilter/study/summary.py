@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_number, check_flags, one_of, short_repr
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter.study.columns import (
     BY_NAME,
     COLUMNS,
@@ -148,11 +149,11 @@ def baseline_of(table: pd.DataFrame, baseline: str | None = None) -> str:
     """
     if not {"filter", "n_particles", "run"} <= set(getattr(table, "columns", ())):
         raise TypeError(
-            f"table: expected the table of runs that compare returns, got {short_repr(table)}"
+            f"table: expected the table of runs that compare returns, got {_checks.short_repr(table)}"
         )
     names = list(dict.fromkeys(table["filter"]))
     first = "bootstrap" if "bootstrap" in names else names[0]
-    return one_of("baseline", first if baseline is None else baseline, names)
+    return _checks.one_of("baseline", first if baseline is None else baseline, names)
 
 
 def verdict(summary: pd.DataFrame) -> str:
@@ -245,8 +246,10 @@ def claims(
     baseline_of(table, baseline)  # raises the errors of both
     pairs = Pairs(table)
     names = list(dict.fromkeys(table["filter"]))
-    level = as_number("level", level, "a probability between 0 and 1", lambda p: 1e-9 < p < 1)
-    check_flags(simultaneous=simultaneous)
+    level = _checks.as_number(
+        "level", level, "a probability between 0 and 1", lambda p: 1e-9 < p < 1
+    )
+    _checks.check_flags(simultaneous=simultaneous)
     against = list(combinations(names, 2))
     if baseline is not None:
         against = [(name, baseline) for name in names if name != baseline]

@@ -13,7 +13,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from herdfilter._checks import as_number, as_positive, check_count, one_of, short_repr
-from herdfilter.catalogue.expressions import check_keywords, prefix_errors
+from herdfilter.catalogue import expressions
 
 _EXPECTED: dict[Any, str] = {
     str: "a text",
@@ -54,8 +54,8 @@ def _converted(key: str, kind: Any, value: Any) -> Any:
         )
     if is_dataclass(base) and isinstance(value, Mapping):
         # A misspelt key gets the nearest one in its error.
-        check_keywords(key, kind, value)
-        with prefix_errors(f"{key}."):
+        expressions.check_keywords(key, kind, value)
+        with expressions.prefix_errors(f"{key}."):
             return kind(**value)
     if (is_dataclass(base) or base in _EXPECTED) and not isinstance(value, base):
         raise ValueError(

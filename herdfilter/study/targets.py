@@ -9,17 +9,19 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_array, as_number, as_positive, check_count, short_repr
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
-from herdfilter.study.tables import as_share, convert_fields
+from herdfilter.study import tables
 from herdfilter.tracking.birth import Birth, BirthFromMeasurements
 from herdfilter.tracking.simulation import simulate_path
 
 __all__ = ["Anywhere", "BirthPlace", "Targets", "TrueTrack"]
 
-Vector = Annotated[Sequence[float], partial(as_array, shape=(None,))]
+Vector = Annotated[Sequence[float], partial(_checks.as_array, shape=(None,))]
 Order = Annotated[
-    float, partial(as_number, expected="a number from 1 to 100", fits=lambda p: 1 <= p <= 100)
+    float,
+    partial(_checks.as_number, expected="a number from 1 to 100", fits=lambda p: 1 <= p <= 100),
 ]
 
 
@@ -30,9 +32,11 @@ class _StateAtBirth:
     sd: Sequence[float]
 
     def __post_init__(self) -> None:
-        convert_fields(self)
-        if (as_array("sd", self.sd, np.shape(self.mean)) < 0).any():
-            raise ValueError(f"sd: expected numbers of at least 0, got {short_repr(self.sd)}")
+        tables.convert_fields(self)
+        if (_checks.as_array("sd", self.sd, np.shape(self.mean)) < 0).any():
+            raise ValueError(
+                f"sd: expected numbers of at least 0, got {_checks.short_repr(self.sd)}"
+            )
 
     @property
     def gaussian(self) -> GaussianMixture:
@@ -58,7 +62,7 @@ class BirthPlace(_StateAtBirth):
     BirthPlace(probability=0.02, mean=[0.0, 100.0], sd=[50.0, 10.0])
     """
 
-    probability: Annotated[float, as_share]
+    probability: Annotated[float, tables.as_share]
     mean: Vector
     sd: Vector
 
@@ -121,16 +125,16 @@ class TrueTrack:
 
     initial: Vector
     sd: Sequence[float] | None = None
-    first: Annotated[int, check_count] = 1
-    last: Annotated[int, check_count] | None = None
-    at: Annotated[int, partial(check_count, minimum=0)] | None = None
+    first: Annotated[int, _checks.check_count] = 1
+    last: Annotated[int, _checks.check_count] | None = None
+    at: Annotated[int, partial(_checks.check_count, minimum=0)] | None = None
 
     def __post_init__(self) -> None:
-        convert_fields(self)
+        tables.convert_fields(self)
         if self.sd is not None:
-            as_array("sd", self.sd, np.shape(self.initial))
+            _checks.as_array("sd", self.sd, np.shape(self.initial))
         if self.last is not None:
-            check_count("last", self.last, minimum=self.first)
+            _checks.check_count("last", self.last, minimum=self.first)
 
 
 @dataclass(frozen=True)
@@ -162,15 +166,15 @@ class Targets:
 
     # A list of tables, or one table.
     births: tuple[BirthPlace, ...] | Anywhere
-    cutoff: Annotated[float, as_positive]
-    survival_probability: Annotated[float, as_share] = 0.99
+    cutoff: Annotated[float, _checks.as_positive]
+    survival_probability: Annotated[float, tables.as_share] = 0.99
     tracks: tuple[TrueTrack, ...] = ()
     noise: bool = True
     gospa_order: Order = 2.0
     ospa_order: Order = 1.0
 
     def __post_init__(self) -> None:
-        convert_fields(self)
+        tables.convert_fields(self)
         if not self.births:
             raise ValueError(
                 "births: expected at least one, got none; without births no target is found"
@@ -201,9 +205,9 @@ class Targets:
     def check_beside_model(self, dim: int, steps: int) -> None:
         """Raise ValueError unless states have `dim` entries and all targets begin within the steps."""
         for births in [self.births] if isinstance(self.births, Anywhere) else self.births:
-            as_array("targets.births: mean", births.mean, (dim,))
+            _checks.as_array("targets.births: mean", births.mean, (dim,))
         for track in self.tracks:
-            as_array("targets.tracks: initial", track.initial, (dim,))
+            _checks.as_array("targets.tracks: initial", track.initial, (dim,))
             if track.first > steps:
                 raise ValueError(
                     f"targets.tracks: first: expected at most {steps}, the last step, got {track.first}"

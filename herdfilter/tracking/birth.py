@@ -8,33 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from herdfilter._checks import (
-    SMALLEST,
-    Array,
-    as_array,
-    as_definite,
-    as_fraction,
-    as_positive,
-    check_fields,
-    check_methods,
-    check_part,
-    read_only,
-    short_repr,
-)
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap
 from herdfilter.filters.kalman.gaussian import iterated_update
 from herdfilter.filters.observation import ObservationRows
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.contract import (
-    OBSERVATION,
-    OBSERVED,
-    Model,
-    Wrapper,
-    circular_dims,
-    jumps,
-    require,
-)
+from herdfilter.models import contract
 from herdfilter.models.jump_markov import JumpMarkov, with_modes
 from herdfilter.models.resolved import Measurement, only_mode
 from herdfilter.models.with_clutter import WithClutter
@@ -65,8 +46,8 @@ class Birth:
     __repr__ = fields_in_line
 
     def __post_init__(self) -> None:
-        check_fields(self, probability=as_fraction)
-        check_part("initial", self.initial, GaussianMixture, "a herdfilter.GaussianMixture")
+        _checks.check_fields(self, probability=_checks.as_fraction)
+        _checks.check_part("initial", self.initial, GaussianMixture, "a herdfilter.GaussianMixture")
 
     def within(self, dt: float) -> Birth:
         """Return the birth with the probability that a target appears in a time `dt`."""
@@ -129,14 +110,14 @@ class BirthFromMeasurements:
     __repr__ = fields_in_line
 
     def __post_init__(self) -> None:
-        check_part("initial", self.initial, GaussianMixture, "a herdfilter.GaussianMixture")
+        _checks.check_part("initial", self.initial, GaussianMixture, "a herdfilter.GaussianMixture")
         if len(self.initial) != 1:
             raise ValueError(f"initial: expected one component, got {len(self.initial)}")
-        as_definite("initial.covariance", self.initial.distinct_covariances[0], None)
-        check_fields(self, expected=as_positive, most=as_fraction)
+        _checks.as_definite("initial.covariance", self.initial.distinct_covariances[0], None)
+        _checks.check_fields(self, expected=_checks.as_positive, most=_checks.as_fraction)
         if self.state is not None and not callable(self.state):
             raise TypeError(
-                f"state: expected a function of detections, got {short_repr(self.state)}"
+                f"state: expected a function of detections, got {_checks.short_repr(self.state)}"
             )
 
     def births_at(
@@ -157,7 +138,7 @@ class BirthFromMeasurements:
             if callable(model.detection_probability) or callable(model.clutter_density):
                 odds = shares * model.detection_probabilities(means, step)
                 odds = odds / model.clutter_densities(z, step) if model.clutter_density else odds
-                shares = odds * (shares.sum() / max(odds.sum(), SMALLEST))
+                shares = odds * (shares.sum() / max(odds.sum(), _checks.SMALLEST))
             rates = self.expected * dt * shares / total
             near = _near_pairs(Measurement(model.model), z, means, step)
             # Detections near one another start one track together: first those with most neighbours.
@@ -173,19 +154,19 @@ class BirthFromMeasurements:
                     births.append(Birth(min(self.most, rate), initial))
         return births
 
-    def locate(self, model: Model, z: Array, step: int) -> tuple[Array, Array]:
+    def locate(self, model: contract.Model, z: Array, step: int) -> tuple[Array, Array]:
         """Return means (k, d) and covariances (k, d, d) of the state given each detection (k, m) alone."""
-        require(model, "BirthFromMeasurements", OBSERVED)
+        contract.require(model, "BirthFromMeasurements", contract.OBSERVED)
         prior = np.repeat(self.initial.means, len(z), axis=0)
         states = prior
         if self.state is not None:
-            states = as_array("state", self.state(read_only(z)), prior.shape)
+            states = _checks.as_array("state", self.state(_checks.read_only(z)), prior.shape)
         # The iteration runs in coordinates u, in which the prior is N(0, I).
         start = np.linalg.solve(self.initial.factors[0], (states - prior).T).T
         means, factors, _ = iterated_update(
             ObservationRows(model, z, step), prior, self.initial.factors, start
         )
-        return wrap(means, circular_dims(model)), factors @ factors.mT
+        return wrap(means, contract.circular_dims(model)), factors @ factors.mT
 
 
 def _near_pairs(measurement: Measurement, z: Array, states: Array, step: int) -> np.ndarray:
@@ -201,10 +182,10 @@ def _near_pairs(measurement: Measurement, z: Array, states: Array, step: int) ->
     return np.asarray(near | near.T)
 
 
-class ModelWithInitial(Wrapper):
+class ModelWithInitial(contract.Wrapper):
     """A model with another initial distribution."""
 
-    def __init__(self, model: Model, initial: GaussianMixture) -> None:
+    def __init__(self, model: contract.Model, initial: GaussianMixture) -> None:
         self.model = model
         self.initial = initial
 
@@ -215,7 +196,7 @@ class BirthModel(ModelWithInitial):
     With components of different covariances the noise is half of the part that all have in common.
     """
 
-    def __init__(self, model: Model, mixture: GaussianMixture) -> None:
+    def __init__(self, model: contract.Model, mixture: GaussianMixture) -> None:
         covariances = mixture.distinct_covariances
         common: Array = covariances[0]
         share = 1.0  # of the common covariance that no component falls below
@@ -244,13 +225,17 @@ class BirthModel(ModelWithInitial):
 
     def __getattr__(self, name: str) -> Any:
         # Nothing else of the motion may be used.
-        if name not in ("dim", "circular", *OBSERVATION):
+        if name not in ("dim", "circular", *contract.OBSERVATION):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return super().__getattr__(name)
 
 
 def start_filter(
-    make: Callable[[Model], Any], model: Model, initial: GaussianMixture, step: int, predicted: bool
+    make: Callable[[contract.Model], Any],
+    model: contract.Model,
+    initial: GaussianMixture,
+    step: int,
+    predicted: bool,
 ) -> Any:
     """Return a filter whose state at `step` is distributed as `initial`; raise an error unless model and tracks fit it.
 
@@ -258,7 +243,7 @@ def start_filter(
     particles to the detection, although a birth may be anywhere in a wide area.
     """
     starting = BirthModel if predicted else ModelWithInitial
-    if jumps(model):
+    if contract.jumps(model):
         # Each mode starts from the same distribution. A target keeps its mode at a birth.
         matrix = np.eye(len(model.models)) if predicted else model.transition_matrix
         modes = [starting(mode, initial) for mode in model.models]
@@ -266,7 +251,7 @@ def start_filter(
     else:
         online = make(starting(model, initial))
     # What a filter needs to carry several hypotheses.
-    check_methods("filter", online, "predicted_observation", "combine")
+    _checks.check_methods("filter", online, "predicted_observation", "combine")
     if predicted:
         # The filter's first prediction is the birth's own transition, with its noise.
         online.step = step - 1
@@ -276,6 +261,8 @@ def start_filter(
         online.step = step
     # From now on the filter has the model itself: all its modes, or the only one.
     online.model = (
-        with_modes(model, type(online).__name__) if jumps(online.model) else only_mode(model)
+        with_modes(model, type(online).__name__)
+        if contract.jumps(online.model)
+        else only_mode(model)
     )
     return online

@@ -12,16 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import (
-    Array,
-    as_fraction,
-    as_generator,
-    check_count,
-    check_part,
-    one_of,
-    read_only,
-    short_repr,
-)
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter._covariances import covariance_factor
 from herdfilter._repr import summary_repr
 from herdfilter.association.base import solve_clusters
@@ -29,16 +21,14 @@ from herdfilter.association.belief_propagation import BeliefPropagation
 from herdfilter.association.calls import as_method
 from herdfilter.catalogue import catalogue
 from herdfilter.catalogue.specifications import catalogue_spec
-from herdfilter.filters.kalman.gaussian import Gaussians, expected_detection
+from herdfilter.filters.kalman import gaussian
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
 from herdfilter.filters.series import Watcher, run
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.contract import OBSERVED, require
-from herdfilter.models.resolved import Measurement, only_mode
-from herdfilter.models.sensors import Sensor, sensed
+from herdfilter.models import contract, resolved, sensors, with_clutter
 from herdfilter.models.series import Late, Reading, Timed, as_duration, series
 from herdfilter.models.trial import check_state
-from herdfilter.models.with_clutter import Factor, WithClutter
+from herdfilter.tracking import results, track
 from herdfilter.tracking.bank import Detections, GaussianFilters, ListedFilters, Merge, Tracks
 from herdfilter.tracking.birth import (
     Birth,
@@ -46,17 +36,6 @@ from herdfilter.tracking.birth import (
     ModelWithInitial,
     UnexplainedDetections,
     start_filter,
-)
-from herdfilter.tracking.results import TrackingRecord, TrackingResult
-from herdfilter.tracking.track import (
-    SMALLEST_GATED_RATIO,
-    DetectionHistory,
-    Track,
-    add_scan,
-    as_confirm,
-    association_matrix,
-    gate_detections,
-    update_existence,
 )
 
 # Largest expected number of detections without a track if there is no clutter: the number itself is an integer, and
@@ -132,7 +111,7 @@ class LMBTracker(Timed):
 
     def __init__(
         self,
-        model: WithClutter,
+        model: with_clutter.WithClutter,
         birth: Sequence[Birth] | BirthFromMeasurements = (),
         survival_probability: float = 0.99,
         association: Any = "auto",
@@ -146,30 +125,34 @@ class LMBTracker(Timed):
         gate_probability: float = 1 - 1e-9,
         confirm: Sequence[int] = (3, 5),
     ) -> None:
-        check_part("model", model, WithClutter, "a herdfilter.models.WithClutter")
+        _checks.check_part(
+            "model", model, with_clutter.WithClutter, "a herdfilter.models.WithClutter"
+        )
         self.model = model
         self.birth = (
             birth if isinstance(birth, BirthFromMeasurements) else _as_births("birth", birth)
         )
-        self.survival_probability = as_fraction("survival_probability", survival_probability)
+        self.survival_probability = _checks.as_fraction(
+            "survival_probability", survival_probability
+        )
         self.association = association
         self.filter = filter
         self._method = as_method("association", association)
         if not callable(filter):
-            one_of("filter", filter, catalogue())
-        self.n_particles = check_count("n_particles", n_particles)
-        self.rng = as_generator(rng)
+            _checks.one_of("filter", filter, catalogue())
+        self.n_particles = _checks.check_count("n_particles", n_particles)
+        self.rng = _checks.as_generator(rng)
         # Each track has a generator of its own, and each tracker seeds of its own, though they may share `rng`.
         (self._seeds,) = self.rng.bit_generator.seed_seq.spawn(1)  # type: ignore[attr-defined]
-        self.report = as_fraction("report", report)
-        self.prune = as_fraction("prune", prune)
-        self.max_tracks = check_count("max_tracks", max_tracks)
-        self.gate_probability = as_fraction("gate_probability", gate_probability)
-        self.confirm = as_confirm(confirm)
+        self.report = _checks.as_fraction("report", report)
+        self.prune = _checks.as_fraction("prune", prune)
+        self.max_tracks = _checks.check_count("max_tracks", max_tracks)
+        self.gate_probability = _checks.as_fraction("gate_probability", gate_probability)
+        self.confirm = track.as_confirm(confirm)
         self.step = 0
-        self.record: TrackingRecord | None = None
+        self.record: results.TrackingRecord | None = None
         self._unexplained: list[UnexplainedDetections] = []  # by the scans of this step
-        self._measurement = Measurement(only_mode(model.model))
+        self._measurement = resolved.Measurement(resolved.only_mode(model.model))
         initial = _as_births("initial", initial)
         births = (self.birth,) if isinstance(self.birth, BirthFromMeasurements) else self.birth
         starts = [birth.initial for birth in (*births, *initial)]
@@ -189,7 +172,7 @@ class LMBTracker(Timed):
         self._held = self._start_tracks(initial, 0)
 
     @property
-    def tracks(self) -> list[Track]:
+    def tracks(self) -> list[track.Track]:
         """All tracks, in the order of their births."""
         return self._held.listed
 
@@ -229,7 +212,9 @@ class LMBTracker(Timed):
         self._unexplained = []
         self._clock = self._clock.later(dt)
 
-    def update(self, scan: ArrayLike | None, sensor: Sensor | None = None) -> TrackingRecord:
+    def update(
+        self, scan: ArrayLike | None, sensor: sensors.Sensor | None = None
+    ) -> results.TrackingRecord:
         """Update the tracks with a scan, after `predict`; several sensors may give scans at one step.
 
         Parameters
@@ -266,7 +251,7 @@ class LMBTracker(Timed):
         means, covariances = tracks.bank.moments(np.flatnonzero(reported))
         _log.debug("step %d: %d tracks, %d of them reported", self.step, count, len(means))
         dim = self.model.model.dim
-        self.record = TrackingRecord(
+        self.record = results.TrackingRecord(
             self.step,
             list(compress(tracks.labels, reported)),
             means.reshape(-1, dim),
@@ -277,47 +262,47 @@ class LMBTracker(Timed):
         )
         return self.record
 
-    def _use_scan(self, scan: ArrayLike, sensor: Sensor | None) -> Tracks:
+    def _use_scan(self, scan: ArrayLike, sensor: sensors.Sensor | None) -> Tracks:
         """Return the tracks after a scan, and keep its unexplained detections for births."""
         tracks = self._held
         bank = tracks.bank
         model = self.model
         measurement = self._measurement
         if sensor is not None:
-            model = sensed(self.model.model, sensor)
-            if not isinstance(model, WithClutter):
+            model = sensors.sensed(self.model.model, sensor)
+            if not isinstance(model, with_clutter.WithClutter):
                 raise ValueError(
                     "sensor: expected one that gives scans, with detection_probability and clutter_density, got "
-                    f"{short_repr(sensor)}"
+                    f"{_checks.short_repr(sensor)}"
                 )
             # A filter is updated with one detection at a time, as from a sensor without clutter.
             sensor = replace(sensor, detection_probability=None, clutter_density=None, region=None)
-            measurement = Measurement(only_mode(sensor.on(self.model.model)))
+            measurement = resolved.Measurement(resolved.only_mode(sensor.on(self.model.model)))
         fixed_births = not isinstance(self.birth, BirthFromMeasurements)
         if not (fixed_births or measurement.has_moments):
             # The error says what is missing; births need it only at the next step.
-            require(model.model, "BirthFromMeasurements", OBSERVED)
+            contract.require(model.model, "BirthFromMeasurements", contract.OBSERVED)
         try:
-            z = read_only(model.as_scan(scan, self.step, self._start))
+            z = _checks.read_only(model.as_scan(scan, self.step, self._start))
         except ValueError as error:
             raise ValueError(f"scan: {str(error).removeprefix('z: ')}") from None
 
         # P_D of each track, expected over the Gaussian of its moments if it varies with the state.
-        detected: Factor = 1.0
+        detected: with_clutter.Factor = 1.0
         if not callable(model.detection_probability):
             detected = model.detection_probability
         elif tracks.labels:
             means, covariances = bank.moments(np.arange(len(tracks.labels)))
-            moments = Gaussians(np.ones(len(means)), means, covariance_factor(covariances))
-            detected = expected_detection(model, moments, UNSCENTED_RULE, self.step)
+            moments = gaussian.Gaussians(np.ones(len(means)), means, covariance_factor(covariances))
+            detected = gaussian.expected_detection(model, moments, UNSCENTED_RULE, self.step)
         clutter = model.clutter_densities(z, self.step)
         with np.errstate(divide="ignore"):
             log_clutter = np.log(clutter)
         detections = Detections(z, self.step, measurement, sensor)
         log_densities, merge = self._update_with_each(detections, detected, log_clutter)
         # Without a gate nothing is left out.
-        negligible = SMALLEST_GATED_RATIO if self.gate_probability < 1 else 0.0
-        matrix = association_matrix(
+        negligible = track.SMALLEST_GATED_RATIO if self.gate_probability < 1 else 0.0
+        matrix = track.association_matrix(
             tracks.existence, detected, log_densities, log_clutter, negligible
         )
         # A row of zeros: the target exists and is detected for certain, but no detection is near it.
@@ -337,9 +322,9 @@ class LMBTracker(Timed):
                 f"step {self.step}, which belongs to no track; give a clutter density, or births where targets may appear"
             )
         # The marginals of the association become probabilities of existence, and weights of each track's hypotheses.
-        existence, weights = update_existence(tracks.existence, detected, marginals)
+        existence, weights = track.update_existence(tracks.existence, detected, marginals)
         hits = (marginals[:, 1:].sum(axis=1) > 0.5).tolist()
-        histories = add_scan(tracks.histories, hits, self.confirm)
+        histories = track.add_scan(tracks.histories, hits, self.confirm)
         # Hypotheses are merged only for tracks that stay.
         alive = existence >= self.prune
         tracks = Tracks(
@@ -353,7 +338,10 @@ class LMBTracker(Timed):
         return tracks
 
     def _update_with_each(
-        self, detections: Detections, detected: Factor, log_clutter: Factor
+        self,
+        detections: Detections,
+        detected: with_clutter.Factor,
+        log_clutter: with_clutter.Factor,
     ) -> tuple[Array, Merge]:
         """Update the tracks with each detection in their gates; see `ListedFilters.hypotheses`.
 
@@ -370,7 +358,7 @@ class LMBTracker(Timed):
             # The largest weight of a detection over a miss, for a unit of density: where clutter is least.
             with np.errstate(divide="ignore", invalid="ignore"):
                 log_odds = np.log(hit) - np.log1p(-hit) - np.min(log_clutter)
-            inside, predicted = gate_detections(
+            inside, predicted = track.gate_detections(
                 detections.z,
                 prediction.means,
                 prediction.covariances,
@@ -381,8 +369,12 @@ class LMBTracker(Timed):
             if bank.negligible_share is not None:
                 # The association by Gaussian densities tells which hypotheses will have weight.
                 log_densities[inside] = predicted[inside]
-                matrix = association_matrix(
-                    self._held.existence, detected, log_densities, log_clutter, SMALLEST_GATED_RATIO
+                matrix = track.association_matrix(
+                    self._held.existence,
+                    detected,
+                    log_densities,
+                    log_clutter,
+                    track.SMALLEST_GATED_RATIO,
                 )
                 if matrix.any(axis=1).all():
                     marginals = solve_clusters(FORETELLING, matrix, None).marginals
@@ -398,7 +390,7 @@ class LMBTracker(Timed):
         watcher: Watcher | None = None,
         start: Any = None,
         late: Late = "raise",
-    ) -> TrackingResult:
+    ) -> results.TrackingResult:
         """Predict to, and update with, each scan in turn.
 
         Parameters
@@ -417,7 +409,7 @@ class LMBTracker(Timed):
         """
         start = self._clock if start is None else start
         steps = series(scans, dt, controls, times, start, late, "scans")
-        return run(self, steps, watcher=watcher, collect=TrackingResult.collect)  # type: ignore[no-any-return]
+        return run(self, steps, watcher=watcher, collect=results.TrackingResult.collect)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         return summary_repr(
@@ -449,7 +441,7 @@ class LMBTracker(Timed):
             ]
             bank = GaussianFilters.of(filters) or ListedFilters(filters)
         existence = np.array([birth.probability for birth in births])
-        return Tracks(labels, existence, bank, [DetectionHistory()] * len(labels))
+        return Tracks(labels, existence, bank, [track.DetectionHistory()] * len(labels))
 
     def _start_filter(
         self, label: tuple[int, ...], start: GaussianMixture, step: int, predicted: bool
@@ -483,6 +475,7 @@ def _as_births(name: str, value: Any) -> tuple[Birth, ...]:
     if {*map(type, births)} - {Birth}:
         more = ", or BirthFromMeasurements(initial)" if name == "birth" else ""
         raise TypeError(
-            f"{name}: expected a list of herdfilter.tracking.Birth(probability, initial){more}, got {short_repr(value)}"
+            f"{name}: expected a list of herdfilter.tracking.Birth(probability, initial){more}, got "
+            f"{_checks.short_repr(value)}"
         )
     return births

@@ -8,16 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import (
-    LARGEST,
-    SMALLEST,
-    Array,
-    as_array,
-    as_list,
-    as_number,
-    as_positive,
-    short_repr,
-)
+from herdfilter import _checks
+from herdfilter._checks import Array
 
 
 class GOSPA(NamedTuple):
@@ -82,8 +74,8 @@ def gospa(
     >>> found.localisation, found.missed, found.false, round(found.distance, 6)
     (25.0, 50.0, 0.0, 8.660254)
     """
-    if as_positive("alpha", alpha) > 2:
-        raise ValueError(f"alpha: expected a number of at most 2, got {short_repr(alpha)}")
+    if _checks.as_positive("alpha", alpha) > 2:
+        raise ValueError(f"alpha: expected a number of at most 2, got {_checks.short_repr(alpha)}")
     (n, m), near, cutoff = _assign(truth, estimates, cutoff, p)
     localisation = float((near**p).sum())
     penalty = cutoff**p
@@ -167,10 +159,10 @@ def label_switches(
     """
     from scipy.optimize import linear_sum_assignment
 
-    cutoff = as_positive("cutoff", cutoff)
-    path = as_array("truth", truth, (None, None, None), finite=False)
+    cutoff = _checks.as_positive("cutoff", cutoff)
+    path = _checks.as_array("truth", truth, (None, None, None), finite=False)
     for name, sets in (("estimates", estimates), ("labels", labels)):
-        count = len(as_list(name, sets, "one entry for each step"))
+        count = len(_checks.as_list(name, sets, "one entry for each step"))
         if count != len(path):
             raise ValueError(
                 f"{name}: expected one entry for each of {len(path)} steps, got {count}"
@@ -184,12 +176,12 @@ def label_switches(
         names = (
             list(names)
             if isinstance(names, str)
-            else as_list("labels", names, "labels for each step")
+            else _checks.as_list("labels", names, "labels for each step")
         )
         hashable = all(isinstance(name, Hashable) for name in names)
         if not (hashable and distances.shape[1] == len(names) == len({*names})):
             raise ValueError(
-                f"labels: expected {distances.shape[1]} different ones at step {step}, got {short_repr(names)}"
+                f"labels: expected {distances.shape[1]} different ones at step {step}, got {_checks.short_repr(names)}"
             )
         targets = present.tolist()
         # A pair that is assigned takes its row and column out of reach.
@@ -225,8 +217,10 @@ def _assign(
     """
     from scipy.optimize import linear_sum_assignment
 
-    p = as_number("p", p, "a number from 1 to 100", lambda p: 1 <= p <= 100)
-    cutoff = as_positive("cutoff", cutoff, SMALLEST ** (2 / p), LARGEST ** (2 / p))
+    p = _checks.as_number("p", p, "a number from 1 to 100", lambda p: 1 <= p <= 100)
+    cutoff = _checks.as_positive(
+        "cutoff", cutoff, _checks.SMALLEST ** (2 / p), _checks.LARGEST ** (2 / p)
+    )
     distances = _distances(truth, estimates)
     # In units of the cutoff, so that no power overflows.
     relative = np.minimum(distances / cutoff, 1.0)
@@ -257,4 +251,4 @@ def _as_set(name: str, points: ArrayLike, finite: bool = True) -> Array:
     """Return positions (n, k); an empty list is a set, too."""
     if isinstance(points, list | tuple) and len(points) == 0:
         return np.empty((0, 0))
-    return as_array(name, points, (None, None), finite=finite, largest=LARGEST)
+    return _checks.as_array(name, points, (None, None), finite=finite, largest=_checks.LARGEST)

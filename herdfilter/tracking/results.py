@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_list
-from herdfilter._repr import fields_in_line, html_repr, summary_repr
+from herdfilter import _checks, _repr
+from herdfilter._checks import Array
 from herdfilter.models.contract import circular_dims
 from herdfilter.models.series import as_objects
-from herdfilter.tracking.track import DetectionHistory, Label
+from herdfilter.tracking import track
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,14 +60,14 @@ class TrackingRecord:
     """
 
     step: int
-    labels: list[Label]
+    labels: list[track.Label]
     means: Array
     covariances: Array
     existence: Array
     cardinality: float
-    history: list[DetectionHistory]
+    history: list[track.DetectionHistory]
 
-    __repr__ = fields_in_line
+    __repr__ = _repr.fields_in_line
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
@@ -100,7 +100,7 @@ class TrackingResult:
     ([(0, 0)], [0.99, 0.87, 0.99], [1.2, 2.3, 2.9])
     """
 
-    labels: list[list[Label]]
+    labels: list[list[track.Label]]
     means: list[Array]
     covariances: list[Array]
     existence: list[Array]
@@ -108,11 +108,11 @@ class TrackingResult:
     steps: np.ndarray
     times: np.ndarray
     dim: int
-    history: list[list[DetectionHistory]]
+    history: list[list[track.DetectionHistory]]
     circular: tuple[int, ...] = ()
     position_dims: tuple[int, ...] = ()
 
-    _repr_html_ = html_repr
+    _repr_html_ = _repr.html_repr
 
     @classmethod
     def collect(
@@ -133,17 +133,19 @@ class TrackingResult:
         return len(self.labels)
 
     def __repr__(self) -> str:
-        return summary_repr(self, steps=len(self), dim=self.dim, tracks=len(self.names()))
+        return _repr.summary_repr(self, steps=len(self), dim=self.dim, tracks=len(self.names()))
 
-    def names(self) -> list[Label]:
+    def names(self) -> list[track.Label]:
         """Return the labels of all reported tracks, in the order of their births."""
         return sorted({*chain.from_iterable(self.labels)})
 
-    def trajectories(self) -> dict[Label, Array]:
+    def trajectories(self) -> dict[track.Label, Array]:
         """Return the means of each track, label -> (T, d), with NaN at scans that do not report it."""
         return self._of_each_track(self.means, (self.dim,))
 
-    def _of_each_track(self, values: Sequence[Any], shape: tuple[int, ...]) -> dict[Label, Array]:
+    def _of_each_track(
+        self, values: Sequence[Any], shape: tuple[int, ...]
+    ) -> dict[track.Label, Array]:
         """Return label -> (T, *shape), NaN at scans that do not report the track, from the values of each scan."""
         paths = {label: np.full((len(self), *shape), np.nan) for label in self.names()}
         for k, (labels, rows) in enumerate(zip(self.labels, values, strict=True)):
@@ -237,7 +239,7 @@ class TrackingResult:
         panes = figure.panels(ax, dims, self.dim, self.position_dims)
         names = self._dimension_names(names)
         truth = np.empty((len(self), 0, self.dim)) if truth is None else truth
-        actual = as_array("truth", truth, (len(self), None, self.dim), finite=False)
+        actual = _checks.as_array("truth", truth, (len(self), None, self.dim), finite=False)
         angles = tuple(self.circular if circular is None else circular)
         mass = 0.95 if ellipses is None else ellipses
         times, time_label = tracks.plot_times(self, len(self))
@@ -287,7 +289,9 @@ class TrackingResult:
         return np.array(axes) if len(axes) > 1 else axes[0]
 
     def _dimension_names(self, names: Sequence[str]) -> list[str]:
-        names = as_list("names", names, f"{self.dim} texts") or [f"x{i}" for i in range(self.dim)]
+        names = _checks.as_list("names", names, f"{self.dim} texts") or [
+            f"x{i}" for i in range(self.dim)
+        ]
         if len(names) != self.dim:
             raise ValueError(f"names: expected one per dimension, {self.dim}, got {len(names)}")
         return names

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_generator, check_part
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter.models import contract
 from herdfilter.models.resolved import Measurement, Transition
 from herdfilter.models.with_clutter import WithClutter
@@ -36,9 +37,9 @@ def simulate_scans(model: Any, truth: ArrayLike, rng: np.random.Generator | int)
     >>> np.allclose(np.mean([len(scan) for scan in scans]), 3, atol=0.2)
     True
     """
-    check_part("model", model, WithClutter, "a herdfilter.models.WithClutter")
-    states = as_array("truth", truth, (None, None, model.dim), finite=False)
-    rng = as_generator(rng)
+    _checks.check_part("model", model, WithClutter, "a herdfilter.models.WithClutter")
+    states = _checks.as_array("truth", truth, (None, None, model.dim), finite=False)
+    rng = _checks.as_generator(rng)
     size: Any = model.detection_size(step=1)
     scans = []
     for step, x in enumerate(states, start=1):

@@ -17,14 +17,8 @@ from stonesoup.types.particle import Particle
 from stonesoup.types.prediction import Prediction
 from stonesoup.types.state import ParticleState
 
-from herdfilter import filters
-from herdfilter._checks import as_fraction, as_generator, check_count, check_part, short_repr
-from herdfilter.adapters.stone_soup import states
-from herdfilter.adapters.stone_soup.models import (
-    StoneSoupModel,
-    check_transition_model,
-    measurement_model_of,
-)
+from herdfilter import _checks, filters
+from herdfilter.adapters.stone_soup import models, states
 from herdfilter.filters import Particles
 from herdfilter.filters.resampling.base import CopyingResampling
 from herdfilter.models.sensors import to_check
@@ -80,19 +74,21 @@ class HerdfilterProposal(TheirProposal):
         super().__init__(*args, **kwargs)
         if self.proposal is None:
             self.proposal = filters.AutomaticProposal()
-        check_transition_model(self.transition_model)
-        check_part(
+        models.check_transition_model(self.transition_model)
+        _checks.check_part(
             "proposal",
             self.proposal,
             filters.Proposal,
             "a proposal of herdfilter such as AutomaticProposal()",
         )
-        self._rng = as_generator(self.rng)
+        self._rng = _checks.as_generator(self.rng)
 
     def initial(self, prior: Any, n_particles: int) -> ParticleState:
         """Return the first particles, drawn from a state of Stone Soup as in `from_stonesoup`."""
-        model = StoneSoupModel(self.transition_model, prior=prior)
-        particles = self.proposal.initial(model, check_count("n_particles", n_particles), self._rng)
+        model = models.StoneSoupModel(self.transition_model, prior=prior)
+        particles = self.proposal.initial(
+            model, _checks.check_count("n_particles", n_particles), self._rng
+        )
         return ParticleState(
             states.as_state_vectors(particles.x, prior),
             log_weight=particles.log_weights,
@@ -134,9 +130,9 @@ class HerdfilterProposal(TheirProposal):
         # Without the observation in view the updater alone uses it.
         detection = measurement if self.proposal.uses.observation else None
         start, log_total = states.particles_of_state(prior)
-        measured_by = detection and measurement_model_of(detection, self.measurement_model)
+        measured_by = detection and models.measurement_model_of(detection, self.measurement_model)
         # built anew, as the user may have changed the models
-        model = StoneSoupModel(self.transition_model, measured_by)
+        model = models.StoneSoupModel(self.transition_model, measured_by)
         # The particles tell which entries are angles, as there is no prior here.
         model.circular = states.circular_of_state(prior)
         if model.dim != prior.ndim:
@@ -230,14 +226,14 @@ class HerdfilterResampler(TheirResampler):
         super().__init__(*args, **kwargs)
         if self.resampling is None:
             self.resampling = filters.SystematicResampling()
-        check_part(
+        _checks.check_part(
             "resampling",
             self.resampling,
             filters.Resampling,
             "a scheme such as SystematicResampling()",
         )
-        self.resample_below = as_fraction("resample_below", self.resample_below)
-        self._rng = as_generator(self.rng)
+        self.resample_below = _checks.as_fraction("resample_below", self.resample_below)
+        self._rng = _checks.as_generator(self.rng)
 
     def resample(
         self, particles: ParticleState | Sequence[Particle], nparts: int | None = None
@@ -257,8 +253,8 @@ class HerdfilterResampler(TheirResampler):
         n = len(state)
         if nparts not in (None, n):
             raise ValueError(
-                f"nparts: expected None or the number of particles, {n}, got {short_repr(nparts)}; a SystematicResampler of "
-                "Stone Soup changes their number"
+                f"nparts: expected None or the number of particles, {n}, got {_checks.short_repr(nparts)}; a "
+                "SystematicResampler of Stone Soup changes their number"
             )
         weighted, _ = states.particles_of_state(state)
         # a little lower than asked: the ESS of equal weights may round to just below n

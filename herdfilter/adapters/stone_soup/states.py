@@ -15,9 +15,8 @@ from stonesoup.types.angle import Angle, Azimuth, Bearing, EclipticLongitude
 from stonesoup.types.array import StateVectors
 from stonesoup.types.mixture import GaussianMixture as TheirMixture
 
+from herdfilter import angles, filters
 from herdfilter._checks import Array, as_generator
-from herdfilter.angles import unwrap_angles, wrap_angles
-from herdfilter.filters import Particles, SystematicResampling
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 
@@ -92,7 +91,7 @@ class ModelFunction:
         function = self.model._function if self._plain else self.model.function
         calls = [x] if self._together else x[:, None]
         values = [as_rows(function(as_state(rows), noise=False, **arguments)) for rows in calls]
-        return wrap_angles(np.concatenate(values), self.circular if self._plain else ())
+        return angles.wrap_angles(np.concatenate(values), self.circular if self._plain else ())
 
 
 # of all models so far, as a trial is slow
@@ -142,9 +141,9 @@ class WeightedPoints(Points):
 
     def sample(self, n: int, rng: np.random.Generator | int | None = None) -> Array:
         """Draw `n` of the points with replacement, (n, d)."""
-        particles = Particles.weighted(self.x, self.weights)
+        particles = filters.Particles.weighted(self.x, self.weights)
         particles.n_next = n
-        return SystematicResampling().resample(particles, as_generator(rng)).x
+        return filters.SystematicResampling().resample(particles, as_generator(rng)).x
 
 
 def particle_state(name: str, state: Any, plain: bool = True) -> states.ParticleState:
@@ -161,17 +160,17 @@ def particle_state(name: str, state: Any, plain: bool = True) -> states.Particle
     return state
 
 
-def particles_of_state(state: states.ParticleState) -> tuple[Particles, float]:
+def particles_of_state(state: states.ParticleState) -> tuple[filters.Particles, float]:
     """Return the particles of a state, their weights normalised, and the logarithm of the sum of weights before."""
     x = as_rows(state.state_vector)
     if state.log_weight is None:
-        return Particles.equal(x), 0.0
+        return filters.Particles.equal(x), 0.0
     log_weights = np.asarray(state.log_weight).astype(np.float64)
     if log_weights.shape != (len(x),) or not log_weights.max() < np.inf:  # NaN, too
         raise ValueError(
             f"log_weight: expected {len(x)} numbers below infinity, got {state.log_weight}"
         )
-    particles, total = Particles(x, log_weights).normalised()
+    particles, total = filters.Particles(x, log_weights).normalised()
     if total == -np.inf:
         raise ValueError(
             f"log_weight: expected a particle of positive weight, got {len(x)} of weight zero"
@@ -213,7 +212,7 @@ def initial_distribution(prior: Any, dim: int) -> GaussianMixture | WeightedPoin
     if isinstance(prior, states.ParticleState):
         particles, _ = particles_of_state(particle_state("prior", prior))
         # Means and covariances of the points must not see the cut of the angles.
-        x = unwrap_angles(particles.x, particles.weights, circular)
+        x = angles.unwrap_angles(particles.x, particles.weights, circular)
         return WeightedPoints(x, particles.weights)
     if not hasattr(first, "covar"):
         raise TypeError(
@@ -223,4 +222,4 @@ def initial_distribution(prior: Any, dim: int) -> GaussianMixture | WeightedPoin
     weights = [float(getattr(part, "weight", 1.0)) for part in parts]
     means = np.concatenate([as_rows(part.mean) for part in parts])
     covariances = [np.asarray(part.covar, dtype=np.float64) for part in parts]
-    return GaussianMixture(weights, wrap_angles(means, circular), covariances)
+    return GaussianMixture(weights, angles.wrap_angles(means, circular), covariances)

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, check_count, check_flags
-from herdfilter.angles import unwrap, wrap
+from herdfilter import _checks, angles
+from herdfilter._checks import Array
 from herdfilter.filters.flow.exact_flow import exact_flow, pseudo_times
 from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.kalman.ensemble import Ensemble, EnsembleKalmanFilter
@@ -76,9 +76,9 @@ class DaumHuangFilter(EnsembleKalmanFilter):
         flow_steps: int = 29,
     ) -> None:
         self._check_model(model)
-        check_flags(local=local)
+        _checks.check_flags(local=local)
         self.local = local
-        self.flow_steps = check_count("flow_steps", flow_steps)
+        self.flow_steps = _checks.check_count("flow_steps", flow_steps)
         beside: Any = kalman(model) if callable(kalman) else None
         if not isinstance(beside, ONE_GAUSSIAN):
             raise TypeError(
@@ -108,7 +108,7 @@ class DaumHuangFilter(EnsembleKalmanFilter):
         )
         circular = self._circular
         n = self.n_particles
-        members = unwrap(self.particles, np.full(n, 1 / n), circular)
+        members = angles.unwrap(self.particles, np.full(n, 1 / n), circular)
         origin = members.mean(axis=0)
         offsets = members - origin
         # the map is affine without `local`, and the flow of an offset of zero is that of the mean
@@ -117,7 +117,7 @@ class DaumHuangFilter(EnsembleKalmanFilter):
             movers.insert(0, (origin, np.zeros((1, len(origin)))))
         times = pseudo_times(self.flow_steps)
         migrated, _ = exact_flow(observation, times, prior.covariances[0], *movers)
-        belief = FlowEnsemble(wrap(origin + migrated[-1], circular), posterior)
+        belief = FlowEnsemble(angles.wrap(origin + migrated[-1], circular), posterior)
         return belief, float(log_densities[0])
 
     def _combine(self, beliefs: Sequence[Any], weights: Array) -> FlowEnsemble:

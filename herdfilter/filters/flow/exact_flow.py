@@ -12,7 +12,7 @@ from herdfilter.filters.kalman.rules import differentiate
 from herdfilter.filters.kalman.update import inverse_factor
 from herdfilter.filters.observation import Observation
 from herdfilter.models.contract import VectorFunction
-from herdfilter.samplers.compiled import CALLED, njit
+from herdfilter.samplers import compiled
 
 
 def pseudo_times(steps: int, ratio: float = 1.2) -> Array:
@@ -120,7 +120,7 @@ def exact_flow(
     return offsets, log_determinants
 
 
-@njit(**CALLED)
+@compiled.njit(**compiled.CALLED)
 def _flow_gains(slopes, covariance, start, end):
     """Return two gains (m, d, k) of a step, by slopes (m, k, d) in units of the noise, and log-determinants (m,).
 
@@ -171,7 +171,7 @@ def _flow_gains(slopes, covariance, start, end):
     return drifts, pulls, log_determinants
 
 
-@njit(**CALLED)
+@compiled.njit(**compiled.CALLED)
 def _move_offsets(y, shifts, residuals, slopes, drifts, pulls):
     """Return offsets (n, d) after a step. The other arguments have one row, or one per offset."""
     n, d = y.shape

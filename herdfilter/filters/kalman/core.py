@@ -10,17 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from herdfilter import _repr
 from herdfilter._checks import Array, short_repr
-from herdfilter._repr import brief, summary_repr
 from herdfilter.angles import wrap
+from herdfilter.filters import results
 from herdfilter.filters.kalman.gaussian import Gaussians
 from herdfilter.filters.kalman.rules import MomentRule
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.online import OnlineFilter
-from herdfilter.filters.results import Outcome, StepRecord
 from herdfilter.filters.saved import SavedState
-from herdfilter.models import contract, resolved, series, trial
-from herdfilter.models.sensors import Sensor, sensed, to_check, unobserved
+from herdfilter.models import contract, resolved, sensors, series, trial
 
 # hypotheses of less weight do not change the moments of a mixture, and are dropped
 VANISHING_SHARE = 1e-16
@@ -75,7 +74,7 @@ class KalmanFilter(OnlineFilter):
         user = type(self).__name__
         trial.check_state(model, user, *self._initial_needs)
         contract.require(model, user, *self._transitions)
-        contract.require(to_check(model), user, contract.OBSERVED)
+        contract.require(sensors.to_check(model), user, contract.OBSERVED)
 
     @property
     def _circular(self) -> tuple[int, ...]:
@@ -109,9 +108,9 @@ class KalmanFilter(OnlineFilter):
     def update(
         self,
         z: ArrayLike | None,
-        sensor: Sensor | None = None,
+        sensor: sensors.Sensor | None = None,
         gate: float | None = None,
-    ) -> StepRecord:
+    ) -> results.StepRecord:
         """Update with an observation of this step: before the first `predict`, of the initial state.
 
         Several updates may follow at one step, by one sensor after the other.
@@ -141,7 +140,7 @@ class KalmanFilter(OnlineFilter):
         # Everything is computed before anything is stored, so that an error leaves the prediction.
         belief = self.belief
         increment = 0.0
-        outcome = Outcome.MISSING
+        outcome = results.Outcome.MISSING
         observation = Observation.read(self._observed_by(sensor), z, self.step, partial=True)
         if (
             observation is not None
@@ -149,14 +148,14 @@ class KalmanFilter(OnlineFilter):
             and observation.beyond(gate, self.predicted_observation(sensor))
         ):
             observation = None
-            outcome = Outcome.GATED
+            outcome = results.Outcome.GATED
         # overflow raises an error of its own below
         with np.errstate(over="ignore", invalid="ignore"):
             if observation is not None:
                 belief, increment = self._update(observation)
-                outcome = Outcome.UPDATED
+                outcome = results.Outcome.UPDATED
             mean, covariance = self._moments(belief)
-            record = StepRecord(
+            record = results.StepRecord(
                 self.step,
                 wrap(mean, self._circular),
                 covariance,
@@ -180,12 +179,14 @@ class KalmanFilter(OnlineFilter):
         self._by_model_at_start |= self.step == 0 and sensor is None
         return record
 
-    def predicted_observation(self, sensor: Sensor | None = None) -> tuple[Array, Array] | None:
+    def predicted_observation(
+        self, sensor: sensors.Sensor | None = None
+    ) -> tuple[Array, Array] | None:
         """Return mean (k,) and covariance (k, k), noise included, of the observation predicted at this step.
 
         Call it between `predict` and `update`. It is None if neither the model nor a sensor observes.
         """
-        if sensor is None and unobserved(self.model):
+        if sensor is None and sensors.unobserved(self.model):
             return None
         return self._predicted_observation(resolved.Measurement(self._observed_by(sensor)))
 
@@ -199,21 +200,23 @@ class KalmanFilter(OnlineFilter):
         combined.record = None
         return combined
 
-    def _observed_by(self, sensor: Sensor | None) -> contract.Model:
-        model = sensed(self.model, sensor)
+    def _observed_by(self, sensor: sensors.Sensor | None) -> contract.Model:
+        model = sensors.sensed(self.model, sensor)
         # the model's own functions were checked when the filter was built
         if sensor is not None:
             contract.require(model, type(self).__name__, contract.OBSERVED)
         return model
 
     def _own_entries(self) -> dict[str, Any]:
-        entries: dict[str, Any] = {name: brief(getattr(self, name)) for name in self._settings}
+        entries: dict[str, Any] = {
+            name: _repr.brief(getattr(self, name)) for name in self._settings
+        }
         _exchange_arrays(self.belief, entries.setdefault)
         return entries
 
     def _restored_attributes(self, state: SavedState) -> dict[str, Any]:
         for name in self._settings:
-            state.expect(name, brief(getattr(self, name)))
+            state.expect(name, _repr.brief(getattr(self, name)))
 
         def read(name: str, value: Array) -> Array:
             # a mixture may have any number of components
@@ -266,7 +269,7 @@ class KalmanFilter(OnlineFilter):
         return None
 
     def __repr__(self) -> str:
-        return summary_repr(
+        return _repr.summary_repr(
             self,
             model=self.model,
             dim=self.model.dim,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from herdfilter import angles
-from herdfilter._checks import Array, as_generator, check_count
+from herdfilter import _checks, angles
+from herdfilter._checks import Array
 from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.kalman.update import inverse_factor
 from herdfilter.filters.observation import Observation
@@ -60,8 +60,8 @@ class EnsembleKalmanFilter(KalmanFilter):
         n_particles: int = 100,
         rng: np.random.Generator | int | None = None,
     ) -> None:
-        self.n_particles = check_count("n_particles", n_particles, minimum=2)
-        self.rng = as_generator(rng)
+        self.n_particles = _checks.check_count("n_particles", n_particles, minimum=2)
+        self.rng = _checks.as_generator(rng)
         super().__init__(model)
 
     @property

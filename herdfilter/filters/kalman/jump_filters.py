@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 
 from herdfilter._checks import Array, check_count
+from herdfilter.filters.kalman import rules
 from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.kalman.gaussian import Gaussians
-from herdfilter.filters.kalman.rules import MomentRule, moment_rule
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.state import Indices
-from herdfilter.models.contract import Model, in_mode
+from herdfilter.models import contract
 from herdfilter.models.jump_markov import with_modes
 from herdfilter.models.resolved import Transition
 
@@ -23,8 +23,8 @@ class ModeFilter(KalmanFilter):
 
     belief: Gaussians
 
-    def __init__(self, model: Model, rule: str | MomentRule = "unscented") -> None:
-        self.rule = moment_rule(rule)
+    def __init__(self, model: contract.Model, rule: str | rules.MomentRule = "unscented") -> None:
+        self.rule = rules.moment_rule(rule)
         super().__init__(with_modes(model, type(self).__name__))
 
     @property
@@ -34,7 +34,7 @@ class ModeFilter(KalmanFilter):
 
     def _initial(self) -> Gaussians:
         modes = np.arange(len(self.model.models))
-        models = [in_mode(self.model, mode) for mode in modes.tolist()]
+        models = [contract.in_mode(self.model, mode) for mode in modes.tolist()]
         for model in models:
             self._check_model(model)
         weights = np.array(self.model.initial_modes)
@@ -111,9 +111,9 @@ class MixtureKalmanFilter(ModeFilter):
 
     def __init__(
         self,
-        model: Model,
+        model: contract.Model,
         n_particles: int = 100,
-        rule: str | MomentRule = "unscented",
+        rule: str | rules.MomentRule = "unscented",
     ) -> None:
         self.n_particles = check_count("n_particles", n_particles)
         super().__init__(model, rule)

@@ -9,11 +9,12 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from herdfilter._checks import Array, as_array, one_of, read_only, short_repr
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter._jit import njit
 from herdfilter.angles import unwrap, wrap
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.contract import VectorFunction, central_differences
+from herdfilter.models import contract
 from herdfilter.samplers.compiled import IN_PLACE
 from herdfilter.samplers.lcd import LCDSampling
 from herdfilter.samplers.sigma_points import SigmaPoints
@@ -52,7 +53,9 @@ class MomentRule(Protocol):
     share one.
     """
 
-    def __call__(self, function: VectorFunction, means: Array, factors: Array) -> Linearisation:
+    def __call__(
+        self, function: contract.VectorFunction, means: Array, factors: Array
+    ) -> Linearisation:
         """Return means (K, k), slopes (K, k, m) and covariances of the rest, (K, k, k) or (1, k, k)."""
 
 
@@ -60,19 +63,25 @@ class MomentRule(Protocol):
 class LinearRule:
     """The linearisation at each mean, as in the extended Kalman filter."""
 
-    def __call__(self, function: VectorFunction, means: Array, factors: Array) -> Linearisation:
+    def __call__(
+        self, function: contract.VectorFunction, means: Array, factors: Array
+    ) -> Linearisation:
         """See `MomentRule`."""
         centres, J = differentiate(function, means, np.sqrt((factors**2).sum(axis=2)))
         k = centres.shape[1]
         return Linearisation(centres, J @ factors, np.zeros((1, k, k)))
 
 
-def differentiate(function: VectorFunction, means: Array, sd: Array) -> tuple[Array, Array]:
+def differentiate(
+    function: contract.VectorFunction, means: Array, sd: Array
+) -> tuple[Array, Array]:
     """Return values (K, k) and Jacobians (K, k, m) at means (K, m); without a Jacobian, differences in steps of `sd`."""
     if function.jacobian is None:
-        return central_differences(function, means, sd)
+        return contract.central_differences(function, means, sd)
     values = function.values(means)
-    return values, as_array("jacobian", function.jacobian(means), (*values.shape, means.shape[1]))
+    return values, _checks.as_array(
+        "jacobian", function.jacobian(means), (*values.shape, means.shape[1])
+    )
 
 
 RegressionPoints = tuple[Array, Array, Array]
@@ -88,7 +97,9 @@ class PointRule:
 
     standard: StandardPoints
 
-    def __call__(self, function: VectorFunction, means: Array, factors: Array) -> Linearisation:
+    def __call__(
+        self, function: contract.VectorFunction, means: Array, factors: Array
+    ) -> Linearisation:
         """See `MomentRule`."""
         z, weights, spread_weights = _cached_points(self.standard, means.shape[1])
         offsets = z @ factors.mT
@@ -219,7 +230,7 @@ def moment_rule(rule: str | MomentRule) -> MomentRule:
     """Return the rule of that name, or the rule itself; ValueError with the known names for others."""
     if callable(rule) and not isinstance(rule, type):
         return rule
-    return RULES[one_of("rule", rule, RULES)]  # type: ignore[arg-type]
+    return RULES[_checks.one_of("rule", rule, RULES)]  # type: ignore[arg-type]
 
 
 def linearise(
@@ -236,15 +247,15 @@ def linearise(
     Points of a rule may lie past the cut of an angle: the function sees its `angles` wrapped. `circular` as in
     `VectorFunction`.
     """
-    function = VectorFunction(
+    function = contract.VectorFunction(
         lambda x: values(wrap(x, angles)),
         circular,
-        jacobian and (lambda x: jacobian(read_only(wrap(x, angles)))),
+        jacobian and (lambda x: jacobian(_checks.read_only(wrap(x, angles)))),
         angles,
     )
     linear = rule(function, means, factors)
     if not (isinstance(linear, tuple) and len(linear) == 3):
         raise TypeError(
-            f"rule: expected means, slopes and covariances of the rest, got {short_repr(linear)}"
+            f"rule: expected means, slopes and covariances of the rest, got {_checks.short_repr(linear)}"
         )
     return Linearisation(*linear)

@@ -15,7 +15,7 @@ from herdfilter._jit import njit
 from herdfilter.angles import wrap
 from herdfilter.filters.kalman.rules import Linearisation
 from herdfilter.filters.observation import Observation
-from herdfilter.samplers.compiled import IN_PLACE, NO_ARRAYS
+from herdfilter.samplers import compiled
 
 RELATIVE_TOLERANCE = 1e-8  # negative eigenvalues down to this share of the variances are rounding, and are raised to zero
 SINGULAR_SHARE = 1e-14  # a conditional variance below this share of the variance is rounding: the matrix is singular
@@ -65,7 +65,7 @@ class Conditioned(NamedTuple):
     after: Array  # (K, d, d)
 
 
-@njit(**NO_ARRAYS)
+@njit(**compiled.NO_ARRAYS)
 def rotate(noise, slopes, gains, factor):
     """Rotate the columns of [noise slopes; gains factor] until the slopes (k, m) are zero, in place.
 
@@ -95,7 +95,7 @@ def rotate(noise, slopes, gains, factor):
                     factor[a, j] = cosine * second - sine * first
 
 
-@njit(**IN_PLACE)
+@njit(**compiled.IN_PLACE)
 def condition_in_place(slopes, noises, factors, variances, rotated, result):
     """Fill in the arrays of a `Conditioned`, passed as a tuple; return False if a noise is indefinite.
 
@@ -122,7 +122,7 @@ def condition_in_place(slopes, noises, factors, variances, rotated, result):
     return True
 
 
-@njit(**IN_PLACE)
+@njit(**compiled.IN_PLACE)
 def move_in_place(roots, gains, residuals, means, log_densities):
     """Correct K means (K, d) by residuals (K, k), given S and G of `condition`; fill in log-densities (K,).
 
@@ -151,7 +151,7 @@ def move_in_place(roots, gains, residuals, means, log_densities):
         log_densities[c] = log_density
 
 
-@njit(**IN_PLACE)
+@njit(**compiled.IN_PLACE)
 def factorise(matrix, factor):
     """Write the Cholesky factor of a matrix, which may be the same array; return False if it does not exist."""
     for i in range(len(matrix)):
@@ -168,7 +168,7 @@ def factorise(matrix, factor):
     return True
 
 
-@njit(**NO_ARRAYS)
+@njit(**compiled.NO_ARRAYS)
 def factorise_noise(matrix, variances, root):
     """Write the Cholesky factor of a covariance that may be singular; return False if it is indefinite.
 

@@ -10,8 +10,7 @@ import numpy as np
 from herdfilter._covariances import regularised
 from herdfilter.filters.kalman.rules import MomentRule
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.proposals.base import BaseProposal, Uses
-from herdfilter.filters.proposals.guided import GuidedSampledProposal, guided_mixture
+from herdfilter.filters.proposals import base, guided
 from herdfilter.filters.proposals.herded import SampledProposal
 from herdfilter.filters.resampling.mixture import check_fit
 from herdfilter.filters.state import Particles
@@ -54,8 +53,8 @@ class AugmentedProposal(SampledProposal):
 
     fit: Fit
     sampler: Sampler
-    uses: ClassVar[Uses] = Uses(weights=True)
-    check = BaseProposal.check  # the sampler draws more dimensions than the state has
+    uses: ClassVar[base.Uses] = base.Uses(weights=True)
+    check = base.BaseProposal.check  # the sampler draws more dimensions than the state has
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -78,7 +77,7 @@ class AugmentedProposal(SampledProposal):
 
 
 @dataclass(frozen=True)
-class GuidedAugmentedProposal(GuidedSampledProposal, AugmentedProposal):
+class GuidedAugmentedProposal(guided.GuidedSampledProposal, AugmentedProposal):
     r"""Draws (state, noise) from their posterior given the NEXT observation, by Kalman filters, and pushes both through.
 
     As in `AugmentedProposal`, a mixture p is fitted to the particles and multiplied by the density of the transition noise,
@@ -144,7 +143,9 @@ class GuidedAugmentedProposal(GuidedSampledProposal, AugmentedProposal):
         prior = with_noise(
             GaussianMixture.unchecked(fitted.weights, fitted.means, regular), transition.noise_dim
         )
-        q = guided_mixture(observation.after(transition), prior, self.rule, self.defensive_share)
+        q = guided.guided_mixture(
+            observation.after(transition), prior, self.rule, self.defensive_share
+        )
         joint, log_weights = self.draw(q, particles.n_next, rng, prior)
         x = transition.propagate_joint(joint)
         return Particles(x, log_weights + observation.log_likelihood(x))

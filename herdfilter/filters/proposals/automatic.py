@@ -16,8 +16,7 @@ from herdfilter.filters.proposals.herded import HerdedProposal
 from herdfilter.filters.proposals.lookahead import Ancestors
 from herdfilter.filters.proposals.ranked import RankedProposal
 from herdfilter.filters.state import Particles
-from herdfilter.models import contract
-from herdfilter.models.resolved import Motion, Transition
+from herdfilter.models import contract, resolved
 from herdfilter.samplers import QuantileSampling
 from herdfilter.samplers.base import Sampler
 
@@ -86,9 +85,9 @@ class AutomaticProposal:
     def check(self, model: contract.Model) -> None:
         """See `Proposal`."""
         self._ranked.check(model)
-        if not Motion(model).simulated_only:
+        if not resolved.Motion(model).simulated_only:
             self._ranked.check_sampler(
-                "state and noise", model.dim + Motion(model).noise_dim, "AutomaticProposal"
+                "state and noise", model.dim + resolved.Motion(model).noise_dim, "AutomaticProposal"
             )
 
     def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
@@ -97,7 +96,7 @@ class AutomaticProposal:
 
     def propose(
         self,
-        transition: Transition,
+        transition: resolved.Transition,
         particles: Particles,
         rng: np.random.Generator,
         observation: Observation | None = None,

@@ -9,14 +9,14 @@ from typing import ClassVar
 import numpy as np
 
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.proposals.base import BaseProposal, BootstrapProposal, Uses
+from herdfilter.filters.proposals import base
 from herdfilter.filters.resampling.base import CopyingResampling, SystematicResampling
 from herdfilter.filters.state import Particles
 from herdfilter.models.resolved import Transition
 
 
 @dataclass(frozen=True)
-class AuxiliaryProposal(BootstrapProposal):
+class AuxiliaryProposal(base.BootstrapProposal):
     r"""Auxiliary particle filter (Pitt and Shephard 1999), with one resampling per step.
 
     Ancestors are drawn with the first-stage weights :math:`\lambda_i = w_i\, p(z \mid \mu_i)`, where :math:`\mu_i` is the
@@ -53,8 +53,8 @@ class AuxiliaryProposal(BootstrapProposal):
     """
 
     resampling: CopyingResampling = field(default_factory=SystematicResampling)
-    uses: ClassVar[Uses] = Uses(weights=True, observation=True, whole_scan=True)
-    transitions = BaseProposal.transitions
+    uses: ClassVar[base.Uses] = base.Uses(weights=True, observation=True, whole_scan=True)
+    transitions = base.BaseProposal.transitions
 
     def __post_init__(self) -> None:
         if not isinstance(self.resampling, CopyingResampling):

@@ -17,8 +17,8 @@ from herdfilter.filters.proposals.gaussianity import over_chance
 from herdfilter.filters.resampling.base import inverse_cdf
 from herdfilter.filters.state import Indices
 from herdfilter.mixture import GaussianMixture
-from herdfilter.samplers.base import MixtureSampler, Sampler, draw_points, equal_weights
-from herdfilter.samplers.compiled import CALLED, IN_PLACE, INSIDE, VECTORISE, exp, njit
+from herdfilter.samplers import base, compiled
+from herdfilter.samplers.compiled import exp
 from herdfilter.samplers.mapped import MappedSampling
 
 SETS = 8
@@ -28,14 +28,14 @@ TRIES = 8
 """Number of scrambles that are tried for a set; the best is used."""
 
 
-class BalancedPoints(MixtureSampler):
+class BalancedPoints(base.MixtureSampler):
     """The first set as a sampler of N(0, I), for `MappedSampling`."""
 
     def draw(
         self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None
     ) -> tuple[Array, Array]:
         """Return points of the standard normal in as many dimensions as the mixture has."""
-        return balanced_noise(n, mixture.dim, 0), equal_weights(n)
+        return balanced_noise(n, mixture.dim, 0), base.equal_weights(n)
 
 
 INITIAL_POINTS = MappedSampling(BalancedPoints())
@@ -64,10 +64,10 @@ def balanced_noise(n: int, dim: int, set_index: int) -> Array:
     return read_only(best)
 
 
-def sampled_noise(sampler: Sampler, n: int, dim: int, rng: np.random.Generator) -> Array:
+def sampled_noise(sampler: base.Sampler, n: int, dim: int, rng: np.random.Generator) -> Array:
     """Return n points of N(0, I), (n, dim), that a sampler draws; ValueError unless their weights are equal."""
     normal = GaussianMixture.unchecked(np.ones(1), np.zeros((1, dim)), np.eye(dim))
-    points = draw_points(sampler, normal, n, rng)
+    points = base.draw_points(sampler, normal, n, rng)
     if np.ptp(points.weights) > 1e-9 / n:
         raise ValueError(
             f"sampler: expected points of equal weight, got weights from {points.weights.min():.3g} to "
@@ -121,7 +121,7 @@ def direction_numbers(dim: int, count: int) -> NDArray[np.int64]:
     return np.ascontiguousarray((fractions[powers] ^ fractions[powers - 1]).T)
 
 
-@njit(**CALLED)
+@compiled.njit(**compiled.CALLED)
 def scrambled_points(n, directions, random, ordered):
     """Sobol points (n, dim) of direction numbers (dim, count), scrambled by random integers (dim, count + 1).
 
@@ -218,7 +218,7 @@ def curve_order(x, weights, circular):
     return _radix_order(index)
 
 
-@njit(**INSIDE)
+@compiled.njit(**compiled.INSIDE)
 def unwrapped(x, weights, circular):
     """Return weighted points (n, d) with angles within pi of their circular mean; `circular` (d,) is True for angles."""
     x = x.copy()
@@ -234,7 +234,7 @@ def unwrapped(x, weights, circular):
     return x
 
 
-@njit(**INSIDE)
+@compiled.njit(**compiled.INSIDE)
 def _radix_order(keys):
     """Return the indices that stably sort 64-bit integers, compared as unsigned: a radix sort by bytes."""
     n = len(keys)
@@ -273,7 +273,7 @@ def sorted_order(values: NDArray[Any]) -> NDArray[np.integer[Any]]:
     return values.argsort(kind="stable") if (ranked[1:] == ranked[:-1]).any() else order
 
 
-@njit(**IN_PLACE, fastmath=VECTORISE)
+@compiled.njit(**compiled.IN_PLACE, fastmath=compiled.VECTORISE)
 def _cells(x, weights, bits, row, cells):
     """Fill the cells (d, n) of weighted points (n, d), mapped by the logistic function; row (n,) is workspace."""
     n, d = x.shape
@@ -295,7 +295,7 @@ def _cells(x, weights, bits, row, cells):
             cells[a, i] = np.int64(row[i])
 
 
-@njit(**IN_PLACE)
+@compiled.njit(**compiled.IN_PLACE)
 def _index(x, bits, index):
     """Fill the positions (n,) along the Hilbert curve of cells (d, n) of a grid with 2^bits cells per side, overwritten.
 

@@ -8,12 +8,11 @@ from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from herdfilter.angles import wrap_angles
+from herdfilter.filters import state
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.state import Particles, each_its_own
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models import contract
-from herdfilter.models.resolved import Motion, Transition
-from herdfilter.samplers.base import Sampler, draw_points
+from herdfilter.models import contract, resolved
+from herdfilter.samplers import base
 
 
 class Uses(NamedTuple):
@@ -74,16 +73,16 @@ class Proposal(Protocol):
     def check(self, model: contract.Model) -> None:
         """Raise TypeError, naming what is missing, if the model lacks a function that the proposal needs."""
 
-    def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
+    def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> state.Particles:
         """Return n particles for the initial state, with weights that sum to 1."""
 
     def propose(
         self,
-        transition: Transition,
-        particles: Particles,
+        transition: resolved.Transition,
+        particles: state.Particles,
         rng: np.random.Generator,
         observation: Observation | None = None,
-    ) -> Particles:
+    ) -> state.Particles:
         """Return particles at the step that `transition` leads to.
 
         One that uses the weights returns ``particles.n_next`` particles, any other as many as there are; these numbers are
@@ -114,18 +113,20 @@ class BaseProposal:
             contract.require(model, type(self).__name__, contract.OBSERVED)
 
     @property
-    def initial_sampler(self) -> Sampler | None:
+    def initial_sampler(self) -> base.Sampler | None:
         """Sampler of the initial particles where the initial distribution is a mixture; None for random ones."""
         return None
 
-    def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
+    def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> state.Particles:
         """See `Proposal`."""
         # Points can only be drawn from a mixture; other distributions have a method `sample` of their own.
         sampler = self.initial_sampler
         if sampler is None or not isinstance(model.initial, GaussianMixture):
-            return Particles.equal(Motion(model).sample_initial(n, rng))
-        points = draw_points(sampler, model.initial, n, rng)
-        return Particles(wrap_angles(points.x, contract.circular_dims(model)), points.log_weights)
+            return state.Particles.equal(resolved.Motion(model).sample_initial(n, rng))
+        points = base.draw_points(sampler, model.initial, n, rng)
+        return state.Particles(
+            wrap_angles(points.x, contract.circular_dims(model)), points.log_weights
+        )
 
 
 @dataclass(frozen=True)
@@ -156,14 +157,14 @@ class BootstrapProposal(BaseProposal):
 
     def propose(
         self,
-        transition: Transition,
-        particles: Particles,
+        transition: resolved.Transition,
+        particles: state.Particles,
         rng: np.random.Generator,
         observation: Observation | None = None,
-    ) -> Particles:
+    ) -> state.Particles:
         """See `Proposal`."""
-        ancestors = each_its_own(len(particles.x))
-        successors = Particles.unchecked(
+        ancestors = state.each_its_own(len(particles.x))
+        successors = state.Particles.unchecked(
             transition.sample(particles.x, rng), particles.log_weights, ancestors=ancestors
         )
         return successors if observation is None else observation.weigh(successors)

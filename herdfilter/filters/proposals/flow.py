@@ -7,18 +7,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from herdfilter._checks import check_count, check_flags
+from herdfilter import _checks
 from herdfilter._covariances import covariance_factor
+from herdfilter.filters import state
 from herdfilter.filters.flow.exact_flow import exact_flow, pseudo_times
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.proposals.base import BootstrapProposal, Uses
-from herdfilter.filters.state import Particles, each_its_own
+from herdfilter.filters.proposals import base
 from herdfilter.models.contract import ADDITIVE
 from herdfilter.models.resolved import Transition
 
 
 @dataclass(frozen=True)
-class FlowProposal(BootstrapProposal):
+class FlowProposal(base.BootstrapProposal):
     r"""Invertible particle flow, PF-PF with LEDH, or with ``local=False`` EDH (Li and Coates 2017, algorithms 1 and 2).
 
     Particle :math:`x_i` draws a successor y from the transition, and moves it to x by the flow of Daum and Huang, from
@@ -69,21 +69,21 @@ class FlowProposal(BootstrapProposal):
 
     local: bool = True
     flow_steps: int = 29
-    uses: ClassVar[Uses] = Uses(observation=True)
+    uses: ClassVar[base.Uses] = base.Uses(observation=True)
     transitions = (ADDITIVE,)
     needs_moments = True
 
     def __post_init__(self) -> None:
-        check_flags(local=self.local)
-        check_count("flow_steps", self.flow_steps)
+        _checks.check_flags(local=self.local)
+        _checks.check_count("flow_steps", self.flow_steps)
 
     def propose(
         self,
         transition: Transition,
-        particles: Particles,
+        particles: state.Particles,
         rng: np.random.Generator,
         observation: Observation | None = None,
-    ) -> Particles:
+    ) -> state.Particles:
         """See `Proposal`."""
         if observation is None or not observation.has_moments:
             return super().propose(transition, particles, rng, observation)
@@ -105,4 +105,4 @@ class FlowProposal(BootstrapProposal):
         x = transition.wrapped(means + migrated)
         log_ratio = log_determinants + 0.5 * (white**2 - white_migrated**2).sum(axis=1)
         log_weights = particles.log_weights + log_ratio + observation.log_likelihood(x)
-        return Particles(x, log_weights, ancestors=each_its_own(len(x)))
+        return state.Particles(x, log_weights, ancestors=state.each_its_own(len(x)))

@@ -7,12 +7,13 @@ from functools import cached_property
 import numpy as np
 from numba.extending import register_jitable
 
+from herdfilter import _covariances
 from herdfilter._checks import Array
-from herdfilter._covariances import SUSPECT_VARIANCE, covariance_factor, plain_and_regular
+from herdfilter._covariances import SUSPECT_VARIANCE
 from herdfilter.angles import unwrap
 from herdfilter.filters.kalman.update import factorise
 from herdfilter.filters.state import Particles
-from herdfilter.samplers.compiled import CALLED, IN_PLACE, njit
+from herdfilter.samplers import compiled
 
 FEW = 500
 """Where there are more particles than this, about so many of them are tested first."""
@@ -93,12 +94,12 @@ def standardised(x: Array, weights: Array) -> tuple[Array, Array, Array]:
         return mean, root, z
     # A singular covariance, or nearly so, is regularised: slower, and rarely needed.
     centred = x - weights @ x
-    factor = covariance_factor(plain_and_regular(x, weights, centred)[1])
+    factor = _covariances.covariance_factor(_covariances.plain_and_regular(x, weights, centred)[1])
     white = np.linalg.solve(factor, centred.T).T
     return weights @ x, factor, np.ascontiguousarray(white)
 
 
-@njit(**IN_PLACE)
+@compiled.njit(**compiled.IN_PLACE)
 def _standardise(x, weights, mean, root, inverse, z):
     """Fill in what `standardised` returns; return False if the covariance is singular, or nearly so."""
     n, d = x.shape
@@ -175,7 +176,7 @@ def nonlinear_share(x: Array, noise: Array, circular: tuple[int, ...] = ()) -> f
     return float(_nonlinear_share(x, standardised(noise, equal)[2]))
 
 
-@njit(**IN_PLACE)
+@compiled.njit(**compiled.IN_PLACE)
 def _nonlinear_share(x, noise):
     """Return the share of the variance of states (n, d), in the worst dimension, that is not linear in standard noise."""
     n, d = x.shape
@@ -197,7 +198,7 @@ def _nonlinear_share(x, noise):
     return worst
 
 
-@njit(**CALLED)
+@compiled.njit(**compiled.CALLED)
 def over_chance(z, weights):
     """Squared third and fourth cumulants of points (n, d) of mean 0 and covariance I, over their expectations by chance."""
     n, d = z.shape

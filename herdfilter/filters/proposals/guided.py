@@ -11,12 +11,10 @@ import numpy as np
 from herdfilter._checks import check_share
 from herdfilter._covariances import regularised
 from herdfilter.angles import wrap
-from herdfilter.filters.kalman.gaussian import kalman_mixture, update_gaussians
-from herdfilter.filters.kalman.rules import MomentRule, moment_rule
+from herdfilter.filters import state
+from herdfilter.filters.kalman import gaussian, rules
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.proposals.base import BootstrapProposal, Proposal, Uses
-from herdfilter.filters.proposals.herded import HerdedProposal, SampledProposal, log_ratio
-from herdfilter.filters.state import Particles, each_its_own
+from herdfilter.filters.proposals import base, herded
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
 from herdfilter.models.contract import ADDITIVE
@@ -34,7 +32,7 @@ EQUAL_COVARIANCES = 1e-6
 
 
 @dataclass(frozen=True)
-class GuidedProposal(BootstrapProposal):
+class GuidedProposal(base.BootstrapProposal):
     r"""Draws the successor of each particle from its transition density, updated with the observation.
 
     The transition density of particle i, :math:`N(f(x_i), Q)`, goes through a Kalman filter's update to :math:`N(m_i, P_i)`;
@@ -69,21 +67,21 @@ class GuidedProposal(BootstrapProposal):
     (True, True)
     """
 
-    rule: str | MomentRule = "unscented"
-    uses: ClassVar[Uses] = Uses(observation=True)
+    rule: str | rules.MomentRule = "unscented"
+    uses: ClassVar[base.Uses] = base.Uses(observation=True)
     transitions = (ADDITIVE,)
     needs_moments = True
 
     def __post_init__(self) -> None:
-        moment_rule(self.rule)
+        rules.moment_rule(self.rule)
 
     def propose(
         self,
         transition: Transition,
-        particles: Particles,
+        particles: state.Particles,
         rng: np.random.Generator,
         observation: Observation | None = None,
-    ) -> Particles:
+    ) -> state.Particles:
         """See `Proposal`."""
         if observation is None or not observation.has_moments:
             return super().propose(transition, particles, rng, observation)
@@ -91,7 +89,9 @@ class GuidedProposal(BootstrapProposal):
         transition.check_density("GuidedProposal")
         noises = transition.noises
         root = np.linalg.cholesky(noises)
-        means, factors, _ = update_gaussians(observation, centres, root, moment_rule(self.rule))
+        means, factors, _ = gaussian.update_gaussians(
+            observation, centres, root, rules.moment_rule(self.rule)
+        )
         roots = np.linalg.cholesky(factors @ factors.mT + WIDENING * noises)
         white = rng.standard_normal(particles.x.shape)
         # not wrapped yet: the densities are those of unwrapped angles
@@ -107,20 +107,20 @@ class GuidedProposal(BootstrapProposal):
         )
         wrapped = transition.wrapped(x)
         log_weights = particles.log_weights + log_ratio + observation.log_likelihood(wrapped)
-        return Particles(wrapped, log_weights, ancestors=each_its_own(len(wrapped)))
+        return state.Particles(wrapped, log_weights, ancestors=state.each_its_own(len(wrapped)))
 
 
-class GuidedSampledProposal(SampledProposal):
+class GuidedSampledProposal(herded.SampledProposal):
     """What proposals share whose points a sampler draws from a `guided_mixture`."""
 
-    rule: str | MomentRule
+    rule: str | rules.MomentRule
     defensive_share: float
-    uses: ClassVar[Uses] = Uses(weights=True, observation=True)
+    uses: ClassVar[base.Uses] = base.Uses(weights=True, observation=True)
     needs_moments = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        moment_rule(self.rule)
+        rules.moment_rule(self.rule)
         check_share("defensive_share", self.defensive_share)
 
 
@@ -174,7 +174,7 @@ class KalmanMixtureProposal(GuidedSampledProposal):
     """
 
     sampler: Sampler
-    rule: str | MomentRule = "unscented"
+    rule: str | rules.MomentRule = "unscented"
     defensive_share: float = 0.2
     unguided_share: float = 0.0
     transitions = (ADDITIVE,)
@@ -186,13 +186,15 @@ class KalmanMixtureProposal(GuidedSampledProposal):
     def propose(
         self,
         transition: Transition,
-        particles: Particles,
+        particles: state.Particles,
         rng: np.random.Generator,
         observation: Observation | None = None,
-    ) -> Particles:
+    ) -> state.Particles:
         """See `Proposal`."""
         if observation is None or not observation.has_moments:
-            return HerdedProposal(self.sampler).propose(transition, particles, rng, observation)
+            return herded.HerdedProposal(self.sampler).propose(
+                transition, particles, rng, observation
+            )
         transition.check_density("KalmanMixtureProposal")
         prediction = transition.predictive(particles.x, particles.weights)
         q = guided_mixture(
@@ -204,13 +206,13 @@ class KalmanMixtureProposal(GuidedSampledProposal):
             prediction = GaussianMixture.unchecked(weights, q.means, q.distinct_covariances)
         x, log_weights = self.draw(q, particles.n_next, rng, prediction)
         x = transition.wrapped(x)
-        return Particles(x, log_weights + observation.log_likelihood(x))
+        return state.Particles(x, log_weights + observation.log_likelihood(x))
 
 
 def guided_mixture(
     observation: Observation,
     prior: GaussianMixture,
-    rule: str | MomentRule | None,
+    rule: str | rules.MomentRule | None,
     defensive_share: float,
     unguided_share: float = 0.0,
 ) -> GaussianMixture:
@@ -220,7 +222,7 @@ def guided_mixture(
     components of the prior are added with the total weight `unguided_share`. Where the observation is linear the updated
     components differ only by rounding in their covariances, and share one: samplers are faster then.
     """
-    posterior, _ = kalman_mixture(observation, prior, rule)
+    posterior, _ = gaussian.kalman_mixture(observation, prior, rule)
     # WIDENING keeps every covariance positive definite, relative to the variances of the prior.
     before = np.diagonal(prior.distinct_covariances, axis1=1, axis2=2)
     covariances = posterior.distinct_covariances + WIDENING * before[:, None, :] * np.eye(prior.dim)
@@ -240,12 +242,12 @@ def guided_mixture(
 
 
 def first_update(
-    proposal: Proposal,
+    proposal: base.Proposal,
     prior: Any,
-    particles: Particles,
+    particles: state.Particles,
     observation: Observation,
     rng: np.random.Generator,
-) -> Particles:
+) -> state.Particles:
     """Return particles of the prior given its first observation, with exact weights, not normalised.
 
     If the prior is Gaussian they are drawn anew from its iterated extended Kalman update, so that a track with a wide prior
@@ -256,7 +258,7 @@ def first_update(
     with_moments = isinstance(prior, GaussianMixture) and observation.has_moments
     # of points, and neither in modes nor by a scan
     plain = (
-        type(particles) is Particles
+        type(particles) is state.Particles
         and particles.modes is None
         and not observation.measurement.scans
     )
@@ -273,7 +275,9 @@ def first_update(
             SimpleNamespace(dim=model.dim, circular=circular, initial=q), n, rng
         )
         x = prior.mean + wrap(start.x - prior.mean, circular)
-        posterior = start.reweighted(log_ratio(prior, q, x) + observation.log_likelihood(start.x))
+        posterior = start.reweighted(
+            herded.log_ratio(prior, q, x) + observation.log_likelihood(start.x)
+        )
         weighted, evidence = posterior.normalised()
         # as even as chance would leave them
         if evidence > -np.inf and n * (n / weighted.ess - 1) <= 1:

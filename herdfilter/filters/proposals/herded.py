@@ -7,14 +7,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from herdfilter._checks import Array, as_points, check_methods, check_share
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals.base import BaseProposal, Uses
 from herdfilter.filters.state import Particles
 from herdfilter.mixture import GaussianMixture, log_sums
-from herdfilter.models.contract import ADDITIVE, Model
+from herdfilter.models import contract
 from herdfilter.models.resolved import Transition
-from herdfilter.samplers.base import MixtureSampler, Sampler, check_dim, draw_points
+from herdfilter.samplers import base
 from herdfilter.samplers.line import log_densities
 from herdfilter.samplers.quantile import QuantileSampling, quantiles
 
@@ -25,16 +26,16 @@ class SampledProposal(BaseProposal):
     sampler: Any  # a Sampler; in some proposals it may be None
 
     def __post_init__(self) -> None:
-        check_methods("sampler", self.sampler, "sample")
+        _checks.check_methods("sampler", self.sampler, "sample")
 
-    def check(self, model: Model) -> None:
+    def check(self, model: contract.Model) -> None:
         """See `Proposal`."""
         super().check(model)
         self.check_sampler("model.dim", model.dim)
 
     def check_sampler(self, name: str, dim: int, user: str = "") -> None:
         """Raise ValueError, naming an argument and the user of the sampler, if that serves fewer dimensions."""
-        check_dim(name, self.sampler, dim, f"{user or type(self).__name__} with ")
+        base.check_dim(name, self.sampler, dim, f"{user or type(self).__name__} with ")
 
     @property
     def initial_sampler(self) -> Any:
@@ -56,13 +57,13 @@ class SampledProposal(BaseProposal):
         ):
             x, log_ratios = quantiles(q, (np.arange(n) + 0.5) / n, target.weights)
             return x[:, None], log_ratios - np.log(n)
-        if isinstance(self.sampler, MixtureSampler) and self.sampler.draws:  # nothing to check
+        if isinstance(self.sampler, base.MixtureSampler) and self.sampler.draws:  # nothing to check
             x, weights = self.sampler.draw(q, n, rng)
             with np.errstate(divide="ignore"):
                 log_weights = np.log(weights)
         else:
-            points = draw_points(self.sampler, q, n, rng)
-            x = as_points("x", points.x, q.dim)
+            points = base.draw_points(self.sampler, q, n, rng)
+            x = _checks.as_points("x", points.x, q.dim)
             log_weights = points.log_weights
         return x, log_weights if target is None else log_weights + log_ratio(target, q, x)
 
@@ -107,14 +108,14 @@ class HerdedProposal(SampledProposal):
     True
     """
 
-    sampler: Sampler
+    sampler: base.Sampler
     defensive_share: float = 0.3
     uses: ClassVar[Uses] = Uses(weights=True)
-    transitions = (ADDITIVE,)
+    transitions = (contract.ADDITIVE,)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_share("defensive_share", self.defensive_share)
+        _checks.check_share("defensive_share", self.defensive_share)
 
     def propose(
         self,

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from herdfilter import angles
 from herdfilter._checks import Array, read_only
-from herdfilter.angles import unwrap, wrap
+from herdfilter.filters import state
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE, regress
 from herdfilter.filters.kalman.update import (
     IndefiniteCovarianceError,
@@ -17,12 +18,10 @@ from herdfilter.filters.kalman.update import (
     rotate,
 )
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.proposals import balanced
-from herdfilter.filters.proposals.quadratic import linear_observations, stencil
-from herdfilter.filters.state import Indices, Particles
+from herdfilter.filters.proposals import balanced, quadratic
 from herdfilter.models.resolved import Transition
+from herdfilter.samplers import compiled
 from herdfilter.samplers.base import Sampler
-from herdfilter.samplers.compiled import CALLED, IN_PLACE, njit
 
 SPARE_POINTS = 1000
 """A call of the model's functions with so many states takes little more time than one with a few."""
@@ -34,7 +33,7 @@ _sigma_points = lru_cache(maxsize=64)(
 
 
 @lru_cache(maxsize=64)
-def _distinct_starts(noise_dim: int, d: int) -> tuple[Indices, Indices]:
+def _distinct_starts(noise_dim: int, d: int) -> tuple[state.Indices, state.Indices]:
     """Return the sigma points with distinct first d entries (2 d + 1,), and which of them each point (p,) agrees with."""
     starts = np.concatenate([np.arange(d + 1), np.arange(noise_dim + 1, noise_dim + d + 1)])
     start_of = np.zeros(2 * noise_dim + 1, dtype=np.int64)
@@ -66,7 +65,7 @@ class Ancestors(NamedTuple):
     members_are_particles: bool = True
 
     @classmethod
-    def of(cls, transition: Transition, particles: Particles) -> Ancestors:
+    def of(cls, transition: Transition, particles: state.Particles) -> Ancestors:
         """Take the particles as they are."""
         means = transition.mean(particles.x) if transition.additive else None
         return cls(transition, particles.x, particles.weights, None, means)
@@ -80,7 +79,7 @@ class Ancestors(NamedTuple):
     def kernels(
         cls,
         transition: Transition,
-        particles: Particles,
+        particles: state.Particles,
         mean: Array,
         root: Array,
         width: float,
@@ -89,7 +88,7 @@ class Ancestors(NamedTuple):
 
         In compensation the particles are moved towards their mean (Liu and West 2001).
         """
-        x = unwrap(particles.x, particles.weights, transition.circular)
+        x = angles.unwrap(particles.x, particles.weights, transition.circular)
         x = transition.wrapped(mean + np.sqrt(1 - width**2) * (x - mean))
         return cls(transition, x, particles.weights, width * root)
 
@@ -115,7 +114,9 @@ class Ancestors(NamedTuple):
         d = len(self.root)
         start = start + noise[:, :d] @ self.root.T
         circular = self.transition.circular
-        return self.transition.propagate(wrap(start, circular) if circular else start, noise[:, d:])
+        return self.transition.propagate(
+            angles.wrap(start, circular) if circular else start, noise[:, d:]
+        )
 
     @property
     def sigma_points(self) -> tuple[Array, Array]:
@@ -128,7 +129,7 @@ class Ancestors(NamedTuple):
             return self.transition.wrapped(self.means)
         return self.successors(np.arange(len(self.x)), np.zeros((len(self.x), self.noise_dim)))
 
-    def sigma_successors(self, members: Indices, noise: Array) -> Array:
+    def sigma_successors(self, members: state.Indices, noise: Array) -> Array:
         """Successors (B, p, d) of members (B,) at the p `sigma_points` (p, noise_dim) of their noise."""
         d, p = self.x.shape[1], len(noise)
         if self.means is not None:
@@ -143,11 +144,11 @@ class Ancestors(NamedTuple):
         starts, start_of = _distinct_starts(noise.shape[1], d)
         x = (self.x[members, None] + noise[starts, :d] @ self.root.T).reshape(-1, d)
         circular = self.transition.circular
-        means = self.transition.mean(wrap(x, circular) if circular else x).reshape(
+        means = self.transition.mean(angles.wrap(x, circular) if circular else x).reshape(
             -1, len(starts), d
         )
         successors = means[:, start_of] + noise[:, d:] @ self.transition.noise.factor.T
-        return wrap(successors, circular) if circular else successors
+        return angles.wrap(successors, circular) if circular else successors
 
     def spreads(self) -> tuple[Array, Array]:
         """Covariances (d, d) of the successors: that due to the transition noise, and the total.
@@ -157,11 +158,11 @@ class Ancestors(NamedTuple):
         # the law of total covariance: of the means, and of the noise
         if self.means is not None:
             noise = self.transition.factor @ self.transition.factor.T
-            means = unwrap(self.means, self.weights, self.transition.circular)
+            means = angles.unwrap(self.means, self.weights, self.transition.circular)
             centred = means - self.weights @ means
             return noise, noise + (self.weights * centred.T) @ centred
         points, weights = self.sigma_points
-        x = unwrap(
+        x = angles.unwrap(
             self.sigma_successors(np.zeros(1, dtype=np.int64), points)[0],
             weights,
             self.transition.circular,
@@ -181,7 +182,7 @@ class Ancestors(NamedTuple):
         points, weights = self.sigma_points
         count, d = self.x.shape
         p = len(points)
-        evaluations = p if observation.has_moments else max(p, len(stencil(d)))
+        evaluations = p if observation.has_moments else max(p, len(quadratic.stencil(d)))
         gains = min(count, -(-(count + SPARE_POINTS) // evaluations))
         group = np.arange(count)
         members = group.copy()
@@ -204,7 +205,7 @@ class Ancestors(NamedTuple):
             by_gain = values[: len(states)].reshape(-1, p, values.shape[1])
             offsets: Array = by_gain - by_gain[:, :1]
             if observation.circular:
-                offsets = wrap(offsets, observation.circular)
+                offsets = angles.wrap(offsets, observation.circular)
             offsets = offsets[:, :, observation.observed_entries]
             residuals = observation.residuals(
                 by_gain[:, 0] if gains == count else values[len(states) :]
@@ -215,7 +216,7 @@ class Ancestors(NamedTuple):
                 noises = np.tensordot(noises.reshape(gains, p, *noises.shape[1:]), weights, (1, 0))
         else:
             noises = np.eye(d)[None]
-            offsets, residuals, log_peaks = linear_observations(
+            offsets, residuals, log_peaks = quadratic.linear_observations(
                 observation, self, centres, members, group, ahead
             )
         update, sound = update_noise(
@@ -232,14 +233,16 @@ class Ancestors(NamedTuple):
             update = update._replace(log_densities=update.log_densities + log_peaks)
         return centres, update
 
-    def particles(self, members: Indices, noise: Array, log_weights: Array) -> Particles:
+    def particles(
+        self, members: state.Indices, noise: Array, log_weights: Array
+    ) -> state.Particles:
         """Successors of members (m,) at noise (m, noise_dim), with their ancestors if members are particles."""
         ancestors = members if self.members_are_particles else None
-        return Particles.unchecked(
+        return state.Particles.unchecked(
             self.successors(members, noise), log_weights, ancestors=ancestors
         )
 
-    def updated(self, observation: Observation, update: NoiseUpdate, z: Array) -> Particles:
+    def updated(self, observation: Observation, update: NoiseUpdate, z: Array) -> state.Particles:
         """Successors of one Gaussian at updated noise, drawn by standard normal z (m, noise_dim), with exact weights."""
         members = np.zeros(len(z), dtype=np.int64)
         noise, log_ratio = update.draw(members, z)
@@ -276,7 +279,7 @@ class NoiseUpdate(NamedTuple):
     workspace : ndarray, shape (k + 1, k)
     """
 
-    group: Indices
+    group: state.Indices
     means: Array
     gains: Array
     roots: Array
@@ -295,14 +298,14 @@ class NoiseUpdate(NamedTuple):
         """
         return float(_share(self, read_only(noise), log_weights.copy()))
 
-    def draw(self, chosen: Indices, z: Array) -> tuple[Array, Array]:
+    def draw(self, chosen: state.Indices, z: Array) -> tuple[Array, Array]:
         """Noise of the chosen particles (m,) at standard normal z (m, D), and log of N(0, I) over the density there (m,)."""
         drawn: tuple[Array, Array] = _draw(self, chosen, read_only(z))
         return drawn
 
     def draw_mixed(
         self,
-        members: Indices,
+        members: state.Indices,
         z: Array,
         unguided: Any,
         share: float,
@@ -325,7 +328,7 @@ LEAST_NOISE = 1e-13
 """Least ratio of the deviations of noise after and before: an exact observation leaves none, and the density needs some."""
 
 
-@njit(**CALLED)
+@compiled.njit(**compiled.CALLED)
 def update_noise(offsets, weights, points, residuals, noises, group):
     """Update the noise of n particles; return a `NoiseUpdate`, and whether all covariances are positive definite.
 
@@ -404,7 +407,7 @@ def update_noise(offsets, weights, points, residuals, noises, group):
     return update, True
 
 
-@njit(**CALLED)
+@compiled.njit(**compiled.CALLED)
 def _draw(update, members, z):
     """Return what `NoiseUpdate.draw` does."""
     gains = update.gains
@@ -437,7 +440,7 @@ def _draw(update, members, z):
     return noise, log_ratio
 
 
-@njit(**IN_PLACE)
+@compiled.njit(**compiled.IN_PLACE)
 def _share(update, z, log_weights):
     """Return what `NoiseUpdate.share` does; the log-likelihoods are added to the log-weights (m,)."""
     offsets = update.offsets[0]

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from herdfilter import angles
 from herdfilter._checks import Array
 from herdfilter._covariances import covariance_factor
-from herdfilter.angles import unwrap, wrap
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.state import Indices
-from herdfilter.samplers.compiled import CALLED, njit
+from herdfilter.samplers import compiled
 
 LEAST_LOG_LIKELIHOOD = -1e12
 """Smaller log-likelihoods, and -inf, are raised to this; an expansion that meets it treats the likelihood as flat."""
@@ -70,9 +70,9 @@ def linear_observations(
     points, point_weights = ancestors.sigma_points
     dim = points.shape[1]
     # Derivatives (B, D, d) of the states in their noise, by the sigma points +- c e_j, whose weight is 1 / (2 c^2).
-    differences = wrap(ahead[:, 1 : dim + 1] - ahead[:, dim + 1 :], transition.circular)
+    differences = angles.wrap(ahead[:, 1 : dim + 1] - ahead[:, dim + 1 :], transition.circular)
     slopes = differences * np.sqrt(0.5 * point_weights[1])
-    x = unwrap(centres, weights, transition.circular)
+    x = angles.unwrap(centres, weights, transition.circular)
     x = x - weights @ x
     # Covariance within a group: of the noise, and of members when the particles are divided into `gains` cells.
     span = (
@@ -85,7 +85,7 @@ def linear_observations(
         inverse_root = np.linalg.pinv(root)
     states = transition.wrapped(centres[members, None] + stencil(d) @ root.T).reshape(-1, d)
     values = observation.log_likelihood(np.concatenate([centres, states]))
-    shifts = wrap(centres - centres[members[group]], transition.circular)
+    shifts = angles.wrap(centres - centres[members[group]], transition.circular)
     linearised: tuple[Array, Array, Array] = _linearise(
         np.maximum(values, LEAST_LOG_LIKELIHOOD),
         members,
@@ -98,7 +98,7 @@ def linear_observations(
     return linearised
 
 
-@njit(**CALLED)
+@compiled.njit(**compiled.CALLED)
 def _linearise(values, members, group, back, slopes, points, shifts):
     """Return what `linear_observations` does; values at the centres come first, then those at each group's stencil."""
     gains, dim, d = slopes.shape

@@ -9,8 +9,7 @@ import numpy as np
 import scipy.special
 
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.proposals.balanced import check_hilbert, ranked_members, scrambled_sobol
-from herdfilter.filters.proposals.base import BaseProposal, Uses
+from herdfilter.filters.proposals import balanced, base
 from herdfilter.filters.state import Particles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import Model
@@ -19,7 +18,7 @@ from herdfilter.samplers.sobol import SobolSampling
 
 
 @dataclass(frozen=True)
-class SequentialQuasiMonteCarlo(BaseProposal):
+class SequentialQuasiMonteCarlo(base.BaseProposal):
     """Draws ancestors and noise together, from a scrambled Sobol set (Gerber and Chopin 2015).
 
     At every step the particles are sorted along a Hilbert curve, so that neighbours in the order are neighbours in the
@@ -67,12 +66,12 @@ class SequentialQuasiMonteCarlo(BaseProposal):
     True
     """
 
-    uses: ClassVar[Uses] = Uses(weights=True)
+    uses: ClassVar[base.Uses] = base.Uses(weights=True)
 
     def check(self, model: Model) -> None:
         """See `Proposal`."""
         super().check(model)
-        check_hilbert(model.dim)
+        balanced.check_hilbert(model.dim)
 
     @property
     def initial_sampler(self) -> SobolSampling:
@@ -86,7 +85,7 @@ class SequentialQuasiMonteCarlo(BaseProposal):
             return super().initial(model, n, rng)
         x = (
             prior.means
-            + scipy.special.ndtri(scrambled_sobol(n, prior.dim, rng)) @ prior.factors[0].T
+            + scipy.special.ndtri(balanced.scrambled_sobol(n, prior.dim, rng)) @ prior.factors[0].T
         )
         return Particles.equal(Transition(model).wrapped(x))
 
@@ -99,8 +98,10 @@ class SequentialQuasiMonteCarlo(BaseProposal):
     ) -> Particles:
         """See `Proposal`."""
         # ascending for the inverse CDF
-        u = scrambled_sobol(particles.n_next, 1 + transition.noise_dim, rng, ordered=True)
-        ancestors = ranked_members(particles.x, particles.weights, transition.circular, u[:, 0])
+        u = balanced.scrambled_sobol(particles.n_next, 1 + transition.noise_dim, rng, ordered=True)
+        ancestors = balanced.ranked_members(
+            particles.x, particles.weights, transition.circular, u[:, 0]
+        )
         x = transition.propagate(particles.x.take(ancestors, axis=0), scipy.special.ndtri(u[:, 1:]))
         successors = Particles.equal(x, ancestors)
         return successors if observation is None else observation.weigh(successors)

@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from herdfilter._checks import Array, check_flags, check_share
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.proposals import balanced
-from herdfilter.filters.proposals.base import BootstrapProposal, Uses
+from herdfilter.filters.proposals import balanced, base
 from herdfilter.filters.proposals.herded import SampledProposal
 from herdfilter.filters.proposals.lookahead import Ancestors
 from herdfilter.filters.proposals.quasi_monte_carlo import SequentialQuasiMonteCarlo
 from herdfilter.filters.state import Particles
 from herdfilter.models import contract
 from herdfilter.models.resolved import Motion, Transition
+from herdfilter.samplers import compiled
 from herdfilter.samplers.base import Sampler
-from herdfilter.samplers.compiled import CALLED, njit
 
 
 @dataclass(frozen=True)
@@ -109,15 +109,15 @@ class RankedProposal(SampledProposal):
     randomised: bool = False
 
     def __post_init__(self) -> None:
-        check_flags(guided=self.guided, randomised=self.randomised)
+        _checks.check_flags(guided=self.guided, randomised=self.randomised)
         if self.sampler is not None:
             super().__post_init__()
-        check_share("defensive_share", self.defensive_share)
+        _checks.check_share("defensive_share", self.defensive_share)
 
     @property
-    def uses(self) -> Uses:
+    def uses(self) -> base.Uses:
         """See `Proposal`."""
-        return Uses(weights=True, observation=True, whole_scan=not self.guided)
+        return base.Uses(weights=True, observation=True, whole_scan=not self.guided)
 
     def check(self, model: contract.Model) -> None:
         """See `Proposal`."""
@@ -157,7 +157,7 @@ class RankedProposal(SampledProposal):
         n = particles.n_next
         # uneven weights cost less than the variance of another selection
         if len(particles) == n <= 2 * particles.ess:
-            return BootstrapProposal().propose(transition, particles, rng, observation)
+            return base.BootstrapProposal().propose(transition, particles, rng, observation)
         ancestors = balanced.ranked_members(
             particles.x, particles.weights, transition.circular, self._steps(n, rng)
         )
@@ -237,7 +237,7 @@ class RankedProposal(SampledProposal):
         return successors if observation is None else observation.weigh(successors)
 
 
-@njit(**CALLED)
+@compiled.njit(**compiled.CALLED)
 def mixed_weights(before, log_densities, share):
     """Return weights q (M,), a mixture of those after an update and a `share` of those before, and log(before / q)."""
     weights = np.zeros(len(before))

@@ -8,17 +8,15 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from herdfilter import angles
 from herdfilter._checks import Array, check_part
-from herdfilter.angles import merged, unwrap, wrap
 from herdfilter.filters.observation import Observation, linear_part_observation
-from herdfilter.filters.proposals import base
-from herdfilter.filters.proposals.balanced import balanced_noise, hilbert_order
+from herdfilter.filters.proposals import balanced, base
 from herdfilter.filters.proposals.flow import FlowProposal
 from herdfilter.filters.proposals.gaussianity import Gaussianity
 from herdfilter.filters.state import Indices, Particles
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models import contract
-from herdfilter.models.resolved import Measurement, Transition
+from herdfilter.models import contract, resolved
 
 LEAST_PIVOT = 1e-13  # a conditional variance below this share of the variance is rounding
 ODD = np.random.default_rng(0).integers(2**63, size=1000, dtype=np.uint64) * np.uint64(
@@ -113,7 +111,7 @@ class RaoBlackwellisedProposal:
 
     def propose(
         self,
-        transition: Transition,
+        transition: resolved.Transition,
         particles: Particles,
         rng: np.random.Generator,
         observation: Observation | None = None,
@@ -165,13 +163,13 @@ class ConditionalGaussians(Particles):
         shared = np.shape(saved.entries["covariances"]) == (1, dim, dim)
         return {"covariances": saved.read("covariances", (1 if shared else n, dim, dim))}
 
-    def predicted_observation(self, reader: Measurement, step: int) -> tuple[Array, Array]:
+    def predicted_observation(self, reader: resolved.Measurement, step: int) -> tuple[Array, Array]:
         """See `Particles`."""
         means, covariances, _ = linear_part_observation(
             reader, self.x, self.covariances, np.array(reader.model.linear), step
         )
         covariances = np.broadcast_to(covariances, (len(self), *covariances.shape[1:]))
-        return merged(means, covariances, self.weights, reader.circular(means.shape[1]))
+        return angles.merged(means, covariances, self.weights, reader.circular(means.shape[1]))
 
     def updated(self, observation: Observation) -> ConditionalGaussians:
         """See `Particles`: the Gaussians are updated as well."""
@@ -233,7 +231,7 @@ class _Gaussians(NamedTuple):
     def white(self, x: Array, circular: tuple[int, ...], rows: Any = slice(None)) -> Array:
         """Noise v that leads the members to x (..., dim); zero in directions without variance."""
         inverse = np.linalg.pinv(self.columns[:, self.free])
-        offsets = wrap(x - self.means[rows][:, self.free], circular)
+        offsets = angles.wrap(x - self.means[rows][:, self.free], circular)
         return np.asarray(np.einsum("...ij,...j->...i", _rows_of(inverse, rows), offsets))
 
     def at(self, rows: Indices, x: Array, circular: tuple[int, ...]) -> Array:
@@ -262,10 +260,10 @@ class _Nonlinear:
         model: contract.Model,
         transition: Any = None,
         particles: Any = None,
-        measurement: Measurement | None = None,
+        measurement: resolved.Measurement | None = None,
     ) -> None:
         self.model = model
-        self.measurement = Measurement(model) if measurement is None else measurement
+        self.measurement = resolved.Measurement(model) if measurement is None else measurement
         self.observation_circular = self.measurement.entries_circular
         self.linear = np.array(model.linear)
         self.all_circular = self.measurement.state_circular
@@ -314,7 +312,9 @@ class _Nonlinear:
             gaussians = self._fitted_ancestors(x)
             rows = np.arange(len(x))
         # Wrapped twice, as the caller wraps the result again: the look-up is by bits.
-        full = wrap(wrap(gaussians.states(rows, noise), self.all_circular), self.all_circular)
+        full = angles.wrap(
+            angles.wrap(gaussians.states(rows, noise), self.all_circular), self.all_circular
+        )
         covariances = _rows_of(gaussians.conditional, rows)
         self._latest = (full[:, self.free], (full, covariances))
         self._states = np.concatenate([self._states, full])
@@ -333,7 +333,9 @@ class _Nonlinear:
             covariances = fitted.conditional
         else:
             scale = np.sqrt(np.diagonal(covariance)[self.free])
-            distances = wrap(x[:, None] - self.x, self.circular) / np.where(scale > 0, scale, 1.0)
+            distances = angles.wrap(x[:, None] - self.x, self.circular) / np.where(
+                scale > 0, scale, 1.0
+            )
             nearest = (distances**2).sum(axis=2).argmin(axis=1)
             full = particles.x[nearest]
             covariances = _rows_of(particles.covariances, nearest)
@@ -345,7 +347,9 @@ class _Nonlinear:
         """True if the particles, each with one point drawn from its Gaussian, cannot be told from one Gaussian."""
         particles = self._particles
         linear = self.linear
-        noise = np.random.default_rng(0).permutation(balanced_noise(len(particles), len(linear), 0))
+        noise = np.random.default_rng(0).permutation(
+            balanced.balanced_noise(len(particles), len(linear), 0)
+        )
         x = particles.x.copy()
         x[:, linear] += contract.correlated(
             noise, particles.covariances[:, linear[:, None], linear]
@@ -382,7 +386,7 @@ class _Nonlinear:
         )
         sums = np.cumsum(self.weights * np.exp(terms - terms.max(axis=1, keepdims=True)), axis=1)
         u = np.empty(len(x))
-        u[hilbert_order(x, np.ones(len(x)), self.circular)] = (
+        u[balanced.hilbert_order(x, np.ones(len(x)), self.circular)] = (
             0.5 + GOLDEN * np.arange(len(x))
         ) % 1.0
         components: Indices = (u[:, None] * sums[:, -1:] >= sums).sum(axis=1)
@@ -409,7 +413,7 @@ class _Nonlinear:
         return ConditionalGaussians.about(*self.whole_states(successors.x), successors)
 
 
-class _PartTransition(Transition):
+class _PartTransition(resolved.Transition):
     """The transition of the nonlinear part, whose noise has a covariance for each particle."""
 
     @property
@@ -424,7 +428,7 @@ class _PartTransition(Transition):
     def predictive(self, x: Array, weights: Array) -> GaussianMixture:
         means = self.model.gaussians.means[:, self.model.free]
         return GaussianMixture.unchecked(
-            weights, unwrap(means, weights, self.circular), self.noises
+            weights, angles.unwrap(means, weights, self.circular), self.noises
         )
 
 

@@ -14,15 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from herdfilter import mixture
 from herdfilter._checks import Array
 from herdfilter.angles import unwrap_angles
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals.base import Proposal
 from herdfilter.filters.resampling.base import SystematicResampling
 from herdfilter.filters.state import Particles
-from herdfilter.mixture import largest_remainders, log_sum
-from herdfilter.models.resolved import Measurement, Transition
-from herdfilter.models.with_clutter import WithClutter, detection_log_densities
+from herdfilter.models import resolved, with_clutter
 
 BLIND_SHARE = 0.1
 """Share of the particles that stays unguided in addition to their share of the posterior, in case the detections were
@@ -39,7 +38,7 @@ NEGLIGIBLE_SHARE = 1e-6  # share of the posterior below which a detection is lef
 
 def parts_from_scan(
     proposal: Proposal,
-    transition: Transition,
+    transition: resolved.Transition,
     particles: Particles,
     rng: np.random.Generator,
     observation: Any = None,
@@ -53,7 +52,7 @@ def parts_from_scan(
     predicted = proposal.propose(transition, particles, rng)
     unguided, quotas = share_out(*hypothesis_evidence(observation, predicted), n)
     step = observation.step
-    detection = Measurement(model.model)
+    detection = resolved.Measurement(model.model)
     guides = [(detection, observation.z[j], quotas[1 + j]) for j in np.flatnonzero(quotas[1:])]
     if quotas[0]:
         guides.append((_UnguidedPart(model, unguided), observation.z, quotas[0]))
@@ -87,10 +86,10 @@ def parts_from_scan(
     return [part.reweighted(offset - common) for part, offset in zip(parts, offsets, strict=True)]
 
 
-class _UnguidedPart(Measurement):
+class _UnguidedPart(resolved.Measurement):
     """The likelihood of a miss, or of one of the detections (indices `unguided`) that guide no particles."""
 
-    def __init__(self, model: WithClutter, unguided: np.ndarray) -> None:
+    def __init__(self, model: with_clutter.WithClutter, unguided: np.ndarray) -> None:
         super().__init__(model)
         self.unguided = unguided
         self.has_moments = False
@@ -103,7 +102,7 @@ class _UnguidedPart(Measurement):
         terms = np.full((1 + len(self.unguided), len(x)), missed)
         densities = self.model.detection_log_likelihoods(z[self.unguided], x, step)
         terms[1:] = np.broadcast_to(detected, (len(z), len(x)))[self.unguided] + densities
-        return log_sum(terms)
+        return mixture.log_sum(terms)
 
 
 def hypothesis_evidence(observation: Observation, predicted: Particles) -> tuple[float, Array]:
@@ -120,7 +119,7 @@ def hypothesis_evidence(observation: Observation, predicted: Particles) -> tuple
         model.detection_probabilities(predicted.x, step), scan, step
     )
     if isinstance(missed, np.ndarray):
-        missed = float(log_sum(missed + predicted.log_weights))
+        missed = float(mixture.log_sum(missed + predicted.log_weights))
     if not len(scan):
         return missed, np.empty(0)
     measurement = observation.measurement
@@ -132,10 +131,10 @@ def hypothesis_evidence(observation: Observation, predicted: Particles) -> tuple
     # Scott's rule, in the dimension of the observation
     width = predicted.ess ** (-1 / (size + 4))
     noises = noises + width**2 * (predicted.weights * centred.T) @ centred
-    densities = detection_log_densities(model, scan, means, noises, step)
+    densities = with_clutter.detection_log_densities(model, scan, means, noises, step)
     if isinstance(detected, float):
-        return missed, detected + log_sum((densities + predicted.log_weights).T)
-    return missed, log_sum((detected + densities + predicted.log_weights).T)
+        return missed, detected + mixture.log_sum((densities + predicted.log_weights).T)
+    return missed, mixture.log_sum((detected + densities + predicted.log_weights).T)
 
 
 def share_out(missed: float, detected: Array, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -158,7 +157,7 @@ def share_out(missed: float, detected: Array, n: int) -> tuple[np.ndarray, np.nd
         return np.flatnonzero(shares[1:] > NEGLIGIBLE_SHARE), quotas
     defended = (1 - BLIND_SHARE) * shares
     defended[0] += BLIND_SHARE
-    quotas = largest_remainders(defended, n)
+    quotas = mixture.largest_remainders(defended, n)
     guided = quotas[1:]  # a view
     size = 2 ** np.maximum(np.floor(np.log2(np.maximum(guided, 1))).astype(np.int64) - 2, 0)
     guided[:] = np.where(guided < MIN_QUOTA, 0, guided // size * size)

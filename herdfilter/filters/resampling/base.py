@@ -10,7 +10,8 @@ from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from herdfilter._checks import Array, as_numbers, as_weights, one_of
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter.filters.state import Indices, Particles
 from herdfilter.samplers.compiled import IN_PLACE, njit
 
@@ -50,7 +51,7 @@ def inverse_cdf(weights: Array, u: Array) -> Indices:
     Only indices of positive weight are returned, whatever the rounding.
     """
     if type(weights) is not np.ndarray:
-        weights = as_numbers("weights", weights, (None,))
+        weights = _checks.as_numbers("weights", weights, (None,))
     indices = np.empty(len(u), np.int64)
     _inverse(np.ascontiguousarray(weights, np.float64), np.ascontiguousarray(u), indices)
     return indices
@@ -76,7 +77,7 @@ def _inverse(weights, u, indices):
 
 def expected_copies(weights: Array) -> tuple[Indices, Array]:
     """Return the integer parts and the fractional parts of the expected numbers of copies, n w (n,)."""
-    weights = as_weights("weights", weights)
+    weights = _checks.as_weights("weights", weights)
     expected = len(weights) * weights
     # n w may come out just below an integer; without the guard that copy would become random.
     integers = np.floor(expected * (1 + RELATIVE_ROUNDING)).astype(np.int64)
@@ -214,7 +215,7 @@ class ResidualResampling(CopyingResampling):
     rest: Literal["multinomial", "systematic"] = "multinomial"
 
     def __post_init__(self) -> None:
-        one_of("rest", self.rest, ("multinomial", "systematic"))
+        _checks.one_of("rest", self.rest, ("multinomial", "systematic"))
 
     def ancestors(self, weights: Array, rng: np.random.Generator) -> Indices:
         """See `CopyingResampling`."""

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from herdfilter._checks import Array, check_count, check_fields, one_of
+from herdfilter import _checks, angles
+from herdfilter._checks import Array
 from herdfilter._covariances import regularised
-from herdfilter.angles import unwrap_angles, wrap_angles
 from herdfilter.filters.resampling.base import inverse_cdf
 from herdfilter.filters.state import Particles
 
@@ -61,8 +61,8 @@ class OptimalTransportResampling:
     largest: int = 500
 
     def __post_init__(self) -> None:
-        one_of("distance", self.distance, ("whitened", "euclidean"))
-        check_fields(self, largest=check_count)
+        _checks.one_of("distance", self.distance, ("whitened", "euclidean"))
+        _checks.check_fields(self, largest=_checks.check_count)
 
     def resample(
         self,
@@ -83,7 +83,7 @@ class OptimalTransportResampling:
             )
         weights = particles.weights / particles.weights.sum()
         # Averages of angles are taken of unwrapped values. The weighted mean is added at the end, and so kept exactly.
-        x = unwrap_angles(particles.x, weights, circular)
+        x = angles.unwrap_angles(particles.x, weights, circular)
         mean = weights @ x
         centred = x - mean
         if d == 1:
@@ -95,7 +95,7 @@ class OptimalTransportResampling:
                 root = np.linalg.cholesky(regularised(scaled.T @ scaled / n))
                 scaled = np.linalg.solve(root, scaled.T).T
             new = _averages(scaled, centred, weights)
-        return Particles.equal(wrap_angles(mean + new - new.mean(axis=0), circular))
+        return Particles.equal(angles.wrap_angles(mean + new - new.mean(axis=0), circular))
 
 
 def _averages_on_line(x: Array, weights: Array) -> Array:

@@ -10,18 +10,7 @@ from numpy.random import PCG64, Generator
 
 from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.random import observations
-from herdfilter.models.random.drifts import (
-    Drift,
-    choose,
-    coordinates,
-    draw_count,
-    draw_number,
-    draw_vectors,
-    draw_weights,
-    log_uniform,
-    rounded,
-)
+from herdfilter.models.random import drifts, observations
 from herdfilter.models.random.noises import additive
 
 MOTIONS = {"still": 0.3, "straight": 0.4, "circling": 0.3}
@@ -42,7 +31,7 @@ LEAST_SHARPNESS_PRODUCT = 0.003
 MOTION_NOISE_RANGE = (1e-4, 1e-2)
 
 
-def localisation_drift(kind: str, m: int, offset: bool, unit: float) -> Drift:
+def localisation_drift(kind: str, m: int, offset: bool, unit: float) -> drifts.Drift:
     """Return the drift of a position (m,), its velocity, its turn in radians per step, and the offset of all readings."""
     dim = {"still": m, "straight": 2 * m, "circling": 5}[kind]
 
@@ -60,8 +49,8 @@ def localisation_drift(kind: str, m: int, offset: bool, unit: float) -> Drift:
     # where the coordinates of each part of the state begin, and end
     edges = pairwise([0, m, min(2 * m, dim), dim, dim + offset])
     parts = zip(("place", "velocity", "turn", "offset"), edges, strict=True)
-    words = [f"{name} {coordinates(range(i, j))}" for name, (i, j) in parts if i < j]
-    return Drift(kind, np.full(dim + offset, unit), 1, f, f"{kind}, {', '.join(words)}")
+    words = [f"{name} {drifts.coordinates(range(i, j))}" for name, (i, j) in parts if i < j]
+    return drifts.Drift(kind, np.full(dim + offset, unit), 1, f, f"{kind}, {', '.join(words)}")
 
 
 def in_turn(joint: observations.Sensing, parts: list[observations.Sensing]) -> observations.Sensing:
@@ -82,12 +71,12 @@ def in_turn(joint: observations.Sensing, parts: list[observations.Sensing]) -> o
 
 def draw_localisation(rng: Generator) -> observations.Parts:
     """Draw a model: its transition, observation, prior, number of steps, and labels."""
-    kind = choose(rng, MOTIONS)
-    steps = draw_count(rng, 40, 80)
-    unit = float(rounded(log_uniform(rng, 0.1, 100.0)))
-    m = 2 if kind == "circling" else choose(rng, POSITION_DIMENSIONS)
+    kind = drifts.choose(rng, MOTIONS)
+    steps = drifts.draw_count(rng, 40, 80)
+    unit = float(drifts.rounded(drifts.log_uniform(rng, 0.1, 100.0)))
+    m = 2 if kind == "circling" else drifts.choose(rng, POSITION_DIMENSIONS)
     offset = rng.random() < OFFSET_SHARE
-    count = choose(rng, PRIOR_COMPONENTS)
+    count = drifts.choose(rng, PRIOR_COMPONENTS)
     drift = localisation_drift(kind, m, offset, unit)
     # in the whole run the target moves by 0.1 to 0.5 of the prior's width
     speed = rng.uniform(0.1, 0.5) * unit / steps
@@ -96,7 +85,7 @@ def draw_localisation(rng: Generator) -> observations.Parts:
     sd[:m] = unit
     # narrower Gaussians, whose means lie in random directions from the origin
     if count > 1:
-        means[:, :m] = unit * draw_vectors(rng, count, m, 1.0, 2.0)
+        means[:, :m] = unit * drifts.draw_vectors(rng, count, m, 1.0, 2.0)
         sd[:m] *= rng.uniform(0.1, 0.3)
     if kind == "circling":
         # it turns by 1 to 6 radians in the whole run
@@ -104,26 +93,32 @@ def draw_localisation(rng: Generator) -> observations.Parts:
         sd[4] = rng.uniform(0.3, 1.0) / steps
     if offset:
         sd[-1] = rng.uniform(0.02, 0.2) * unit
-    initial = draw_weights(rng, means, sd)
-    size = 0.0 if rng.random() < NOISE_FREE_SHARE else float(log_uniform(rng, *MOTION_NOISE_RANGE))
+    initial = drifts.draw_weights(rng, means, sd)
+    size = (
+        0.0
+        if rng.random() < NOISE_FREE_SHARE
+        else float(drifts.log_uniform(rng, *MOTION_NOISE_RANGE))
+    )
     factor = size * np.diag([unit] * m + [speed] * (drift.dim - m))
     # only position and velocity have noise: turn and offset are constant
-    motion = additive(drift, rounded(factor[:, : m * (1 if kind == "still" else 2)]))
+    motion = additive(drift, drifts.rounded(factor[:, : m * (1 if kind == "still" else 2)]))
     sensing, labels = _draw_sensors(rng, initial, m, offset, unit)
     labels = (kind, motion.kind if size else "noise-free", sensing.view.kind, *labels)
     labels += (("offset",) if offset else ()) + (("multimodal prior",) if count > 1 else ())
-    spread = rounded(np.sqrt(np.diagonal(initial.covariance)))
+    spread = drifts.rounded(np.sqrt(np.diagonal(initial.covariance)))
     return observations.Parts(drift.dim, initial, steps, spread, labels, motion, sensing)
 
 
 def _draw_sensors(
     rng: Generator, initial: GaussianMixture, m: int, offset: bool, unit: float
 ) -> tuple[observations.Sensing, tuple[str, ...]]:
-    drawn_kind = choose(rng, SENSOR_KINDS)
+    drawn_kind = drifts.choose(rng, SENSOR_KINDS)
     kind = drawn_kind if m == 2 else "range"
     x = initial.sample(1000, Generator(PCG64(0)))
     matrix = np.eye(m, x.shape[1])
-    sensors = rounded(unit * 1.5 * rng.standard_normal((m + offset + draw_count(rng, 1, 3), m)))
+    sensors = drifts.rounded(
+        unit * 1.5 * rng.standard_normal((m + offset + drifts.draw_count(rng, 1, 3), m))
+    )
     # all, then one by one
     subsets = (sensors, *sensors[:, None])
     views = [observations.sensor_view(kind, matrix, np.zeros(m), subset) for subset in subsets]
@@ -131,14 +126,14 @@ def _draw_sensors(
     turns = rng.random() < IN_TURN_SHARE
     freedom = None
     if kind != "bearing" and rng.random() < STUDENT_SHARE:
-        freedom = draw_number(rng, 2.5, 6.0)
+        freedom = drifts.draw_number(rng, 2.5, 6.0)
     readings = views[0].h(x)
-    ratio = float(log_uniform(rng, *SHARPNESS))
+    ratio = float(drifts.log_uniform(rng, *SHARPNESS))
     # one sharp reading leaves a thin surface; several at once would leave hardly any particle
     count = len(sensors)
     if not turns:
         ratio = max(ratio, LEAST_SHARPNESS_PRODUCT ** (1 / min(m, count)))
-    sd = rounded(ratio * (np.ones(count) if kind == "bearing" else readings.std(axis=0)))
+    sd = drifts.rounded(ratio * (np.ones(count) if kind == "bearing" else readings.std(axis=0)))
     joint, *parts = [
         observations.gaussian_noise(view, view_sd, observations.ObservedSteps(), freedom)
         for view, view_sd in zip(views, (sd, *sd[:, None]), strict=True)

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
 
-from herdfilter._checks import Array, check_count, one_of
+from herdfilter import _checks
+from herdfilter._checks import Array
 from herdfilter._repr import summary_repr
 from herdfilter.angles import wrap_angles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.parts import assign
-from herdfilter.models.random import drifts, noises
+from herdfilter.models.random import drifts, noises, observations
 from herdfilter.models.random.localisation import draw_localisation
-from herdfilter.models.random.observations import Parts, draw_observation
 from herdfilter.models.resolved import Transition
 
 # kind of model -> unknown drift per step, in spreads
@@ -97,10 +97,10 @@ class RandomModel:
     departure: str = ""
 
     def __post_init__(self) -> None:
-        assign(self, seed=check_count("seed", self.seed, minimum=0, most=None))
-        parts = _draw_model(self.seed, one_of("kind", self.kind, UNKNOWN_DRIFTS))
+        assign(self, seed=_checks.check_count("seed", self.seed, minimum=0, most=None))
+        parts = _draw_model(self.seed, _checks.one_of("kind", self.kind, UNKNOWN_DRIFTS))
         functions = parts.motion.functions | parts.sensing.functions
-        if one_of("departure", self.departure, ("", *DEPARTURES, "any")):
+        if _checks.one_of("departure", self.departure, ("", *DEPARTURES, "any")):
             departure, functions = _departing(self, parts)
             parts = parts._replace(labels=(*parts.labels, departure))
         assign(self, **parts._asdict(), **functions)
@@ -190,7 +190,7 @@ def _at_large(motion: noises.NoisyDrift) -> noises.LongRun:
 
 
 @lru_cache(maxsize=256)
-def _draw_model(seed: int, kind: str) -> Parts:
+def _draw_model(seed: int, kind: str) -> observations.Parts:
     if kind == "localisation":
         # another stream than that of the general model with this seed
         return draw_localisation(Generator(PCG64(SeedSequence(seed, spawn_key=(1,)))))
@@ -199,18 +199,18 @@ def _draw_model(seed: int, kind: str) -> Parts:
     motion = noises.draw_noise(rng, drift)
     system = _at_large(motion)
     initial = _draw_prior(rng, system)
-    sensing, special = draw_observation(rng, system)
+    sensing, special = observations.draw_observation(rng, system)
     labels = (drift.kind, motion.kind, sensing.view.kind, *special)
     if len(initial) > 1:
         labels += ("multimodal prior",)
     spread = drifts.rounded(system.spread)
     # the order of draws is part of the definition of a model
-    return Parts(
+    return observations.Parts(
         drift.dim, initial, drifts.draw_count(rng, 40, 80), spread, labels, motion, sensing
     )
 
 
-def _departing(model: RandomModel, parts: Parts) -> tuple[str, dict[str, Any]]:
+def _departing(model: RandomModel, parts: observations.Parts) -> tuple[str, dict[str, Any]]:
     """Return the departure of a model, and the functions that simulate it; outliers are readings of independent states."""
     rng = Generator(PCG64(SeedSequence(model.seed, spawn_key=(0,))))
     # drawn also for a departure that was named, so that "any" and the name give the same data

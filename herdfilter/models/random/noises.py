@@ -9,17 +9,7 @@ from numpy.random import PCG64, Generator
 
 from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.random.drifts import (
-    DRIFTS,
-    Drift,
-    choose,
-    draw_count,
-    draw_number,
-    listed,
-    log_uniform,
-    rotation,
-    rounded,
-)
+from herdfilter.models.random import drifts
 from herdfilter.models.resolved import Transition
 
 # Kind of transition noise -> probability; in one dimension, noise of deficient rank is additive
@@ -31,7 +21,7 @@ LONG_RUN_STEPS = 10  # number of final steps of a simulation that represent the 
 class NoisyDrift:
     """A drift f with its noise: an object with the functions of the model contract that this `kind` of noise allows."""
 
-    def __init__(self, drift: Drift, kind: str, words: str, **functions: Any) -> None:
+    def __init__(self, drift: drifts.Drift, kind: str, words: str, **functions: Any) -> None:
         self.drift = drift
         self.dim = drift.dim
         self.kind = kind
@@ -46,10 +36,10 @@ def spread_words(factor: Array) -> str:
     scaled = factor / np.where(sd > 0, sd, 1.0)[:, None]
     correlation = np.abs(scaled @ scaled.T - np.diag(sd > 0)).max()
     correlated = f", correlated up to {correlation:.2f}" if correlation > 1e-9 else ""
-    return f"standard deviation {listed(sd)}{correlated}"
+    return f"standard deviation {drifts.listed(sd)}{correlated}"
 
 
-def additive(drift: Drift, factor: Array) -> NoisyDrift:
+def additive(drift: drifts.Drift, factor: Array) -> NoisyDrift:
     """Return ``f(x) + L e`` with e standard normal."""
     dim, rank = factor.shape
     words = f"additive Gaussian, {spread_words(factor)}"
@@ -63,20 +53,22 @@ def additive(drift: Drift, factor: Array) -> NoisyDrift:
     )
 
 
-def draw_multiplicative(rng: Generator, drift: Drift, factor: Array) -> NoisyDrift:
+def draw_multiplicative(rng: Generator, drift: drifts.Drift, factor: Array) -> NoisyDrift:
     """Draw ``f(x) + exp(s) L e``, in which s is drawn at every step, or larger on one side of the state space."""
     dim = drift.dim
     by_step = rng.random() < 0.4
     if by_step:
-        strength = draw_number(rng, 0.3, 0.8)
+        strength = drifts.draw_number(rng, 0.3, 0.8)
         law = f"exp({strength:.3g} e), e standard normal and drawn anew for each step"
     else:
         direction: Array = rng.standard_normal(dim)
-        direction = rounded(
+        direction = drifts.rounded(
             direction * (rng.uniform(0.7, 1.5) / np.linalg.norm(direction) / drift.scale)
         )
-        strength, offset = rounded([rng.uniform(0.4, 1.2), 0.5 * rng.standard_normal()]).tolist()
-        law = f"exp({strength:.3g} tanh(w x + b)), w = {listed(direction)}, b = {offset:.3g}, x before the step"
+        strength, offset = drifts.rounded(
+            [rng.uniform(0.4, 1.2), 0.5 * rng.standard_normal()]
+        ).tolist()
+        law = f"exp({strength:.3g} tanh(w x + b)), w = {drifts.listed(direction)}, b = {offset:.3g}, x before the step"
 
     def transition(x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
         # the first entry of the noise is that of the scale, if that is drawn
@@ -90,7 +82,10 @@ def draw_multiplicative(rng: Generator, drift: Drift, factor: Array) -> NoisyDri
 
 
 def only_simulable(
-    drift: Drift, factor: Array, freedom: float = 0.0, jumps: tuple[float, float] | None = None
+    drift: drifts.Drift,
+    factor: Array,
+    freedom: float = 0.0,
+    jumps: tuple[float, float] | None = None,
 ) -> NoisyDrift:
     """Return ``f(x) + s L e``: s makes the noise Student's t with `freedom` degrees, or is 1 but in jumps (share, size)."""
 
@@ -110,15 +105,15 @@ def only_simulable(
     return NoisyDrift(drift, "only simulable", words, sample_transition=sample_transition)
 
 
-def draw_noise(rng: Generator, drift: Drift) -> NoisyDrift:
+def draw_noise(rng: Generator, drift: drifts.Drift) -> NoisyDrift:
     """Draw the noise of a drift and return the transition."""
     dim = drift.dim
-    kind = choose(rng, NOISES)
-    size = float(log_uniform(rng, *DRIFTS[drift.kind].noise_range)) * drift.scale
+    kind = drifts.choose(rng, NOISES)
+    size = float(drifts.log_uniform(rng, *drifts.DRIFTS[drift.kind].noise_range)) * drift.scale
     if kind == "rank-deficient" and dim > 1:
-        rank = draw_count(rng, 1, dim - 1)
+        rank = drifts.draw_count(rng, 1, dim - 1)
         # the factor keeps the average variance of a coordinate
-        shape = rotation(rng, dim)[:, :rank] * np.sqrt(dim / rank)
+        shape = drifts.rotation(rng, dim)[:, :rank] * np.sqrt(dim / rank)
     elif rng.random() < 0.5:
         shape = np.eye(dim)
     else:  # the identity in the covariance keeps correlations away from one
@@ -126,13 +121,13 @@ def draw_noise(rng: Generator, drift: Drift) -> NoisyDrift:
         covariance = loadings @ loadings.T + 0.5 * np.eye(dim)
         sd = np.sqrt(np.diagonal(covariance))
         shape = np.linalg.cholesky(covariance / np.outer(sd, sd))
-    factor = rounded(size[:, None] * shape)
+    factor = drifts.rounded(size[:, None] * shape)
     if kind == "multiplicative":
         return draw_multiplicative(rng, drift, factor)
     if kind == "only simulable":
         if rng.random() < 0.5:
-            return only_simulable(drift, factor, freedom=draw_number(rng, 3.0, 6.0))
-        share, times = rounded([rng.uniform(0.02, 0.1), rng.uniform(3.0, 8.0)]).tolist()
+            return only_simulable(drift, factor, freedom=drifts.draw_number(rng, 3.0, 6.0))
+        share, times = drifts.rounded([rng.uniform(0.02, 0.1), rng.uniform(3.0, 8.0)]).tolist()
         return only_simulable(drift, factor, jumps=(share, times))
     return additive(drift, factor)
 

@@ -13,16 +13,7 @@ from herdfilter._checks import Array, RowFunction
 from herdfilter.angles import moments, wrap_angles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.parts import as_observation, student_peak
-from herdfilter.models.random.drifts import (
-    choose,
-    coordinates,
-    draw_count,
-    draw_number,
-    draw_vectors,
-    listed,
-    log_uniform,
-    rounded,
-)
+from herdfilter.models.random import drifts
 from herdfilter.models.random.noises import LongRun, NoisyDrift
 
 # View -> probability; in one dimension there is no bearing, and no part of the coordinates
@@ -98,7 +89,7 @@ def sensor_view(kind: str, matrix: Array, offset: Array, sensors: Array) -> View
         return np.sqrt(np.einsum("nkm,nkm->nk", away, away))
 
     measured = "bearing" if kind == "bearing" else "distance"
-    words = f"the {measured} of the place ({combine_words(matrix, offset)}) from sensors at {listed(sensors)}"
+    words = f"the {measured} of the place ({combine_words(matrix, offset)}) from sensors at {drifts.listed(sensors)}"
     return View(kind, len(sensors), h, words)
 
 
@@ -176,10 +167,10 @@ def gaussian_noise(
     Differences of bearings, and simulated bearings, are wrapped to within pi.
     """
     size = view.size
-    words = f"Gaussian, standard deviation {listed(sd)}"
+    words = f"Gaussian, standard deviation {drifts.listed(sd)}"
     variances = sd**2
     if freedom is not None:
-        words = f"Student's t with {freedom:.3g} degrees of freedom, scale {listed(sd)}"
+        words = f"Student's t with {freedom:.3g} degrees of freedom, scale {drifts.listed(sd)}"
         # the variance of Student's t, for Kalman filters
         variances = sd**2 * freedom / (freedom - 2)
 
@@ -241,24 +232,24 @@ def draw_view(rng: Generator, system: LongRun) -> View:
     """Draw a view, in units of the system's own spread."""
 
     def standardise(directions: Array, offset: Array | float = 0.0) -> tuple[Array, Array]:
-        matrix = rounded(directions / system.spread)
-        return matrix, rounded(offset - matrix @ system.states.mean(axis=0))
+        matrix = drifts.rounded(directions / system.spread)
+        return matrix, drifts.rounded(offset - matrix @ system.states.mean(axis=0))
 
     dim = system.states.shape[1]
-    kind = choose(
+    kind = drifts.choose(
         rng, {k: share for k, share in VIEWS.items() if dim > 1 or k not in ("bearing", "partial")}
     )
     if kind == "partial":
-        dims = np.sort(rng.permutation(dim)[: draw_count(rng, 1, min(3, dim - 1))])
-        words = f"the coordinates {coordinates(dims)}"
+        dims = np.sort(rng.permutation(dim)[: drifts.draw_count(rng, 1, min(3, dim - 1))])
+        words = f"the coordinates {drifts.coordinates(dims)}"
         return View(kind, len(dims), lambda x: np.take(x, dims, axis=1), words)
     if kind in ("range", "bearing"):
-        m = 2 if kind == "bearing" else min(dim, draw_count(rng, 1, 3))
+        m = 2 if kind == "bearing" else min(dim, drifts.draw_count(rng, 1, 3))
         matrix, offset = standardise(np.eye(dim)[np.sort(rng.permutation(dim)[:m])])
-        count = draw_count(rng, 1, 3 if kind == "range" else 2)
-        sensors = draw_vectors(rng, count, m, 1.5 if kind == "bearing" else 0.3, 4.0)
-        return sensor_view(kind, matrix, offset, rounded(sensors))
-    rows = draw_count(rng, 1, min(dim, 3))
+        count = drifts.draw_count(rng, 1, 3 if kind == "range" else 2)
+        sensors = drifts.draw_vectors(rng, count, m, 1.5 if kind == "bearing" else 0.3, 4.0)
+        return sensor_view(kind, matrix, offset, drifts.rounded(sensors))
+    rows = drifts.draw_count(rng, 1, min(dim, 3))
     directions = rng.standard_normal((rows, dim))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     offsets: Array | float = 0.0
@@ -267,7 +258,7 @@ def draw_view(rng: Generator, system: LongRun) -> View:
     if kind in ("square", "saturating sensor"):
         offsets = 0.3 * rng.standard_normal(rows)
     elif kind == "counts":
-        offsets = np.log(log_uniform(rng, 0.5, 30.0, rows))
+        offsets = np.log(drifts.log_uniform(rng, 0.5, 30.0, rows))
     return linear_view(kind, *standardise(directions, offsets))
 
 
@@ -275,9 +266,9 @@ def draw_schedule(rng: Generator) -> ObservedSteps:
     """Draw the steps with an observation: all of them, or a few at the start of every period."""
     if rng.random() >= MISSING_SHARE:
         return ObservedSteps()
-    period = draw_count(rng, 6, 25)
-    length = draw_count(rng, 1, max(2, period // 5))
-    return ObservedSteps(period, length, draw_count(rng, 1, period - length + 1))
+    period = drifts.draw_count(rng, 6, 25)
+    length = drifts.draw_count(rng, 1, max(2, period // 5))
+    return ObservedSteps(period, length, drifts.draw_count(rng, 1, period - length + 1))
 
 
 def draw_observation(rng: Generator, system: LongRun) -> tuple[Sensing, tuple[str, ...]]:
@@ -291,7 +282,7 @@ def draw_observation(rng: Generator, system: LongRun) -> tuple[Sensing, tuple[st
     observed = view.h(system.states)
     n = len(observed)
     spread = np.sqrt(np.diagonal(moments(observed, np.full(n, 1 / n), view.circular)[1]))
-    ratio = log_uniform(rng, *NOISE_RANGE, view.size)
+    ratio = drifts.log_uniform(rng, *NOISE_RANGE, view.size)
     sharp = special[0] < SHARP_SHARE
     if sharp:
         first, second = map(view.h, system.successors)
@@ -307,10 +298,10 @@ def draw_observation(rng: Generator, system: LongRun) -> tuple[Sensing, tuple[st
         power = log_smallest / min(np.log(small).sum(), log_smallest)
         ratio = np.where(ratio < 1, small**power, ratio)
     # bearings with more noise than half a radian would hardly say anything
-    sd = np.minimum(rounded(ratio * spread), 0.5 if view.circular else np.inf)
+    sd = np.minimum(drifts.rounded(ratio * spread), 0.5 if view.circular else np.inf)
     labels = ("sharp", *missing) if sharp else missing
     freedom = None
     if not view.circular and not sharp and special[1] < HEAVY_TAILED_SHARE:
-        freedom = draw_number(rng, 2.5, 6.0)
+        freedom = drifts.draw_number(rng, 2.5, 6.0)
         labels = ("heavy-tailed", *missing)
     return gaussian_noise(view, sd, schedule, freedom), labels

@@ -8,16 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdfilter._checks import Array
-from herdfilter.samplers.compiled import IN_PLACE, QUICK, exp, njit
-from herdfilter.samplers.gibbs.maximum import (
-    BLOCKS,
-    CENTRE,
-    HEIGHT,
-    NARROWNESS,
-    PIECE,
-    WIDTH,
-    maximise_bumps,
-)
+from herdfilter.samplers import compiled
+from herdfilter.samplers.compiled import exp
+from herdfilter.samplers.gibbs import maximum
+from herdfilter.samplers.gibbs.maximum import CENTRE, HEIGHT, NARROWNESS, WIDTH, maximise_bumps
 from herdfilter.samplers.herding.frame import KernelFrame
 
 LONG = 1e7  # squared distances above which their differences lose digits that matter
@@ -104,8 +98,8 @@ def gibbs_workspace(target: ConditionalTarget, n: int) -> GibbsWorkspace:
         weight=np.zeros(count + 1),
         bumps=np.zeros((4, count)),
         near=np.zeros((7, count + 8)),
-        table=np.zeros((3, PIECE + 5 + BLOCKS)),
-        stack=np.zeros((16 * BLOCKS, 3)),
+        table=np.zeros((3, maximum.PIECE + 5 + maximum.BLOCKS)),
+        stack=np.zeros((16 * maximum.BLOCKS, 3)),
     )
 
 
@@ -133,7 +127,7 @@ def mode(density: ConditionalTarget, component: int, room: GibbsWorkspace) -> Ar
     return x[:, 0]
 
 
-@njit(**IN_PLACE)
+@compiled.njit(**compiled.IN_PLACE)
 def herd_coordinates(target, sweeps, first, points, room):
     """Fill in the columns of points (d, n) from `first` on, given those before."""
     constants, means, precision = target
@@ -186,7 +180,7 @@ def herd_coordinates(target, sweeps, first, points, room):
             points[i, t] = x[i]
 
 
-@njit(**QUICK)
+@compiled.njit(**compiled.QUICK)
 def compute_residuals(means, precision, x, residual):
     """Fill in the residuals r = L (x - m) of all components, L their precision."""
     components, d = means.shape
@@ -199,7 +193,7 @@ def compute_residuals(means, precision, x, residual):
             residual[m, i] = r
 
 
-@njit(**QUICK)
+@compiled.njit(**compiled.QUICK)
 def score_components(target, residual, x, i, score):
     """Fill in the log weights of the components in the conditional of coordinate i.
 
@@ -217,7 +211,7 @@ def score_components(target, residual, x, i, score):
         score[m] = constants[LOG_WEIGHT, i, m] - 0.5 * total
 
 
-@njit(**QUICK)
+@compiled.njit(**compiled.QUICK)
 def relative_weights(log_weight, count, index, weight):
     """Fill in indices and weights, relative to the highest, of those not negligible; return number, sum, sum of squares."""
     peak = -np.inf
@@ -239,7 +233,7 @@ def relative_weights(log_weight, count, index, weight):
     return size, total, squares
 
 
-@njit(**QUICK)
+@compiled.njit(**compiled.QUICK)
 def update_closeness(points, t, x, before, i, closeness):
     """Fill in minus half the squared distances of the first t points to x over the coordinates other than i.
 

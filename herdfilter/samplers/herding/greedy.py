@@ -12,7 +12,8 @@ import scipy
 from herdfilter._checks import Array, read_only
 from herdfilter._covariances import covariance_factor
 from herdfilter.mixture import largest_remainders
-from herdfilter.samplers.compiled import IN_PLACE, QUICK, exp, njit
+from herdfilter.samplers import compiled
+from herdfilter.samplers.compiled import exp
 from herdfilter.samplers.herding.frame import KernelFrame
 from herdfilter.samplers.herding.objective import (
     PAD,
@@ -89,7 +90,7 @@ def climbing_room(
     return target, samples, room
 
 
-@njit(**IN_PLACE)
+@compiled.njit(**compiled.IN_PLACE)
 def place_points(target, samples, candidate, tables, schedule, room):
     """Fill in samples, then move them, as the schedule tells; return the height that the last climb reached.
 
@@ -150,7 +151,7 @@ def place_points(target, samples, candidate, tables, schedule, room):
     return height
 
 
-@njit(**QUICK, forceinline=True)
+@compiled.njit(**compiled.QUICK, forceinline=True)
 def _add_kernel(sums, candidate, narrowness, x, terms):
     """Add exp(-sum_i narrowness[i] (c - x)_i^2 / 2) to the sum of every candidate c; `terms` (C,) is workspace."""
     fill_exponents(candidate, narrowness, x, len(sums), terms)
