@@ -68,7 +68,9 @@ def in_order(
     """
     order = mixture.means[:, 0].argsort(kind="stable")
     means = mixture.means[order, 0]
-    deviations = np.sqrt(mixture.covariances[order, 0, 0])
+    deviations = np.sqrt(mixture.distinct_covariances[:, 0, 0])
+    if not mixture.shared:
+        deviations = deviations[order]
     deviations = np.maximum(deviations, np.maximum(RESOLUTION * np.abs(means), SMALLEST_DEVIATION))
     weights = mixture.weights[order]
     return means, deviations, weights, weights if targets is None else targets[order]

@@ -84,9 +84,10 @@ def quantiles(
                     low = x
             points[i] = high
         return points, np.zeros(len(levels))
-    both_weights = np.stack([weights, targets_in_order])
-    peaks = (both_weights / (deviations * ROOT)).sum(axis=1)
-    if (densities.min(axis=1) > ACCURATE_SHARE * peaks).all():
+    both_weights = (weights, targets_in_order)
+    peaks = ACCURATE_SHARE / (deviations * ROOT)
+    lowest = densities.min(axis=1)
+    if lowest[0] > weights @ peaks and lowest[1] > targets_in_order @ peaks:
         return points, np.log(densities[1]) - np.log(densities[0])
     for component_weights, values in zip(both_weights, densities, strict=True):
         take_logs(means, deviations, component_weights, points, values)

@@ -151,10 +151,7 @@ class AutomaticProposal:
             if evidence > -np.inf and weighted.ess >= np.sqrt(size):
                 return quantiles
             if observation.has_moments:
-                guided = KalmanMixtureProposal(
-                    self._quantiles.sampler, unguided_share=UNGUIDED_SHARE
-                )
-                return guided.propose(transition, particles, rng, observation)
+                return self._guided_quantiles.propose(transition, particles, rng, observation)
 
         # In more dimensions: as ranked particles, (3) blind where enough of them will count, and then from the Gaussian if
         # they cannot be told from it; (4) else with kernels, where the transition noise is too narrow to separate copies.
@@ -177,3 +174,7 @@ class AutomaticProposal:
     @cached_property
     def _quantiles(self) -> HerdedProposal:
         return HerdedProposal(QuantileSampling() if self.sampler is None else self.sampler)
+
+    @cached_property
+    def _guided_quantiles(self) -> KalmanMixtureProposal:
+        return KalmanMixtureProposal(self._quantiles.sampler, unguided_share=UNGUIDED_SHARE)

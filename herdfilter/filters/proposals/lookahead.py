@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba.extending import register_jitable
 
 from herdfilter import angles
 from herdfilter._checks import Array, read_only
@@ -328,14 +329,21 @@ LEAST_NOISE = 1e-13
 """Least ratio of the deviations of noise after and before: an exact observation leaves none, and the density needs some."""
 
 
-@compiled.njit(**compiled.CALLED)
-def update_noise(offsets, weights, points, residuals, noises, group):
+@register_jitable
+def update_noise(
+    offsets: Array,
+    weights: Array,
+    points: Array,
+    residuals: Array,
+    noises: Array,
+    group: state.Indices,
+) -> tuple[NoiseUpdate, bool]:
     """Update the noise of n particles; return a `NoiseUpdate`, and whether all covariances are positive definite.
 
     Points (p, D) and their weights (p,) are such that the mean is 0 and the covariance I. The other arguments are
     explained in `NoiseUpdate`; the arrays are C-contiguous.
     """
-    count, p, k = offsets.shape
+    count, _, k = offsets.shape
     n = len(residuals)
     dim = points.shape[1]
     means = np.zeros((n, dim))
@@ -344,9 +352,22 @@ def update_noise(offsets, weights, points, residuals, noises, group):
     log_dets = np.zeros(count)
     log_densities = np.zeros(n)
     workspace = np.zeros((k + 1, k))
+    # Made in Python, if called from there: a tuple that compiled code returns takes longer than the update.
     update = NoiseUpdate(
         group, means, gains, roots, log_dets, log_densities, offsets, residuals, noises, workspace
     )
+    return update, _fill_update(update, weights, points)
+
+
+@compiled.njit(**compiled.CALLED)
+def _fill_update(update, weights, points):
+    """Fill in the means, gains, roots and densities of an update; return whether all covariances are positive definite."""
+    count, p, k = update.offsets.shape
+    dim = points.shape[1]
+    means = update.means
+    gains = update.gains
+    roots = update.roots
+    noises = update.noises
     # the matrices L of the covariance L L' of the observation
     lowers = np.zeros((count, k, k))
     # of the observation, less that without noise
@@ -354,10 +375,10 @@ def update_noise(offsets, weights, points, residuals, noises, group):
     # log-densities of the observation at its mean
     constants = np.zeros(count)
     slopes = np.zeros((k, dim))
-    row = workspace[k]  # variances, then a residual
+    row = update.workspace[k]  # variances, then a residual
     # Gains are first the slopes A of the observation in the noise, lowers the covariance of the rest.
     linear = (mean_offsets, gains, lowers)
-    regress(offsets, points, weights, weights, np.zeros((2, k, p)), linear)
+    regress(update.offsets, points, weights, weights, np.zeros((2, k, p)), linear)
     for i in range(count):
         # The gains now hold A, and are divided by L in place; slopes are a copy of A, which the rotations use up.
         # R, the factor of the rest and the observation noise; then L with L L' = A A' + R R' by rotations.
@@ -369,7 +390,7 @@ def update_noise(offsets, weights, points, residuals, noises, group):
                 slopes[a, j] = gains[i, a, j]
                 row[a] += slopes[a, j] ** 2
         if not factorise_noise(lowers[i], row, roots[i]):
-            return update, False
+            return False
         for a in range(k):
             for b in range(a + 1):
                 lowers[i, a, b] = roots[i, a, b]
@@ -377,7 +398,7 @@ def update_noise(offsets, weights, points, residuals, noises, group):
         constants[i] = -0.5 * k * np.log(2 * np.pi)
         for a in range(k):  # forward substitution: G = L^-1 A and T = L^-1 R
             if not 0.0 < lowers[i, a, a] < np.inf:
-                return update, False
+                return False
             scale = 1.0 / lowers[i, a, a]
             constants[i] += np.log(scale)
             for j in range(dim):
@@ -389,22 +410,22 @@ def update_noise(offsets, weights, points, residuals, noises, group):
                     roots[i, a, b] -= lowers[i, a, c] * roots[i, c, b]
                 roots[i, a, b] *= scale
             roots[i, a, a] = max(roots[i, a, a], LEAST_NOISE)
-            log_dets[i] += np.log(roots[i, a, a])
+            update.log_dets[i] += np.log(roots[i, a, a])
     # Each particle has its own residual, with the gain of its group.
-    for i in range(n):
-        g = group[i]
+    for i in range(len(update.group)):
+        g = update.group[i]
         log_density = constants[g]
         # forward substitution with the residual: L^-1 r, and the mean G' L^-1 r
         for a in range(k):
-            row[a] = residuals[i, a] - mean_offsets[g, a]
+            row[a] = update.residuals[i, a] - mean_offsets[g, a]
             for b in range(a):
                 row[a] -= lowers[g, a, b] * row[b]
             row[a] /= lowers[g, a, a]
             log_density -= 0.5 * row[a] ** 2
             for j in range(dim):
                 means[i, j] += gains[g, a, j] * row[a]
-        log_densities[i] = log_density
-    return update, True
+        update.log_densities[i] = log_density
+    return True
 
 
 @compiled.njit(**compiled.CALLED)
