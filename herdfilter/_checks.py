@@ -81,9 +81,10 @@ def as_array(
 
 def fits(shape: tuple[int, ...], expected: Shape) -> bool:
     """Return True if a shape is as expected; ``None`` leaves an axis free."""
-    return len(shape) == len(expected) and all(
-        want in (None, size) for size, want in zip(shape, expected, strict=True)
-    )
+    if len(shape) != len(expected):
+        return False
+    wanted = zip(expected, shape, strict=True)
+    return [*shape] == [size if want is None else want for want, size in wanted]
 
 
 def as_numbers(name: str, value: Any, shape: Shape, *, missing: bool = False) -> Array:

@@ -301,7 +301,7 @@ class NoiseUpdate(NamedTuple):
 
     def draw(self, chosen: state.Indices, z: Array) -> tuple[Array, Array]:
         """Noise of the chosen particles (m,) at standard normal z (m, D), and log of N(0, I) over the density there (m,)."""
-        drawn: tuple[Array, Array] = _draw(self, chosen, read_only(z))
+        drawn: tuple[Array, Array] = _draw(self, chosen, z)
         return drawn
 
     def draw_mixed(
