@@ -139,6 +139,8 @@ def random_mixture(seed: int, dim: int, n_components: int = 5) -> GaussianMixtur
     >>> hf.testing.random_mixture(seed=1, dim=2, n_components=3)
     GaussianMixture(components=3, dim=2)
     """
+    dim = check_count("dim", dim)
+    n_components = check_count("n_components", n_components)
     rng = np.random.default_rng(check_count("seed", seed, minimum=0, most=None))
     roots = rng.standard_normal((n_components, dim, dim))
     # Wishart matrices; the identity keeps their smallest eigenvalues away from 0.

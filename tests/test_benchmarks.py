@@ -146,7 +146,7 @@ def test_figures_are_made_part_by_part_or_kept_with_a_reason(
         "bad": "kept",
     }
     monkeypatch.setitem(
-        parts, "good", make_figures.Part("python benchmarks/good.py", "good", "points angles")
+        parts, "good", make_figures.Part("python benchmarks/good.py", "good", "points bandwidths")
     )
     assert [make_figures.stale(name) for name in parts] == [True, False]
 

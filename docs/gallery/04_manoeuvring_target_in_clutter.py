@@ -66,14 +66,8 @@ hf.plotting.plot_track(
     label="estimate",
     ends=True,
 )
-right.set(
-    title="auto with 100 particles",
-    xlabel="x (m)",
-    ylabel="",
-    aspect="equal",
-    xlim=(500, 6500),
-    ylim=(500, 6500),
-)
+right.set(title="auto with 100 particles", xlabel="x (m)", ylabel="", aspect="equal")
+right.set(xlim=(500, 6500), ylim=(500, 6500))
 right.legend()
 # sphinx_gallery_thumbnail_number = 0
 

@@ -38,11 +38,8 @@ boat = hf.models.ConstantVelocity(
     initial_mean=[-35.0, -485.0, 0.0, 0.0],
     initial_covariance=np.diag([150.0, 150.0, 3.0, 3.0]) ** 2,
 )
-radar = hf.Sensor(
-    lambda x: x[:, :2] - 2.5 * x[:, 2:],  # where the boat was
-    2.4**2 * np.eye(2),
-    **echoes,
-)
+# It sees where the boat was.
+radar = hf.Sensor(lambda x: x[:, :2] - 2.5 * x[:, 2:], 2.4**2 * np.eye(2), **echoes)
 
 # %%
 # The tracker does not know the number of boats. An echo that belongs to no track may start one, with a small

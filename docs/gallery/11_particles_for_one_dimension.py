@@ -27,9 +27,8 @@ def ground(x):
 def aircraft(noise, speed_error):
     """Return the model whose last two dimensions are linear."""
     whole = hf.models.from_functions(
-        f=lambda x: (
-            x + [0.05, 0, 0] + x[:, [1]] * [1, 0, 0]
-        ),  # a second: 50 m and the error of the speed
+        # in a second 50 m and the error of the speed
+        f=lambda x: x + [0.05, 0, 0] + x[:, [1]] * [1, 0, 0],
         h=lambda x: ground(x[:, :1]) + x[:, 2:],
         Q=np.diag([0.01, 0.001, 1.0]) ** 2,
         R=[[noise**2]],
@@ -59,38 +58,21 @@ many = hf.make_filter("bootstrap", model, n_particles=20_000, rng=0)
 results = pf.run(heights[:4]), many.run(heights[:4])
 
 # %%
-# After four seconds: a bar is two standard deviations to each side, as dark as its particle's weight. The dots are a tenth
-# of 20,000 particles.
+# After four seconds: bars are two standard deviations to each side, dark by weight; dots are a tenth of 20,000 particles.
 
 x, _, error = pf.particles.T
 sd = np.sqrt(pf.covariance[2, 2] - np.cov(error, aweights=pf.weights, ddof=0))
-dark = 0.15 + 0.85 * pf.weights / pf.weights.max()
+style = {"color": looks["quantiles"].color, "alpha": 0.15 + 0.85 * pf.weights / pf.weights.max()}
 fig, ax = plt.subplots(figsize=(6.5, 4), layout="constrained")
-ax.plot(
-    *many.particles[::10, [0, 2]].T,
-    ".",
-    color="0.8",
-    markersize=2,
-    label="particle of the whole state",
-)
-ax.vlines(
-    x,
-    error - 2 * sd,
-    error + 2 * sd,
-    color=looks["quantiles"].color,
-    alpha=dark,
-    label="position with its Gaussian",
-)
-ax.set(
-    xlabel="position (km)", ylabel="error of the barometer (m)", xlim=(-0.05, 1.2), ylim=(-20, 70)
-)
+ax.plot(*many.particles[::10, [0, 2]].T, ".", color="0.8", ms=2, label="particle of all states")
+ax.vlines(x, error - 2 * sd, error + 2 * sd, label="position with its Gaussian", **style)
+ax.set(xlabel="position (km)", ylabel="barometer error (m)", xlim=(-0.05, 1.2), ylim=(-20, 70))
 ax.legend()
 # sphinx_gallery_thumbnail_number = 0
 
 # %%
-# One flight proves little. Here are twenty, and the distance of a filter's mean from the posterior mean, that of 3,000
-# Rao-Blackwellised particles, in posterior standard deviations. In the hard case the altimeter is sharp and the speed poor:
-# most particles are then wrong after every second.
+# One flight proves little. Here are twenty: distances from the posterior mean (3,000 Rao-Blackwellised particles), in its
+# standard deviations. In the hard case the altimeter is sharp and the speed poor: most particles are wrong every second.
 
 
 def errors(model, n=50, flights=20):
@@ -106,9 +88,8 @@ def errors(model, n=50, flights=20):
     return found
 
 
-warnings.simplefilter(
-    "ignore", hf.DegeneracyWarning
-)  # the filters drawn by chance have steps with one particle left
+# The filters drawn by chance have steps with one particle left.
+warnings.simplefilter("ignore", hf.DegeneracyWarning)
 cases = {"as above": errors(model), "hard": errors(aircraft(noise=5.0, speed_error=0.03))}
 fig, axes = plt.subplots(1, 2, figsize=(8.5, 3), sharey=True, layout="constrained")
 for ax, (title, found) in zip(axes, cases.items(), strict=True):
@@ -117,11 +98,9 @@ for ax, (title, found) in zip(axes, cases.items(), strict=True):
         ax.semilogx(values, [name] * len(values), **looks[name]._replace(linestyle="").line)
         if name != "quantiles":
             logs = np.log(found["quantiles"] / values)
-            half = scipy.stats.t.ppf(0.975, len(logs) - 1) * scipy.stats.sem(logs)
-            low, ratio, high = np.exp(logs.mean() + half * np.array([-1, 0, 1]))
-            print(
-                f"{title}: quantiles over {name}: {ratio:.2f} (95 % interval {low:.2f} to {high:.2f})"
-            )
+            low, high = np.exp(scipy.stats.ttest_1samp(logs, 0).confidence_interval())
+            ratio = f"{np.exp(logs.mean()):.2f} (95 % interval {low:.2f} to {high:.2f})"
+            print(f"{title}: quantiles over {name}: {ratio}")
 
 # %%
 # Kalman filters gain most: see the lowest row. Herding gains as well, over the same draw by chance and over ``bootstrap``,

@@ -58,14 +58,8 @@ for row, (recording, other, vessel, kinds) in enumerate(tasks.values()):
     boat = hf.models.ConstantVelocity(spectral_density=0.05, position_sd=3.0, **task.initial)
     (one, sd), (two, _) = (follow(boat, readings, "bootstrap", seed, n=3000) for seed in (1, 2))
     reference = (one + two) / 2
-    right.plot(
-        rms((one - two) / sd) / 2,
-        row,
-        "|",
-        color="black",
-        markersize=18,
-        label="what the reference may be off",
-    )
+    bar = {"color": "black", "markersize": 18, "label": "what the reference may be off"}
+    right.plot(rms((one - two) / sd) / 2, row, "|", **bar)
     for k, (kind, runs) in enumerate(filters.items()):
         height = [row + 0.12 * (k - 1.5)] * runs
         means = [follow(boat, readings, kind, seed)[0] for seed in range(runs)]
