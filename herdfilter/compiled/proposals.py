@@ -117,7 +117,7 @@ Gaussian, GAUSSIAN = named(
     log_evidence=float64,  # of the step, if accepted
     accepted=boolean,  # True if the step was taken from one Gaussian
     close=boolean,  # True if the particles are close to Gaussian
-    blind=boolean,  # True if enough particles will count without a look ahead
+    unguided=boolean,  # True if enough particles will count without a look ahead
     width=float64,  # of kernels about the particles
     ancestor=ANCESTORS,  # the Gaussian itself
 )
@@ -243,14 +243,14 @@ def _auto(series, tools, rng, t, uneven, particles):
     gaussian = from_gaussian(series, proposal, t, particles)
     if gaussian.accepted:
         return gaussian.log_evidence
-    # The numbers are those of the rule in `AutomaticProposal`: (2) ranked particles, (3) blind where enough of them will
-    # count, and then drawn from the Gaussian if they cannot be told from it; (4) else widened where the noise is too narrow.
+    # The numbers are those of the rule in `AutomaticProposal`: (2) ranked particles, (3) ignoring the observation where
+    # enough of them will count, and then sampling the Gaussian if it fits; (4) else widened where the noise is too narrow.
     means = np.zeros(x.shape)
     width = gaussian.width
     root = gaussian.ancestor.root
     advance(series, t, x, means)
     ancestors = Ancestors(x, means, before, root, proposal.narrow)
-    if gaussian.close and gaussian.blind:
+    if gaussian.close and gaussian.unguided:
         ancestors = gaussian.ancestor
     elif series.kinds[t] == USED and width > 0.0 and _narrow(series, t, means, before):
         # Kernels of this width about shrunken particles: together they keep the particles' mean and covariance.
@@ -263,7 +263,7 @@ def _auto(series, tools, rng, t, uneven, particles):
                 root[a, b] *= width
         wrap_in_place(centred, series.circular)
         ancestors = Ancestors(centred, centred, before, root, proposal.wide)
-    return follow(series, proposal, t, ancestors, True, gaussian.blind, particles)
+    return follow(series, proposal, t, ancestors, True, gaussian.unguided, particles)
 
 
 def _on_line(series, tools, rng, t, uneven, particles):
@@ -390,14 +390,16 @@ def from_gaussian(series, proposal, t, particles):
     log_ratio = np.zeros(n)
     n_probes = min(n, automatic.PILOT)
     accepted = close
-    blind = False
+    unguided = False
     log_evidence = 0.0
     if plain and observed and (close or (n > gaussianity.FEW and d > 1)):
         plain, _, update = proposal.look(
             series, proposal.order, t, lookahead.SPARE_POINTS, ancestor
         )
         if plain:
-            blind = lookahead._share(update, standard_noise[:n_probes], np.zeros(n_probes)) >= 0.5
+            unguided = (
+                lookahead._share(update, standard_noise[:n_probes], np.zeros(n_probes)) >= 0.5
+            )
         if plain and close:
             noise, log_ratio = lookahead._draw(update, ancestor_indices, standard_noise)
             probed = lookahead._share(update, noise[:n_probes], log_ratio[:n_probes].copy())
@@ -416,7 +418,7 @@ def from_gaussian(series, proposal, t, particles):
         # accepted, so that the NaN is returned at once and the filter takes the step by itself
         log_evidence = np.nan
         accepted = True
-    return Gaussian(log_evidence, accepted, close, blind, width, ancestor)
+    return Gaussian(log_evidence, accepted, close, unguided, width, ancestor)
 
 
 @njit(**INSIDE)
@@ -433,13 +435,13 @@ def _narrow(series, t, means, weights):
     return not factorise(difference, difference)
 
 
-def follow(series, proposal, t, ancestors, guided, blind, particles):
-    """Do as `RankedProposal.follow`: if the first of blind and guided leaves fewer than sqrt(n), the other is tried, too."""
+def follow(series, proposal, t, ancestors, guided, unguided, particles):
+    """Do as `RankedProposal.follow`: if the first way leaves fewer than sqrt(n), the other is tried, too."""
     n, d = particles.x.shape
     before = ancestors.weights
     weights = particles.weights
     guided = guided and series.kinds[t] == USED and series.derived
-    blind = blind or not guided
+    unguided = unguided or not guided
     balanced = ancestors.noise.sets[series.steps[t] % SETS]
     first_evidence = 0.0
     successors = particles
@@ -452,7 +454,7 @@ def follow(series, proposal, t, ancestors, guided, blind, particles):
         ancestor_ratio = np.zeros(len(before))
         log_ratio = np.zeros(n)
         ancestor_indices = np.zeros(n, np.int64)
-        if not blind:
+        if not unguided:
             plain, centres, update = proposal.look(
                 series, proposal.order, t, lookahead.SPARE_POINTS, ancestors
             )
@@ -466,7 +468,7 @@ def follow(series, proposal, t, ancestors, guided, blind, particles):
         order = proposal.order(centres, probabilities, series.circular)
         _inverse(probabilities[order], proposal.levels, ancestor_indices)
         ancestor_indices = order[ancestor_indices]
-        if not blind:
+        if not unguided:
             noise, log_ratio = lookahead._draw(update, ancestor_indices, balanced)
         for i in range(n):
             log_ratio[i] += ancestor_ratio[ancestor_indices[i]]
@@ -477,13 +479,13 @@ def follow(series, proposal, t, ancestors, guided, blind, particles):
             if not (guided and 1.0 / dot(weights, weights) < np.sqrt(n)):  # NaN, too
                 return log_evidence
             first_evidence = log_evidence
-            blind = not blind
+            unguided = not unguided
             successors = Particles(
                 particles.x, np.zeros(n), np.zeros(n), np.zeros((n, d)), np.zeros(n, np.int64)
             )
-    # The guided way is taken, unless the evidence of the blind one is over n times as large.
+    # The guided way is taken, unless the evidence of the unguided one is over n times as large.
     gain = log_evidence - first_evidence
-    if gain != gain or (gain <= np.log(n) if blind else gain < -np.log(n)):
+    if gain != gain or (gain <= np.log(n) if unguided else gain < -np.log(n)):
         return first_evidence + 0.0 * gain  # NaN if one of them is
     # slices would take seconds to compile
     for i in range(n):

@@ -126,18 +126,18 @@ class ContinuousHerdedGibbs(MixtureSampler):
         density = recursion.target_of(frame, 1.0, 0.0)
         smoothed = self.target == "smoothed"
         target = density if smoothed else recursion.target_of(frame, 0.0, 1.0)
-        room = recursion.gibbs_workspace(target, n)
+        workspace = recursion.gibbs_workspace(target, n)
         z = np.empty((d, n))
         if start is not None:
             z[:, 0] = frame.forward(_checks.as_array("start", start, (d,))[None, :])[0]
         else:
             # Whatever is conditioned on, the first point is a maximum of the smoothed density.
-            z[:, 0] = recursion.mode(density, heaviest(weights), room)
+            z[:, 0] = recursion.mode(density, heaviest(weights), workspace)
         # Sweeps start from the point before, or from the latest point of the same component.
         origins = np.arange(-1, n - 1)
         if component_herding:
             origins = recursion.origins_of(herded_labels(weights, n))
         careful = recursion.is_wide(target, z[:, 0])
         sweeps = recursion.Sweeps(origins, count, effective_count, careful)
-        recursion.herd_coordinates(target, sweeps, 1, z, room)
+        recursion.herd_coordinates(target, sweeps, 1, z, workspace)
         return z.T

@@ -140,7 +140,7 @@ def herd_weighted(
 def _gaussian_climb(frame: KernelFrame, start: Array, n: int) -> tuple[Array, Climb]:
     """Return mu at the candidates, and the compiled climb."""
     d = start.shape[1]
-    target, samples, room = greedy.climbing_room(frame, n, (1.0,))
+    target, samples, workspace = greedy.climbing_workspace(frame, n, (1.0,))
     table = np.empty((3, 1))
     smoothed = GaussianMixture.unchecked(
         np.exp(frame.log_weights), frame.means, frame.covariances + np.eye(d)
@@ -152,7 +152,9 @@ def _gaussian_climb(frame: KernelFrame, start: Array, n: int) -> tuple[Array, Cl
         samples.height[0, :t] = (t + 1) * c
         samples.centre[:, :t] = points.T
         schedule = greedy.Schedule(t, t + 1, 0, greedy.CLIMB_STEPS)
-        height = greedy.place_points(target, samples, at[:, None].copy(), table, schedule, room)
+        height = greedy.place_points(
+            target, samples, at[:, None].copy(), table, schedule, workspace
+        )
         return samples.centre[:, t].copy(), height
 
     return np.exp(smoothed.log_density(start) + 0.5 * d * np.log(2 * np.pi)), climb_from

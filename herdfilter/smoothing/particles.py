@@ -53,7 +53,7 @@ def marginal_smoother(
 
     They are the fractions of many trajectories of `backward_simulation` that pass through each particle. Time grows as
     T n^2. Means and covariances are those of the weighted particles. In two or more dimensions, at steps whose particles
-    cannot be told from a Gaussian and whose transition cannot be told from a linear one, they follow Rauch, Tung and
+    a Gaussian fits and whose transition a linear function fits, they follow Rauch, Tung and
     Striebel (1965) instead, which is exact on linear models.
 
     Parameters

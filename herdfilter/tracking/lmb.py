@@ -38,8 +38,7 @@ from herdfilter.tracking.birth import (
     start_filter,
 )
 
-# Largest expected number of detections without a track if there is no clutter: the number itself is an integer, and
-# approximate associations have errors.
+# Without clutter, raise if more than half a detection is expected to belong to no track.
 MOST_UNEXPLAINED = 0.5
 
 _log = logging.getLogger(__name__)
@@ -345,7 +344,7 @@ class LMBTracker(Timed):
     ) -> tuple[Array, Merge]:
         """Update the tracks with each detection in their gates; see `ListedFilters.hypotheses`.
 
-        Where the moments of the prediction foretell that a hypothesis is too light to be merged, no particles are updated:
+        Where the moments of the prediction show that a hypothesis is too light to be merged, no particles are updated:
         its density is then that of the Gaussian.
         """
         bank = self._held.bank
@@ -377,7 +376,7 @@ class LMBTracker(Timed):
                     track.SMALLEST_GATED_RATIO,
                 )
                 if matrix.any(axis=1).all():
-                    marginals = solve_clusters(FORETELLING, matrix, None).marginals
+                    marginals = solve_clusters(ESTIMATED_ASSOCIATION, matrix, None).marginals
                     inside &= marginals[:, 1:] >= bank.negligible_share
         return log_densities, bank.hypotheses(detections, prediction, inside, log_densities)
 
@@ -460,13 +459,13 @@ class LMBTracker(Timed):
         )
 
 
-class _Foretelling(BeliefPropagation):
+class _Estimate(BeliefPropagation):
     """Belief propagation that may stop before it converges: its marginals only spare work."""
 
     warns = False
 
 
-FORETELLING = _Foretelling()
+ESTIMATED_ASSOCIATION = _Estimate()
 
 
 def _as_births(name: str, value: Any) -> tuple[Birth, ...]:

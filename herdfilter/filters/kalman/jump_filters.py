@@ -133,26 +133,26 @@ class MixtureKalmanFilter(ModeFilter):
         return Gaussians.join(beliefs, weights)  # the next prediction selects n of them
 
 
-def select_histories(weights: Array, room: int) -> tuple[Indices, Array]:
-    """Return indices and new weights of at most `room` of K weights that sum to 1: large ones unchanged, others equal.
+def select_histories(weights: Array, limit: int) -> tuple[Indices, Array]:
+    """Return indices and new weights of at most `limit` of K weights that sum to 1: large ones unchanged, others equal.
 
     Fearnhead and Clifford (2003), Journal of the Royal Statistical Society B 65, with the comb of systematic resampling at
     the middles of its steps.
     """
     positive = np.flatnonzero(weights > 0)
-    if len(positive) <= room:
+    if len(positive) <= limit:
         return positive, weights[positive]
     ranks = np.argsort(-weights, kind="stable")
     ordered = weights[ranks]
     sums = np.cumsum(ordered[::-1])[::-1]  # of each weight and all smaller ones
     # The threshold c: weights are large until one is at most the mean of what remains over the number of places left. That
     # holds for the last place at the latest.
-    large = int(np.argmax(ordered[:room] * np.arange(room, 0, -1) <= sums[:room]))
+    large = int(np.argmax(ordered[:limit] * np.arange(limit, 0, -1) <= sums[:limit]))
     selected = np.zeros(len(weights))
     selected[ranks[:large]] = weights[ranks[:large]]
     small = np.sort(ranks[large:])
-    share = weights[small].sum() / (room - large)
-    steps = (np.arange(room - large) + 0.5) * share
+    share = weights[small].sum() / (limit - large)
+    steps = (np.arange(limit - large) + 0.5) * share
     total = np.cumsum(weights[small])
     selected[small[np.minimum(np.searchsorted(total, steps), len(small) - 1)]] = share
     indices = np.flatnonzero(selected)

@@ -31,10 +31,10 @@ PILOT = 100
 class AutomaticProposal:
     r"""One Gaussian as long as the particles agree with it, else the particles themselves, ranked or at exact quantiles.
 
-    The rule asks how many of the n particles will count after the step, and at what cost. (1) One Gaussian where the
-    particles cannot be told from it and the step is almost linear. (2) Else exact quantiles of the predictive mixture in
+    The rule asks how many of the n particles will count after the step, and at what cost. (1) One Gaussian where it
+    fits the particles and the step is almost linear. (2) Else exact quantiles of the predictive mixture in
     one dimension, ranked particles in more. (3) Without a look at the observation where half of the particles will count
-    after it; they then start from the Gaussian if they cannot be told from it. (4) With kernels about the particles where
+    after it; they then start from the Gaussian if it fits. (4) With kernels about the particles where
     the noise is too narrow to separate copies. (5) Both with and without a look where fewer than :math:`\sqrt n` count.
     The bounds depend on n; the page "Filters" states them.
 
@@ -114,7 +114,7 @@ class AutomaticProposal:
         if on_line and observation is not None and guide is None:
             return observation.weigh(self.propose(transition, particles, rng))
 
-        # (1) From one Gaussian, where the particles cannot be told from it and the step is almost linear. Without an
+        # (1) From one Gaussian, where it fits the particles and the step is almost linear. Without an
         # observation: the successors are almost a linear function of their noise.
         shape = gaussianity.Gaussianity.of(particles, circular)
         gaussian = Ancestors.gaussian(transition, shape.mean, shape.root)
@@ -127,12 +127,12 @@ class AutomaticProposal:
         # With one: Kalman's update leaves almost even weights. That is predicted from a few points before all are made, and
         # then checked. The points also tell how many particles would count without a look ahead, which is worth its time
         # only among many particles.
-        blind = guide is None
+        unguided = guide is None
         if guide is not None and (shape.gaussian or (not on_line and n > gaussianity.FEW)):
             _, update = gaussian.look_ahead(guide)
             z = gaussian.standard_noise(self.sampler, n, rng)
             m = min(n, PILOT)
-            blind = update.share(z[:m], np.zeros(m)) >= 0.5
+            unguided = update.share(z[:m], np.zeros(m)) >= 0.5
             if shape.gaussian:
                 predicted_share = update.share(*update.draw(only_member[:m], z[:m]))
                 if size * (1 / predicted_share - 1) <= 1:
@@ -153,10 +153,10 @@ class AutomaticProposal:
             if observation.has_moments:
                 return self._guided_quantiles.propose(transition, particles, rng, observation)
 
-        # In more dimensions: as ranked particles, (3) blind where enough of them will count, and then from the Gaussian if
-        # they cannot be told from it; (4) else with kernels, where the transition noise is too narrow to separate copies.
+        # In more dimensions: as ranked particles, (3) ignoring the observation where enough of them will count, and then
+        # sampling the Gaussian if it fits; (4) else with kernels, where the noise is too narrow to separate copies.
         ancestors = Ancestors.of(transition, particles)
-        if observation is not None and shape.gaussian and blind:
+        if observation is not None and shape.gaussian and unguided:
             ancestors = gaussian
         elif observation is not None and shape.width:
             noise, predicted_covariance = (ancestors if transition.additive else gaussian).spreads()
@@ -165,7 +165,7 @@ class AutomaticProposal:
                     transition, particles, shape.mean, shape.root, shape.width
                 )
         # (5) is part of `follow`.
-        return self._ranked.follow(ancestors, n, rng, observation, blind)
+        return self._ranked.follow(ancestors, n, rng, observation, unguided)
 
     @cached_property
     def _ranked(self) -> RankedProposal:

@@ -170,11 +170,11 @@ class RankedProposal(SampledProposal):
         n: int,
         rng: np.random.Generator,
         observation: Observation | None = None,
-        blind_first: bool = False,
+        unguided_first: bool = False,
     ) -> Particles:
         """Return n successors of ancestors, which may be Gaussians; weighted as in `propose`."""
         looks = self.guided and observation is not None and observation.guides
-        guided_first = looks and not blind_first
+        guided_first = looks and not unguided_first
         successors = self._take(ancestors, n, rng, observation, guided_first)
         if self.randomised or not looks:  # a second attempt would bias the likelihood
             return successors
@@ -183,7 +183,7 @@ class RankedProposal(SampledProposal):
             return successors
         alternative = self._take(ancestors, n, rng, observation, not guided_first)
         other_evidence = alternative.normalised()[1]
-        # The blind result needs n times the evidence of the guided one, whichever was made first.
+        # The unguided result needs n times the evidence of the guided one, whichever was made first.
         if guided_first:
             return alternative if other_evidence > evidence + np.log(n) else successors
         return successors if evidence > other_evidence + np.log(n) else alternative

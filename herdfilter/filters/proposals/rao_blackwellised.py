@@ -36,7 +36,7 @@ class RaoBlackwellisedProposal:
 
     A point of the predictive mixture, as `HerdedProposal` draws it, gets an ancestor by the probabilities of the components
     there. For ancestors drawn from a fit, as in `AutomaticProposal`, the linear part is the regression on the nonlinear part
-    if the particles cannot be told from one Gaussian, else that of the nearest particle.
+    if one Gaussian fits the particles, else that of the nearest particle.
 
     In a filter ``particles`` hold the means :math:`m_i`; ``mean`` and ``covariance`` are those of the whole state. Particle
     smoothers ignore :math:`P_i`. The noise of the observation is treated as Gaussian.
@@ -344,7 +344,7 @@ class _Nonlinear:
 
     @cached_property
     def _gaussian(self) -> bool:
-        """True if the particles, each with one point drawn from its Gaussian, cannot be told from one Gaussian."""
+        """True if one Gaussian fits the particles, each with one point drawn from its Gaussian."""
         particles = self._particles
         linear = self.linear
         noise = np.random.default_rng(0).permutation(

@@ -158,16 +158,16 @@ def bump_slopes(bumps, count, x):
 
 
 @njit(**NO_ARRAYS)
-def maximise_bumps(room, positive, count, guess):
+def maximise_bumps(workspace, positive, count, guess):
     """Return the position of the maximum of `count` bumps, the first `positive` of them of positive height.
 
-    A good `guess` spares work: pieces of the line on which f cannot exceed its value are left out. ``room`` is a
+    A good `guess` spares work: pieces of the line on which f cannot exceed its value are left out. ``workspace`` is a
     `GibbsWorkspace`.
     """
-    bumps = room.bumps
-    near = room.near
-    table = room.table
-    stack = room.stack
+    bumps = workspace.bumps
+    near = workspace.near
+    table = workspace.table
+    stack = workspace.stack
     tallest = 0
     for j in range(positive):
         if bumps[HEIGHT, j] > bumps[HEIGHT, tallest]:

@@ -119,19 +119,19 @@ def origins_of(labels: NDArray[np.int64]) -> NDArray[np.int64]:
     return origins
 
 
-def mode(density: ConditionalTarget, component: int, room: GibbsWorkspace) -> Array:
+def mode(density: ConditionalTarget, component: int, workspace: GibbsWorkspace) -> Array:
     """Return the maximum of a mixture density, (d,), reached from the mean of a component, coordinate by coordinate."""
-    x = np.empty((len(room.x), 1))
+    x = np.empty((len(workspace.x), 1))
     sweeps = Sweeps(np.array([-1 - component]), MODE_SWEEPS, False, False)
-    herd_coordinates(density, sweeps, 0, x, room)
+    herd_coordinates(density, sweeps, 0, x, workspace)
     return x[:, 0]
 
 
 @compiled.njit(**compiled.IN_PLACE)
-def herd_coordinates(target, sweeps, first, points, room):
+def herd_coordinates(target, sweeps, first, points, workspace):
     """Fill in the columns of points (d, n) from `first` on, given those before."""
     constants, means, precision = target
-    x, residual, score, closeness, index, weight, bumps = room[:7]
+    x, residual, score, closeness, index, weight, bumps = workspace[:7]
     components = len(means)
     d, n = points.shape
     for t in range(first, n):
@@ -166,7 +166,7 @@ def herd_coordinates(target, sweeps, first, points, room):
             size = total * total / squares if sweeps.effective_count else float(t)
             for j in range(positive if t > 0 else 0):
                 bumps[HEIGHT, j] *= (size + 1.0) / size
-            move = maximise_bumps(room, positive, positive + negative, x[i]) - x[i]
+            move = maximise_bumps(workspace, positive, positive + negative, x[i]) - x[i]
             # r += e L[:, i]
             for m in range(components):
                 q = m if len(precision) > 1 else 0

@@ -43,10 +43,10 @@ class Schedule(NamedTuple):
     steps: int
 
 
-def climbing_room(
+def climbing_workspace(
     frame: KernelFrame, n: int, widths: tuple[float, ...]
 ) -> tuple[SmoothedTarget, Bumps, ClimbWorkspace]:
-    """Return the mixture of a turned frame, smoothed by a kernel of each width, room for n samples, and a climb's workspace.
+    """Return the mixture of a turned frame, smoothed by a kernel of each width, n samples to fill in, and a workspace.
 
     A kernel counts in proportion to its width. The samples have no weight yet.
     """
@@ -86,12 +86,12 @@ def climbing_room(
     size = -(-n // PAD) * PAD
     narrowness = width[:, None] ** -2.0 * np.ones(d)
     samples = Bumps(np.zeros((W, size)), np.zeros((d, size)), narrowness, np.empty(size))
-    room = ClimbWorkspace(np.empty((d, d)), np.empty((6, d)), np.empty((2 * d, padded)))
-    return target, samples, room
+    workspace = ClimbWorkspace(np.empty((d, d)), np.empty((6, d)), np.empty((2 * d, padded)))
+    return target, samples, workspace
 
 
 @compiled.njit(**compiled.IN_PLACE)
-def place_points(target, samples, candidate, tables, schedule, room):
+def place_points(target, samples, candidate, tables, schedule, workspace):
     """Fill in samples, then move them, as the schedule tells; return the height that the last climb reached.
 
     A new sample climbs from the candidate at which the objective is highest; one that moves climbs from where it is, and has
@@ -103,7 +103,7 @@ def place_points(target, samples, candidate, tables, schedule, room):
     expected = tables[0]
     kernels = tables[1]
     value = tables[2]
-    x = room.vectors[5]
+    x = workspace.vectors[5]
     height = 0.0
     # Negative steps come first: a climb of no steps from each candidate gives the expected kernel there.
     start = -size if schedule.first < n else 0
@@ -136,7 +136,7 @@ def place_points(target, samples, candidate, tables, schedule, room):
             for w in range(len(samples.height)):
                 samples.height[w, s] = 0.0
         scale = 1.0 / (count if count == n else count + 1)
-        height = climb(target, samples, count, scale, x, steps, room)
+        height = climb(target, samples, count, scale, x, steps, workspace)
         if step < 0:
             expected[step] = height
             continue
@@ -161,10 +161,10 @@ def _add_kernel(sums, candidate, narrowness, x, terms):
 
 def herd_greedily(frame: KernelFrame, n: int, steps: int = CLIMB_STEPS) -> Array:
     """Herd n points of equal weight in a frame that is turned, each by one climb from the best candidate; (n, d)."""
-    target, samples, room = climbing_room(frame, n, (1.0,))
+    target, samples, workspace = climbing_workspace(frame, n, (1.0,))
     candidate = candidates(frame, n)
     tables = np.zeros((3, candidate.shape[1]))
-    place_points(target, samples, candidate, tables, Schedule(0, n, 0, steps), room)
+    place_points(target, samples, candidate, tables, Schedule(0, n, 0, steps), workspace)
     return np.ascontiguousarray(samples.centre[:, :n].T)
 
 
@@ -183,12 +183,12 @@ def place_again(frame: KernelFrame, z: Array) -> Array:
     """
     n = len(z)
     narrow = min(max(n / 40, 0.5), 1.0)
-    target, samples, room = climbing_room(frame, n, (narrow, narrow + 1.0))
+    target, samples, workspace = climbing_workspace(frame, n, (narrow, narrow + 1.0))
     samples.centre[:, :n] = _part_coincident(frame, z).T
     samples.height[:, :n] = np.array([[narrow], [narrow + 1.0]])
     no_candidates = np.empty((z.shape[1], 0))
     schedule = Schedule(n, n, max(n, LEAST_MOVES), PLACING_STEPS)
-    place_points(target, samples, no_candidates, np.empty((3, 0)), schedule, room)
+    place_points(target, samples, no_candidates, np.empty((3, 0)), schedule, workspace)
     return np.ascontiguousarray(samples.centre[:, :n].T)
 
 

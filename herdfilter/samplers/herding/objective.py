@@ -96,11 +96,11 @@ def _add_kernels(w, bumps, count, scale, x, gradient):
 
 
 @njit(**QUICK, forceinline=True)
-def _add_components(w, target, x, gradient, room):
+def _add_components(w, target, x, gradient, workspace):
     """Add up the components of the target at width w, each with its own precision, and the gradient; keep the terms."""
     term = target.bumps.term
-    pull = room.pull
-    offset = room.vectors[4]
+    pull = workspace.pull
+    offset = workspace.vectors[4]
     precision = target.precision
     d = len(x)
     components = len(term)
@@ -142,7 +142,7 @@ def _add_components(w, target, x, gradient, room):
 
 
 @njit(**NO_ARRAYS, inline="always")
-def objective(target, samples, count, scale, x, gradient, room):
+def objective(target, samples, count, scale, x, gradient, workspace):
     """Return the objective at x and a bound on its curvature; write its gradient, and the terms of the components."""
     mu = 0.0
     kernels = 0.0
@@ -152,24 +152,24 @@ def objective(target, samples, count, scale, x, gradient, room):
         if target.shared:
             mu += _add_kernels(w, target.bumps, len(target.bumps.term), 1.0, x, gradient)
         else:
-            mu += _add_components(w, target, x, gradient, room)
+            mu += _add_components(w, target, x, gradient, workspace)
         kernels += _add_kernels(w, samples, count, -scale, x, gradient)
     return mu + kernels, mu - kernels
 
 
 @njit(**NO_ARRAYS, inline="always")
-def climb(target, samples, count, scale, x, steps, room):
+def climb(target, samples, count, scale, x, steps, workspace):
     """Climb from x by BFGS with backtracking; x becomes the point reached, whose height is returned.
 
     The objective may rise by many orders of magnitude on the way. The quasi-Newton model is therefore one of its gradient
     over its curvature, the sum of all bumps: for a lone component this is linear in x, however far away the mean is.
     """
     d = len(x)
-    h = room.hessian
-    gradient = room.vectors[0]
-    step = room.vectors[1]
-    trial = room.vectors[2]
-    change = room.vectors[3]
+    h = workspace.hessian
+    gradient = workspace.vectors[0]
+    step = workspace.vectors[1]
+    trial = workspace.vectors[2]
+    change = workspace.vectors[3]
     longest = max(1.0, np.sqrt(d) / 2.0)  # step, in kernel widths
     # Whole vectors of the processor: samples beyond the count have height 0 and add nothing.
     count = (count + PAD - 1) // PAD * PAD
@@ -184,7 +184,9 @@ def climb(target, samples, count, scale, x, steps, room):
     # Each pass tries a point. It is too low, and the step is halved; or nothing is gained, and the climb ends; or it is
     # accepted, and the model tells the next step.
     while True:
-        trial_value, trial_curvature = objective(target, samples, count, scale, trial, change, room)
+        trial_value, trial_curvature = objective(
+            target, samples, count, scale, trial, change, workspace
+        )
         sufficient = value + SUFFICIENT_RISE * rate * slope * curvature
         if halvings < MOST_HALVINGS and not trial_value >= sufficient:
             halvings += 1
