@@ -75,9 +75,10 @@ def _particles_panel(
         # The rate of independent draws, 1 / sqrt(n), drawn below the best filter.
         y = best * 0.7 * np.sqrt(counts[-1] / counts)
         ax.plot(counts, y, color=QUIET, linewidth=1, linestyle="--", label="independent draws")
+    # before the ticks, which ask for limits that differ
+    ax.set_xlim(0.85 * counts[0], 1.18 * counts[-1])
     ax.set_xticks(counts, [str(n) for n in counts])
     ax.set_xticks([], minor=True)
-    ax.set_xlim(0.85 * counts[0], 1.18 * counts[-1])
 
 
 def _seconds_panel(summary: pd.DataFrame, measure: str, ax: Axes) -> None:
