@@ -57,6 +57,8 @@ def _particles_panel(
     looks = styles(summary["filter"].unique())
     log_axis(ax, "x")
     log_axis(ax, "y")
+    # First, as a single count has no limits of its own.
+    ax.set_xlim(0.85 * counts[0], 1.18 * counts[-1])
     for i, (name, rows) in enumerate(summary.groupby("filter", sort=False)):
         style = looks[str(name)]
         # Filters are set slightly apart, so that their intervals do not cover each other.
@@ -75,8 +77,6 @@ def _particles_panel(
         # The rate of independent draws, 1 / sqrt(n), drawn below the best filter.
         y = best * 0.7 * np.sqrt(counts[-1] / counts)
         ax.plot(counts, y, color=QUIET, linewidth=1, linestyle="--", label="independent draws")
-    # before the ticks, which ask for limits that differ
-    ax.set_xlim(0.85 * counts[0], 1.18 * counts[-1])
     ax.set_xticks(counts, [str(n) for n in counts])
     ax.set_xticks([], minor=True)
 

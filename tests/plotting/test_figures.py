@@ -125,3 +125,10 @@ def test_figures_of_one_run_at_one_count_without_a_reference():
     np.testing.assert_array_equal(
         weighted.get_offsets()[:, 1], result.trajectory.particles["guided"][:, :, 0].ravel()
     )
+
+
+@pytest.mark.filterwarnings("error")
+def test_one_count_with_intervals_has_limits():
+    """Matplotlib warns where all points are above one number."""
+    ax = plotting.drawings(study(particles=(10,)))["error_over_particles"].figure.axes[0]
+    assert ax.get_xlim() == pytest.approx((8.5, 11.8))
