@@ -557,9 +557,8 @@ class ParticleEstimates:
 
     def __repr__(self) -> str:
         names = ("n_particles", "proposal", "resampling", "step", "log_likelihood")
-        return summary_repr(
-            self,
-            model=self.model,
-            dim=self.model.dim,
-            **{name: getattr(self, name) for name in names},
-        )
+        facts = {name: getattr(self, name) for name in names}
+        # A step may have put others in the place of points: histories, from the first scan on.
+        if isinstance(self._particles, Particles) and type(self._particles) is not Particles:
+            facts["particles"] = self._particles
+        return summary_repr(self, model=self.model, dim=self.model.dim, **facts)
