@@ -286,6 +286,11 @@ def log_sum(terms: Array, axis: int = 0) -> Array:
         return np.asarray(np.log(np.exp(terms - peak).sum(axis=axis)) + peak.squeeze(axis))
 
 
+def equal_weights(n: int) -> Array:
+    """Return n weights that sum to 1."""
+    return np.full(n, 1.0 / n)
+
+
 def largest_remainders(weights: Array, n: int) -> np.ndarray:
     """Return whole shares that sum to `n`, each within one of ``n * weights``; ties go to the earlier component."""
     exact = n * weights

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -39,10 +39,11 @@ class Sampler(Protocol):
 class MixtureSampler(Sampler):
     """Base class of the samplers here: a subclass has `draw`, and `sample` checks what a user asks for."""
 
-    @property
-    def draws(self) -> bool:
-        """False if a subclass overrides `sample`: then `draw` alone would pass by what that adds."""
-        return type(self).sample is MixtureSampler.sample
+    draws: ClassVar[bool] = True
+    """False if a subclass overrides `sample`: then `draw` alone would pass by what that adds."""
+
+    def __init_subclass__(cls) -> None:
+        cls.draws = cls.sample is MixtureSampler.sample
 
     def sample(
         self, mixture: GaussianMixture, n: int, rng: np.random.Generator | int | None = None
@@ -59,11 +60,6 @@ class MixtureSampler(Sampler):
     ) -> tuple[Array, Array]:
         """Return points (n, d) and their weights (n,), which sum to 1; unchecked."""
         raise NotImplementedError
-
-
-def equal_weights(n: int) -> Array:
-    """Return n weights that sum to 1."""
-    return np.full(n, 1.0 / n)
 
 
 def draw_points(

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 from herdfilter import _checks, bandwidths
 from herdfilter._checks import Array
 from herdfilter.discrete.herding import herded_labels
-from herdfilter.mixture import GaussianMixture, as_mixture
+from herdfilter.mixture import GaussianMixture, as_mixture, equal_weights
 from herdfilter.points import Points
-from herdfilter.samplers.base import MixtureSampler, equal_weights
+from herdfilter.samplers.base import MixtureSampler
 from herdfilter.samplers.gibbs import recursion
 from herdfilter.samplers.herding.frame import KernelFrame, grouped, heaviest
 from herdfilter.samplers.herding.greedy import place_again

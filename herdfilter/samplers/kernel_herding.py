@@ -13,8 +13,8 @@ from herdfilter import _checks, bandwidths
 from herdfilter._checks import Array
 from herdfilter.discrepancy import simplex_weights
 from herdfilter.kernels import Gaussian, Kernel, KernelMean, as_kernel
-from herdfilter.mixture import GaussianMixture
-from herdfilter.samplers.base import MixtureSampler, equal_weights
+from herdfilter.mixture import GaussianMixture, equal_weights
+from herdfilter.samplers.base import MixtureSampler
 from herdfilter.samplers.herding import greedy
 from herdfilter.samplers.herding.frame import KernelFrame, grouped
 

@@ -10,7 +10,7 @@ import scipy
 
 from herdfilter import _checks, kernels
 from herdfilter._checks import Array
-from herdfilter.mixture import GaussianMixture
+from herdfilter.mixture import GaussianMixture, equal_weights
 from herdfilter.samplers import base, improved
 from herdfilter.samplers.mapped import MappedSampling
 
@@ -72,10 +72,10 @@ class _Standard(base.MixtureSampler):
 
         d = mixture.dim
         if n == 1:
-            return np.zeros((1, d)), base.equal_weights(1)
+            return np.zeros((1, d)), equal_weights(1)
         kernel = kernels.LocalizedCumulative(self.largest)
         mean = kernels.KernelMean(kernel, np.ones(1), np.zeros((1, d)), np.eye(d)[None])
-        weights = base.equal_weights(n)
+        weights = equal_weights(n)
         best = np.zeros((n, d))
         best_error = np.inf
         for start in range(max(1, POINTS_OF_ALL_STARTS // n)):

@@ -9,9 +9,9 @@ import numpy as np
 from scipy.special import log_ndtr, logsumexp, ndtri
 
 from herdfilter._checks import Array
-from herdfilter.mixture import GaussianMixture
+from herdfilter.mixture import GaussianMixture, equal_weights
 from herdfilter.samplers import compiled
-from herdfilter.samplers.base import MixtureSampler, equal_weights
+from herdfilter.samplers.base import MixtureSampler
 from herdfilter.samplers.line import (
     ACCURATE_SHARE,
     ROOT,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.mixture import GaussianMixture
-from herdfilter.samplers.base import MixtureSampler, equal_weights
+from herdfilter.mixture import GaussianMixture, equal_weights
+from herdfilter.samplers.base import MixtureSampler
 
 
 @dataclass(frozen=True)

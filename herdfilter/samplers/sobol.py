@@ -9,8 +9,8 @@ import scipy
 
 from herdfilter import _checks
 from herdfilter._checks import Array
-from herdfilter.mixture import GaussianMixture
-from herdfilter.samplers.base import MixtureSampler, equal_weights
+from herdfilter.mixture import GaussianMixture, equal_weights
+from herdfilter.samplers.base import MixtureSampler
 from herdfilter.samplers.mapped import along_main_axis
 
 SCRAMBLED_BITS = 30  # of a coordinate

@@ -16,7 +16,7 @@ from herdfilter.angles import unwrap
 from herdfilter.filters.proposals.gaussianity import over_chance
 from herdfilter.filters.resampling.base import inverse_cdf
 from herdfilter.filters.state import Indices
-from herdfilter.mixture import GaussianMixture
+from herdfilter.mixture import GaussianMixture, equal_weights
 from herdfilter.samplers import base, compiled
 from herdfilter.samplers.compiled import exp
 from herdfilter.samplers.mapped import MappedSampling
@@ -35,7 +35,7 @@ class BalancedPoints(base.MixtureSampler):
         self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None
     ) -> tuple[Array, Array]:
         """Return points of the standard normal in as many dimensions as the mixture has."""
-        return balanced_noise(n, mixture.dim, 0), base.equal_weights(n)
+        return balanced_noise(n, mixture.dim, 0), equal_weights(n)
 
 
 INITIAL_POINTS = MappedSampling(BalancedPoints())

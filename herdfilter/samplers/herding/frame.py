@@ -14,8 +14,7 @@ from herdfilter._checks import Array
 from herdfilter._covariances import regularised_and_rank
 from herdfilter.bandwidths import scale_rule
 from herdfilter.discrete.herding import herded_labels
-from herdfilter.mixture import GaussianMixture
-from herdfilter.samplers.base import equal_weights
+from herdfilter.mixture import GaussianMixture, equal_weights
 
 EQUAL_EIGENVALUES = 1e-9  # relative difference up to which eigenvalues, and weights, count as equal
 # relative difference up to which lengths count as equal, and the first is taken
