@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, dataclass_transform
 
 import numpy as np
@@ -248,10 +248,11 @@ class RangeAndBearing(IndependentNoise, GaussianStart):
         return of_positions(range_and_bearing_jacobian(x[:, self.position_dims] - self.radar), self)
 
 
-def acceleration_block(dt: float) -> list[list[float]]:
+@lru_cache(maxsize=64)
+def acceleration_block(dt: float) -> tuple[tuple[float, float], tuple[float, float]]:
     """Return the covariance of the position and velocity of one axis after a time `dt` of unit white acceleration."""
     # the integral of (s, 1)' (s, 1) over s from 0 to dt
-    return [[dt**3 / 3, dt**2 / 2], [dt**2 / 2, dt]]
+    return (dt**3 / 3, dt**2 / 2), (dt**2 / 2, dt)
 
 
 def array_field(values: Any, shape: _checks.Shape | None = None) -> Any:
