@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from helpers import polar
 
 import herdfilter as hf
 from herdfilter.compiled import loop
@@ -288,8 +289,7 @@ def distance(x, parameters, out):
 
 
 def distances(place, x):
-    away = x - np.array(place)
-    return np.column_stack([np.hypot(*away.T), np.arctan2(away[:, 1], away[:, 0])])
+    return polar(x - np.array(place))
 
 
 def still(x, out):

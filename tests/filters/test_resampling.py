@@ -8,7 +8,7 @@ import operator
 
 import numpy as np
 import pytest
-from helpers import refuses
+from helpers import cloud, refuses
 from numpy.testing import assert_array_equal
 
 from herdfilter.filters import (
@@ -48,16 +48,9 @@ SCHEMES = RANDOM | TRANSPORT | HERDED
 every_scheme = pytest.mark.parametrize("scheme", SCHEMES.values(), ids=SCHEMES)
 
 
-def particles(seed, n=40, d=2, concentration=0.3):
-    rng = np.random.default_rng(seed)
-    return rng.standard_normal((n, d)) * [3.0, 0.1][:d] + 1.0, rng.dirichlet(
-        np.full(n, concentration)
-    )
-
-
 @every_scheme
 def test_as_many_particles_with_weights_that_sum_to_one(scheme):
-    x, weights = particles(0)
+    x, weights = cloud(0)
     before = x.copy(), weights.copy()
     weighted = scheme.resample(Particles.weighted(x, weights), np.random.default_rng(0))
     new, log_weights = weighted.x, weighted.log_weights
@@ -72,7 +65,7 @@ def test_as_many_particles_with_weights_that_sum_to_one(scheme):
 
 @every_scheme
 def test_all_weight_on_one_particle_keeps_the_others_away(scheme):
-    x, weights = particles(3)
+    x, weights = cloud(3)
     weights = np.zeros(40)
     weights[7] = 1.0
     new = scheme.resample(Particles.weighted(x, weights), np.random.default_rng(0)).x

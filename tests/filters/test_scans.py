@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from helpers import assert_same
+from helpers import assert_same, on_a_line
 
 import herdfilter as hf
 
-LINE = hf.models.LinearGaussian([[1.0]], [[1.0]], [[1.0]], [[0.04]], [0.0], [[4.0]])
+LINE = on_a_line(R=0.04, variance=4.0)
 PLANE = hf.models.LinearGaussian(
     [[1.0, 1.0], [0.0, 1.0]],
     np.eye(2),
@@ -155,7 +155,7 @@ def test_a_grid_takes_scans(detection):
 
 def test_a_detection_where_no_target_is_detected_explains_nothing():
     """On the right a target is never missed, on the left never detected; all that is predicted is on the right."""
-    walk = hf.models.LinearGaussian([[1.0]], [[1.0]], [[1.0]], [[0.01]], [5.0], [[0.01]])
+    walk = on_a_line(R=0.01, mean=5.0, variance=0.01)
     model = hf.models.WithClutter(walk, lambda x: (x[:, 0] > 0).astype(float), 0.01)
     pf = hf.ParticleFilter(model, 100, hf.GuidedProposal(), rng=0)
     pf.predict()

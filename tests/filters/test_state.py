@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import normal, polar
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
@@ -79,7 +80,7 @@ def test_a_filter_that_is_restored_goes_on_with_equal_bits_and_one_that_is_reset
 @pytest.mark.parametrize("name", ["auto", "bootstrap", "enkf", "lmb"])
 def test_a_state_is_taken_and_given_back_as_often_as_one_likes(name):
     """Also while a prediction waits; generators of tracks are put back as well."""
-    birth = hf.tracking.Birth(0.3, hf.GaussianMixture([1.0], [[0.0, 0.0]], np.eye(2)))
+    birth = hf.tracking.Birth(0.3, normal([0.0, 0.0]))
     model = (
         hf.models.WithClutter(hf.models.linear_chain(2), 0.9, 0.01)
         if name == "lmb"
@@ -375,7 +376,7 @@ def test_the_clock_comes_back_with_its_dates_and_what_is_none_is_refused():
 
 
 def test_filters_of_a_batch_and_of_tracks_have_states_that_others_take_up():
-    model, birth = hf.models.linear_chain(2), hf.GaussianMixture([1.0], [[0.0, 0.0]], 4 * np.eye(2))
+    model, birth = hf.models.linear_chain(2), normal([0.0, 0.0], 4.0)
     z = [series_of(model)[:4] for _ in range(3)]
     for name in ("ukf", "bootstrap"):
         filters = [hf.make_filter(name, model, 20, rng=k) for k in range(3)]
@@ -406,7 +407,7 @@ def wide_radar():
     sd = np.array([1500.0, 1500.0, 30.0, 30.0])
     return hf.models.from_functions(
         f=lambda x, dt: x + dt * np.column_stack([x[:, 2:], 0 * x[:, 2:]]),
-        h=lambda x: np.column_stack([np.hypot(x[:, 0], x[:, 1]), np.arctan2(x[:, 1], x[:, 0])]),
+        h=polar,
         Q=np.diag([0.1, 0.1, 0.1, 0.1]),
         R=np.diag([10.0, 0.002]) ** 2,
         initial_mean=[2000.0, 1000.0, 0.0, 0.0],

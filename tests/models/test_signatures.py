@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from helpers import Walk
+from helpers import Walk, normal
 
 import herdfilter as hf
 from herdfilter.models.contract import takes_state
@@ -88,7 +88,7 @@ def test_a_type_error_inside_a_function_is_its_own():
         ({"dim": "2"}, "model.dim: expected an integer of at least 1, got '2'"),
         ({"circular": (1,)}, r"model.circular: expected .* from 0 to 0, .* got \(1,\)"),
         (
-            {"initial": hf.GaussianMixture([1], [[0, 0]], np.eye(2))},
+            {"initial": normal([0, 0])},
             "model.initial: expected a .* in 1 dim",
         ),
     ],

@@ -4,11 +4,12 @@ import copy
 
 import numpy as np
 import pytest
+from helpers import EYE
 
 import herdfilter as hf
 from herdfilter.models import WithClutter
 
-PLANE = hf.models.LinearGaussian(np.eye(2), np.eye(2), np.eye(2), np.eye(2), [0.0, 1.0], np.eye(2))
+PLANE = hf.models.LinearGaussian(EYE, EYE, EYE, EYE, [0.0, 1.0], EYE)
 X = np.array([[0.0, 1.0], [2.0, -1.0], [0.5, 0.5]])
 
 
@@ -28,7 +29,7 @@ X = np.array([[0.0, 1.0], [2.0, -1.0], [0.5, 0.5]])
     ],
 )
 def test_scans_that_are_none_are_named_and_leave_the_filter_as_it_was(z, message):
-    jumping = hf.models.JumpMarkov([PLANE] * 2, np.eye(2))
+    jumping = hf.models.JumpMarkov([PLANE] * 2, EYE)
     for name, model in (("bootstrap", PLANE), ("bootstrap", jumping), ("ukf", PLANE)):
         pf = hf.make_filter(name, WithClutter(model, 0.9, 0.1), 20, rng=1)
         pf.predict()
@@ -68,7 +69,7 @@ def test_numbers_out_of_range_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         WithClutter(PLANE, *arguments)
     with pytest.raises(ValueError, match=message):
-        hf.Sensor(lambda x: x, np.eye(2), (), None, None, *arguments)
+        hf.Sensor(lambda x: x, EYE, (), None, None, *arguments)
 
 
 def test_a_region_is_asked_for_where_clutter_is_simulated():
@@ -155,7 +156,7 @@ def test_clutter_that_a_grid_does_not_see_is_named():
 )
 def test_values_of_functions_out_of_range_are_named(p, density, message):
     scan = [[1.0, 2.0], [0.3, 0.1]]
-    sensor = hf.Sensor(lambda x: x, np.eye(2), (), None, None, p, density)
+    sensor = hf.Sensor(lambda x: x, EYE, (), None, None, p, density)
     for model, used in ((WithClutter(PLANE, p, density), None), (PLANE, sensor)):
         pf = hf.make_filter("bootstrap", model, 20, rng=1)
         pf.predict()

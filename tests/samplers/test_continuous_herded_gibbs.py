@@ -1,26 +1,21 @@
 """Continuous herded Gibbs sampling: the published sequences, the recursion step by step, and the three repairs."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
-from helpers import refuses
+from helpers import published, refuses
 
 from herdfilter.bandwidths import Whitened
 from herdfilter.discrepancy import energy_distance
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers import ContinuousHerdedGibbs
 
-REFERENCE = Path(__file__).parents[1] / "reference" / "authors_samples.json"
 CASES = ["fig1_example", "random_d2_seed1", "random_d3_seed2", "random_d5_seed3"]
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_published_sequences_are_reproduced(name):
     """An independent exact solution of the published recursion, which the authors' own program confirms."""
-    case = next(c for c in json.loads(REFERENCE.read_text())["cases"] if c["name"] == name)
-    mixture = GaussianMixture(case["weights"], case["means"], case["covariances"])
+    case, mixture = published(name)
     sampler = ContinuousHerdedGibbs(target="paper", bandwidth=case["sigma_k"])
     points = sampler.sample(mixture, len(case["chg_exact"]), start=case["chg"][0])
     np.testing.assert_allclose(points.x, case["chg_exact"], atol=1e-4)

@@ -4,17 +4,16 @@ from functools import cache
 
 import numpy as np
 import pytest
-from helpers import refuses
+from helpers import normal, refuses
 
 from herdfilter.bandwidths import Whitened
 from herdfilter.discrepancy import energy_distance, herding_error
 from herdfilter.kernels import LocalizedCumulative
-from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers import KernelHerding, LCDSampling, MappedSampling
 
 
 def standard(d):
-    return GaussianMixture([1.0], np.zeros((1, d)), np.eye(d))
+    return normal(np.zeros(d))
 
 
 @cache

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import normal
 
 import herdfilter as hf
 from herdfilter.tracking import Birth, BirthFromMeasurements, LMBTracker
@@ -25,7 +26,7 @@ def arriving(seed, steps=10):
 
 
 def make(walk, cluttered, births="detections", **options):
-    wide = hf.GaussianMixture([1.0], [[0, 0]], 9 * np.eye(2))
+    wide = normal([0, 0], 9)
     births = (
         BirthFromMeasurements(wide, expected=0.5, most=0.5)
         if births == "detections"

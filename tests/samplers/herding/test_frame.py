@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import normal
 from scipy.spatial.distance import cdist
 
 from herdfilter.bandwidths import kernel_covariance
@@ -168,7 +169,7 @@ def test_no_mixture_is_worse_served_than_by_independent_draws(herding, hostile_m
 @pytest.mark.parametrize("dim", [2, 8])
 def test_two_to_five_points_of_a_gaussian_part(herding, dim):
     """All at the mean, as many as they are, would have 0.83, 1.24, 1.66 and 2.07."""
-    gaussian = GaussianMixture([1.0], np.zeros((1, dim)), np.eye(dim))
+    gaussian = normal(np.zeros(dim))
     for n in (2, 3, 4, 5):
         assert ratio(herding.sample(gaussian, n), gaussian) < 0.5
 
