@@ -33,6 +33,10 @@ FILTERS = [name for name, table in catalogue().items() if "tracker" not in table
 COPIES = {"copied": copy.deepcopy, "pickled": lambda one: pickle.loads(pickle.dumps(one))}
 
 
+def bootstrap():
+    return hf.ParticleFilter(CHAIN, 12, rng=1)
+
+
 def arrays(value):
     """Return the numbers in a record or a result, name -> array."""
     names = (
@@ -105,8 +109,12 @@ def test_a_filter_is_copied_between_its_steps_and_after_a_prediction(name):
             assert_equal(online.window, other.window)
 
 
+def replaying():
+    return hf.Replay(bootstrap(), lag=5.0)
+
+
 def test_a_replay_is_copied_before_a_reading_that_comes_late():
-    replay = hf.Replay(hf.ParticleFilter(CHAIN, 12, rng=1), lag=5.0)
+    replay = replaying()
     replay.update(1.0, [0.1, 0.2])
     replay.update(3.0, [0.4, 0.6])
     others = [again(replay) for again in COPIES.values()]
@@ -181,7 +189,7 @@ def jumping(make):
 
 
 def filtered():
-    return hf.ParticleFilter(CHAIN, 12, rng=1).run(SERIES, keep_particles=True)
+    return bootstrap().run(SERIES, keep_particles=True)
 
 
 GIVEN = {
@@ -201,7 +209,7 @@ GIVEN = {
     "ExtendedKalmanFilter": lambda: after(hf.ExtendedKalmanFilter(CHAIN), SERIES[0]),
     "FilterResult": filtered,
     "FixedLagSmoother": lambda: after(BESIDE["FixedLagSmoother"](CHAIN), SERIES[0]),
-    "Forecast": lambda: hf.ParticleFilter(CHAIN, 12, rng=1).forecast(2),
+    "Forecast": lambda: bootstrap().forecast(2),
     "FunctionModel": lambda: hf.models.FunctionModel(forget, forget, EYE, EYE, np.zeros(2), EYE),
     "GOSPA": lambda: hf.tracking.gospa([[0.0, 0.0]], [[1.0, 0.0], [5.0, 5.0]], cutoff=3.0),
     "GaussianMixture": lambda: UNIT,
@@ -226,19 +234,19 @@ GIVEN = {
     "ModeProposal": lambda: hf.ModeProposal(hf.RankedProposal()),
     "Observation": lambda: hf.Observation(CHAIN, np.array(SERIES[0]), 1),
     "Outcome": lambda: hf.Outcome.MISSING,
-    "ParticleFilter": lambda: after(hf.ParticleFilter(CHAIN, 12, rng=1), SERIES[0]),
+    "ParticleFilter": lambda: after(bootstrap(), SERIES[0]),
     "Particles": lambda: hf.Particles(np.zeros((3, 2)), np.zeros(3)),
     "Points": lambda: HERDED.sample(UNIT, 5),
     "Polished": lambda: hf.Polished(HERDED),
     "RandomModel": lambda: hf.models.RandomModel(3),
     "RangeOnly": lambda: hf.models.RangeOnly(np.array([[0.0, 0.0], [9.0, 0.0]])),
-    "Replay": lambda: hf.Replay(hf.ParticleFilter(CHAIN, 12, rng=1), lag=5.0),
+    "Replay": replaying,
     "Reweighted": lambda: hf.Reweighted(HERDED),
     "Scenario": lambda: hf.study.Scenario("mine", "Mine", {"type": "UNGM"}),
     "Sensor": lambda: CASES["sensors"][2],
     "SmartSamplingKalmanFilter": lambda: after(hf.SmartSamplingKalmanFilter(CHAIN), SERIES[0]),
     "SmoothedResult": lambda: hf.marginal_smoother(CHAIN, filtered()),
-    "StepRecord": lambda: after(hf.ParticleFilter(CHAIN, 12, rng=1), SERIES[0]).record,
+    "StepRecord": lambda: after(bootstrap(), SERIES[0]).record,
     "Track": lambda: tracked().tracks[0],
     "TrackingRecord": lambda: tracked().record,
     "TrackingResult": lambda: tracker().run(SCANS),

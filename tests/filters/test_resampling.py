@@ -48,11 +48,15 @@ SCHEMES = RANDOM | TRANSPORT | HERDED
 every_scheme = pytest.mark.parametrize("scheme", SCHEMES.values(), ids=SCHEMES)
 
 
+def resampled(scheme, x, weights, **options):
+    return scheme.resample(Particles.weighted(x, weights), np.random.default_rng(0), **options)
+
+
 @every_scheme
 def test_as_many_particles_with_weights_that_sum_to_one(scheme):
     x, weights = cloud(0)
     before = x.copy(), weights.copy()
-    weighted = scheme.resample(Particles.weighted(x, weights), np.random.default_rng(0))
+    weighted = resampled(scheme, x, weights)
     new, log_weights = weighted.x, weighted.log_weights
     assert isinstance(scheme, Resampling)
     assert new.shape == x.shape
@@ -68,7 +72,7 @@ def test_all_weight_on_one_particle_keeps_the_others_away(scheme):
     x, weights = cloud(3)
     weights = np.zeros(40)
     weights[7] = 1.0
-    new = scheme.resample(Particles.weighted(x, weights), np.random.default_rng(0)).x
+    new = resampled(scheme, x, weights).x
     assert np.abs(new - x[7]).max() < 1e-2
 
 
@@ -78,7 +82,7 @@ def test_all_weight_on_one_particle_keeps_the_others_away(scheme):
 def test_angles_stay_at_the_seam(scheme):
     angles = np.random.default_rng(4).normal(np.pi, 0.2, (60, 1))
     x, weights = np.mod(angles + np.pi, 2 * np.pi) - np.pi, np.full(60, 1 / 60)
-    new = scheme.resample(Particles.weighted(x, weights), np.random.default_rng(0), circular=(0,)).x
+    new = resampled(scheme, x, weights, circular=(0,)).x
     assert (np.abs(new) > np.pi - 1.2).all()
     assert (np.abs(new) <= np.pi).all()
     assert 0.2 < (new > 0).mean() < 0.8

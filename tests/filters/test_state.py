@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import normal, polar
+from helpers import CHAIN, normal, polar
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
@@ -37,6 +37,12 @@ NAMES += ["ukf", "enkf", "imm", "mkf"]
 
 def series_of(model, steps=6):
     return hf.simulate(model, steps, rng=3)[1]
+
+
+def through_a_file(one, other, folder):
+    """The second filter takes up the state of the first."""
+    np.savez(folder / "state.npz", **one.state)
+    other.restore(np.load(folder / "state.npz"))
 
 
 def same_end(one, other, z):
@@ -67,8 +73,7 @@ def test_a_filter_that_is_restored_goes_on_with_equal_bits_and_one_that_is_reset
     one.run(z[:3], dt=0.5)
     one.predict(0.5, [1.0])
     assert np.isfinite(one.mean).all()
-    np.savez(tmp_path / "state.npz", **one.state)
-    other.restore(np.load(tmp_path / "state.npz"))
+    through_a_file(one, other, tmp_path)
     same_end(one, other, z[3:])
     other.reset()
     assert (other.step, other.time, other.log_likelihood, other.record) == (0, 0.0, 0.0, None)
@@ -81,11 +86,7 @@ def test_a_filter_that_is_restored_goes_on_with_equal_bits_and_one_that_is_reset
 def test_a_state_is_taken_and_given_back_as_often_as_one_likes(name):
     """Also while a prediction waits; generators of tracks are put back as well."""
     birth = hf.tracking.Birth(0.3, normal([0.0, 0.0]))
-    model = (
-        hf.models.WithClutter(hf.models.linear_chain(2), 0.9, 0.01)
-        if name == "lmb"
-        else hf.models.linear_chain(2)
-    )
+    model = hf.models.WithClutter(CHAIN, 0.9, 0.01) if name == "lmb" else CHAIN
     options = {"birth": [birth], "filter": "auto"} if name == "lmb" else {}
     make = hf.tracking.LMBTracker if name == "lmb" else partial(hf.make_filter, name)
     online = make(model, n_particles=20, rng=1, **options)
@@ -155,7 +156,7 @@ PLAIN = hf.models.from_functions(
     np.eye(2),
 )
 LINEAR = hf.models.ConditionallyLinear(PLAIN, linear=[1])
-CLUTTER = hf.models.WithClutter(hf.models.linear_chain(2), 0.9, 0.01, region=[[-9, 9], [-9, 9]])
+CLUTTER = hf.models.WithClutter(CHAIN, 0.9, 0.01, region=[[-9, 9], [-9, 9]])
 KINDS = [
     (name, TURN)
     for name in ("bootstrap", "sqmc", "auto", "mixture-kh", "ekf", "ukf", "enkf", "edh")
@@ -348,8 +349,7 @@ def test_a_control_input_comes_back_as_it_was(tmp_path):
     for control in ("left", 0.5):
         one, other = (hf.make_filter("auto", model, 20) for _ in range(2))
         one.predict(1.0, control)
-        np.savez(tmp_path / "state.npz", **one.state)
-        other.restore(np.load(tmp_path / "state.npz"))
+        through_a_file(one, other, tmp_path)
         assert_array_equal(other.update([0.4]).mean, one.update([0.4]).mean)
 
 
@@ -376,14 +376,14 @@ def test_the_clock_comes_back_with_its_dates_and_what_is_none_is_refused():
 
 
 def test_filters_of_a_batch_and_of_tracks_have_states_that_others_take_up():
-    model, birth = hf.models.linear_chain(2), normal([0.0, 0.0], 4.0)
-    z = [series_of(model)[:4] for _ in range(3)]
+    birth = hf.tracking.Birth(0.3, normal([0.0, 0.0], 4.0))
+    z = [series_of(CHAIN)[:4] for _ in range(3)]
     for name in ("ukf", "bootstrap"):
-        filters = [hf.make_filter(name, model, 20, rng=k) for k in range(3)]
+        filters = [hf.make_filter(name, CHAIN, 20, rng=k) for k in range(3)]
         hf.run_many(filters.__getitem__, z, progress=False)
         tracker = hf.tracking.LMBTracker(
-            hf.models.WithClutter(model, 0.9, 0.01),
-            [hf.tracking.Birth(0.3, birth)],
+            hf.models.WithClutter(CHAIN, 0.9, 0.01),
+            [birth],
             filter=name,
             n_particles=20,
             rng=1,
@@ -437,12 +437,11 @@ def test_a_track_starts_from_its_first_measurement(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_lies_outside_the_gate_is_left_out_and_recorded(name):
-    model = hf.models.linear_chain(2)
-    z = hf.simulate(model, 6, rng=2)[1]
+    z = hf.simulate(CHAIN, 6, rng=2)[1]
     spoilt = z.copy()
     spoilt[3] += 50.0
-    gated = hf.make_filter(name, model, 60, rng=1).run(spoilt, gate=0.9999)
-    missing = hf.make_filter(name, model, 60, rng=1).run([*z[:3], None, *z[4:]])
+    gated = hf.make_filter(name, CHAIN, 60, rng=1).run(spoilt, gate=0.9999)
+    missing = hf.make_filter(name, CHAIN, 60, rng=1).run([*z[:3], None, *z[4:]])
     assert [outcome.name for outcome in gated.outcomes] == ["UPDATED"] * 3 + ["GATED"] + [
         "UPDATED"
     ] * 2
