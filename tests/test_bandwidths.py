@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from helpers import TILTED, refuses
+from helpers import TILTED, cases, refuses
 
 from herdfilter import bandwidths
 from herdfilter.bandwidths import check_bandwidth, kernel_covariance, scale_rule
@@ -115,9 +115,11 @@ def test_auto_follows_a_change_of_units(singular):
     assert np.linalg.eigvalsh(before)[0] > 0
 
 
-@pytest.mark.parametrize(
-    ("bandwidth", "expected"),
-    [(0.5, 0.25 * np.eye(2)), ([0.5, 2.0], np.diag([0.25, 4.0])), (KERNEL.tolist(), KERNEL)],
+@cases(
+    "bandwidth expected",
+    (0.5, 0.25 * np.eye(2)),
+    ([0.5, 2.0], np.diag([0.25, 4.0])),
+    (KERNEL.tolist(), KERNEL),
 )
 def test_numbers_and_matrices_are_taken_as_they_are(bandwidth, expected):
     for value in (bandwidth, np.array(bandwidth)):

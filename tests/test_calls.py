@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import WALK, on_a_line
+from helpers import MIX, WALK, on_a_line  # noqa: F401  the calls name them
 
 import herdfilter as hf
 from herdfilter import angles, association, discrete, kernels, models, testing, tracking

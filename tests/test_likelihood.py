@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers import on_a_line, refuses
+from helpers import cases, on_a_line, refuses
 from scipy.optimize import minimize
 
 import herdfilter as hf
@@ -185,7 +185,7 @@ def cliff(theta):
     return parabola(theta)
 
 
-@pytest.mark.parametrize(("build", "start", "bound"), [(cliff, [1.4], 5), (parabola, 30.0, np.inf)])
+@cases("build start bound", (cliff, [1.4], 5), (parabola, 30.0, np.inf))
 def test_a_likelihood_that_vanishes_in_places_is_climbed_around_and_infinite_bounds_are_none(
     build, start, bound
 ):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import normal, refuses
+from helpers import cases, normal, refuses
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp
@@ -306,7 +306,7 @@ def test_what_is_no_fitted_mixture_of_scikit_learn_is_named():
         GaussianMixture.from_kde(Unfitted())
 
 
-@pytest.mark.parametrize(("d", "bw"), [(1, None), (3, 0.3)])
+@cases("d bw", (1, None), (3, 0.3))
 def test_kernel_density_of_scipy_keeps_its_density(d, bw):
     rng = np.random.default_rng(d)
     kde = gaussian_kde(rng.normal(size=(d, 40)), bw, weights=rng.dirichlet(np.ones(40)))

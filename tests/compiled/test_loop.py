@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from helpers import polar
+from helpers import cases, polar
 
 import herdfilter as hf
 from herdfilter.compiled import loop
@@ -131,25 +131,20 @@ def stops(monkeypatch):
     return taken
 
 
-@pytest.mark.parametrize(
-    ("model", "n"),
-    [(UNGM, 1), (UNGM, 7), (hf.models.BearingsTracking(), 300)],
-)
+@cases("model n", (UNGM, 1), (UNGM, 7), (hf.models.BearingsTracking(), 300))
 def test_models_of_the_project(model, n, proposal, stops):
     _, z = hf.simulate(model, 30, rng=1)
     both((model.compiled(), model), z, n, resample_below=0.7, proposal=proposal)
     assert not stops
 
 
-@pytest.mark.parametrize(
-    ("name", "resample_below"),
-    [
-        ("bootstrap", 0.0),
-        ("bootstrap", 1.0),
-        ("ranked", 0.5),
-        ("ranked-unguided", 0.5),
-        ("auto", 0.5),
-    ],
+@cases(
+    "name resample_below",
+    ("bootstrap", 0.0),
+    ("bootstrap", 1.0),
+    ("ranked", 0.5),
+    ("ranked-unguided", 0.5),
+    ("auto", 0.5),
 )
 def test_angles_controls_and_correlated_noise(name, resample_below, stops):
     # The prior is where the truth is. If the first observation excluded five of 60 equal particles, their shares of 0.1 / 60
@@ -263,14 +258,12 @@ def grows(x, out):
     out[0] = 1e60 * x[0]
 
 
-@pytest.mark.parametrize(
-    ("name", "z"),
-    [
-        ("bootstrap", [1.0, 1.0]),
-        ("ranked", [[1.0], [np.inf]]),
-        ("auto", [[1.0], [1.0, 2.0]]),
-        ("bootstrap", [[1.0], "a"]),
-    ],
+@cases(
+    "name z",
+    ("bootstrap", [1.0, 1.0]),
+    ("ranked", [[1.0], [np.inf]]),
+    ("auto", [[1.0], [1.0, 2.0]]),
+    ("bootstrap", [[1.0], "a"]),
 )
 def test_faults_of_model_and_data_are_those_of_the_numpy_model(name, z):
     given, errors = ([[1.0]], [[1e300]], [1e40], [[1.0]]), []

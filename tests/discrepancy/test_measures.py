@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import TILTED, normal
+from helpers import TILTED, cases, normal
 from scipy.special import gammaln
 from scipy.stats import ortho_group
 
@@ -44,7 +44,7 @@ def moved(points, mixture, rotation, shift, scale):
 # Energy distance
 
 
-@pytest.mark.parametrize(("d", "scale"), [(1, 1.0), (2, 1e30), (3, 1e6), (200, 1e-30)])
+@cases("d scale", (1, 1.0), (2, 1e30), (3, 1e6), (200, 1e-30))
 def test_energy_distance_of_a_gaussian_and_its_mean(d, scale):
     """2 E|Z| - E|Z - Z'| = (2 - sqrt 2) E|Z|, with E|Z| the mean of a chi distribution."""
     length = scale * np.sqrt(2) * np.exp(gammaln((d + 1) / 2) - gammaln(d / 2))

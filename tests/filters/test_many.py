@@ -4,7 +4,7 @@ import logging
 
 import numpy as np
 import pytest
-from helpers import position_and_speed
+from helpers import cases, position_and_speed
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
@@ -101,9 +101,10 @@ def in_one_batch(monkeypatch):
     return sizes
 
 
-@pytest.mark.parametrize(
-    ("kind", "options"),
-    [(hf.UnscentedKalmanFilter, {"dt": 0.5}), (hf.ExtendedKalmanFilter, {"gate": 0.9})],
+@cases(
+    "kind options",
+    (hf.UnscentedKalmanFilter, {"dt": 0.5}),
+    (hf.ExtendedKalmanFilter, {"gate": 0.9}),
 )
 def test_kalman_filters_of_one_model_run_in_one_batch(kind, options, monkeypatch):
     """Tracks that end drop out; filters and results are as after single runs."""

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from helpers import fixture_of, linear, model_of, normal, polar
+from helpers import cases, fixture_of, linear, model_of, normal, polar
 from numpy.testing import assert_allclose
 
 import herdfilter as hf
@@ -51,7 +51,7 @@ def ranges(**changed):
     return model_of(normal([-2.0, 0.3], 0.2), **functions | changed)
 
 
-@pytest.mark.parametrize(("d", "k", "steps"), [(1, 1, 4), (3, 2, 1), (2, 4, 29)])
+@cases("d k steps", (1, 1, 4), (3, 2, 1), (2, 4, 29))
 def test_flow_of_a_gaussian_ends_at_its_posterior(d, k, steps):
     """Mean, covariance and determinant in closed form, in any number of steps, from a likelihood sharp or blunt."""
     rng = np.random.default_rng(d)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import Simulated, model_of, normal, on_a_line
+from helpers import Simulated, cases, model_of, normal, on_a_line
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
@@ -17,7 +17,7 @@ from herdfilter.filters.proposals.balanced import (
 from herdfilter.filters.proposals.lookahead import update_noise
 
 
-@pytest.mark.parametrize(("n", "dim"), [(64, 1), (1000, 6)])
+@cases("n dim", (64, 1), (1000, 6))
 def test_balanced_noise_has_the_moments_of_a_standard_normal_and_any_run_of_it_is_balanced(n, dim):
     random = np.random.default_rng(0).standard_normal((n, dim))
     for turn in range(SETS):
@@ -29,7 +29,7 @@ def test_balanced_noise_has_the_moments_of_a_standard_normal_and_any_run_of_it_i
     assert not np.array_equal(balanced_noise(n, dim, 0), balanced_noise(n, dim, 1))
 
 
-@pytest.mark.parametrize(("k", "dim"), [(1, 3), (2, 3), (3, 2)])
+@cases("k dim", (1, 3), (2, 3), (3, 2))
 def test_guidance_is_kalmans_update_of_the_noise(k, dim):
     """Of a linear observation y = c + H v + r, against the textbook's formulas."""
     rng = np.random.default_rng(k)
@@ -93,9 +93,7 @@ def growing(dim):
     )
 
 
-@pytest.mark.parametrize(
-    ("proposal", "dim"), [(hf.RankedProposal(), 1), (hf.AutomaticProposal(), 2)]
-)
+@cases("proposal dim", (hf.RankedProposal(), 1), (hf.AutomaticProposal(), 2))
 def test_a_jump_of_the_truth_throws_no_particles_out_of_reach(dim, proposal):
     """Kalman's update takes the factor for linear in its noise, and overshoots: none may be further off than before."""
     model, rng = growing(dim), np.random.default_rng(0)

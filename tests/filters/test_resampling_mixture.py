@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import cloud
+from helpers import cases, cloud
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
@@ -18,14 +18,12 @@ DETERMINISTIC = {
 FITS = {"gaussian": hf.GaussianFit(), "kernel density": hf.KernelDensityFit()}
 
 
-@pytest.mark.parametrize(
-    ("sampler", "fit"),
-    [
-        ("sobol", "gaussian"),
-        ("polished", "kernel density"),
-        ("lcd", "gaussian"),
-        ("mapped sobol", "kernel density"),
-    ],
+@cases(
+    "sampler fit",
+    ("sobol", "gaussian"),
+    ("polished", "kernel density"),
+    ("lcd", "gaussian"),
+    ("mapped sobol", "kernel density"),
 )
 def test_deterministic_samplers_need_no_generator_and_keep_the_moments(sampler, fit):
     """In the median over clouds; of random draws the mean is 0.17 and the worst variance 0.28 off."""

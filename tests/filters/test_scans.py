@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import assert_same, on_a_line
+from helpers import assert_same, cases, on_a_line
 
 import herdfilter as hf
 
@@ -103,15 +103,13 @@ def test_modes_take_scans():
     assert result.log_likelihood == pytest.approx(log_likelihood, abs=0.03)
 
 
-@pytest.mark.parametrize(
-    ("name", "n", "within"),
-    [
-        ("mkf", 400, 1e-9),
-        ("auto", 400, 0.01),
-        ("ranked", 400, 0.02),
-        ("guided", 3000, 0.05),
-        ("bootstrap", 10000, 0.08),
-    ],
+@cases(
+    "name n within",
+    ("mkf", 400, 1e-9),
+    ("auto", 400, 0.01),
+    ("ranked", 400, 0.02),
+    ("guided", 3000, 0.05),
+    ("bootstrap", 10000, 0.08),
 )
 def test_the_posterior_is_that_of_sums_over_a_grid(name, n, within):
     result = hf.make_filter(name, hf.models.WithClutter(LINE, P, KAPPA), n, rng=1).run(SCANS)
@@ -128,9 +126,7 @@ def test_of_one_scan_gaussians_have_the_exact_moments(name):
             assert_posterior(result, exact, 1e-5)
 
 
-@pytest.mark.parametrize(
-    ("name", "n", "within"), [("auto", 400, 0.03), ("ranked", 400, 0.03), ("guided", 3000, 0.05)]
-)
+@cases("name n within", ("auto", 400, 0.03), ("ranked", 400, 0.03), ("guided", 3000, 0.05))
 def test_detection_and_clutter_may_depend_on_state_and_place(name, n, within):
     exact = integrated(SCANS, wavy, patchy)
     assert abs(exact[0] - integrated(SCANS)[0]) > 0.2 * np.sqrt(

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import CHAIN, normal, polar
+from helpers import CHAIN, cases, normal, polar
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
@@ -109,34 +109,32 @@ def test_a_state_is_taken_and_given_back_as_often_as_one_likes(name):
 STATE = hf.ParticleFilter(TURN, 30, rng=1).state
 
 
-@pytest.mark.parametrize(
-    ("state", "said"),
-    [
-        (3, "a mapping as the attribute state of a filter has it, got 3"),
-        ({}, "what the attribute state of a filter has, got none of entries"),
-        (
-            {name: array for name, array in STATE.items() if name != "weights"},
-            "what the attribute state of a filter has, got none of weights",
-        ),
-        ({**STATE, "version": np.array(0)}, "version 1, as this filter has, got '0'"),
-        (
-            {**STATE, "weights": 2 * STATE["weights"]},
-            "weights (30,) of type f8, with the sum 1, got float64 (30,): [0.06",
-        ),
-        (
-            {**STATE, "time": np.array("x")},
-            "time () of type f8, up to 1e+150, got <U1 (): 'x'",
-        ),
-        (
-            hf.UnscentedKalmanFilter(TURN).state,
-            "filter ParticleFilter(n_particles=30, proposal=BootstrapProposal), as this filter has, got "
-            "'UnscentedKalmanFilter()'",
-        ),
-        (
-            hf.ParticleFilter(TURN, 30, rng=np.random.Generator(np.random.MT19937(1))).state,
-            'a generator PCG64, as this filter has, got \'{"bit_generator": "MT19937"',
-        ),
-    ],
+@cases(
+    "state said",
+    (3, "a mapping as the attribute state of a filter has it, got 3"),
+    ({}, "what the attribute state of a filter has, got none of entries"),
+    (
+        {name: array for name, array in STATE.items() if name != "weights"},
+        "what the attribute state of a filter has, got none of weights",
+    ),
+    ({**STATE, "version": np.array(0)}, "version 1, as this filter has, got '0'"),
+    (
+        {**STATE, "weights": 2 * STATE["weights"]},
+        "weights (30,) of type f8, with the sum 1, got float64 (30,): [0.06",
+    ),
+    (
+        {**STATE, "time": np.array("x")},
+        "time () of type f8, up to 1e+150, got <U1 (): 'x'",
+    ),
+    (
+        hf.UnscentedKalmanFilter(TURN).state,
+        "filter ParticleFilter(n_particles=30, proposal=BootstrapProposal), as this filter has, got "
+        "'UnscentedKalmanFilter()'",
+    ),
+    (
+        hf.ParticleFilter(TURN, 30, rng=np.random.Generator(np.random.MT19937(1))).state,
+        'a generator PCG64, as this filter has, got \'{"bit_generator": "MT19937"',
+    ),
 )
 def test_a_state_that_does_not_fit_is_named_and_changes_nothing(state, said):
     pf = hf.ParticleFilter(TURN, 30, rng=1)
@@ -294,18 +292,16 @@ def test_a_state_says_of_which_filter_and_proposal_it_is():
             assert differing(before, other.state) == []
 
 
-@pytest.mark.parametrize(
-    ("kind", "spoil"),
-    [
-        (
-            np.random.MT19937,
-            lambda given: given["state"].update(pos=10**9),
-        ),  # NumPy would read the memory there
-        (np.random.Philox, lambda given: given.update(buffer_pos=-(10**6))),
-        (np.random.PCG64, lambda given: given["state"].update(inc=-1)),
-        (np.random.PCG64, lambda given: given.update(uinteger=None)),
-        (np.random.SFC64, lambda given: given.pop("state")),
-    ],
+@cases(
+    "kind spoil",
+    (
+        np.random.MT19937,
+        lambda given: given["state"].update(pos=10**9),
+    ),  # NumPy would read the memory there
+    (np.random.Philox, lambda given: given.update(buffer_pos=-(10**6))),
+    (np.random.PCG64, lambda given: given["state"].update(inc=-1)),
+    (np.random.PCG64, lambda given: given.update(uinteger=None)),
+    (np.random.SFC64, lambda given: given.pop("state")),
 )
 def test_a_generator_is_checked_before_anything_is_assigned(kind, spoil):
     one, other = (

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 from demands import check_everything
-from helpers import normal
+from helpers import cases, normal
 
 from herdfilter.bandwidths import Whitened, kernel_covariance
 from herdfilter.discrepancy import energy_distance
@@ -219,7 +219,7 @@ def test_points_are_closer_to_the_mixture_than_independent_draws(sampler, random
     assert max(ratios) < 1.5 * bound
 
 
-@pytest.mark.parametrize(("kind", "d"), [(KernelHerding, 4), (ContinuousHerdedGibbs, 2)])
+@cases("kind d", (KernelHerding, 4), (ContinuousHerdedGibbs, 2))
 def test_the_automatic_bandwidth_is_among_the_good_ones(kind, random_mixture, d):
     """Energy distance against that with multiples of the kernel width, geometric means over mixtures.
 

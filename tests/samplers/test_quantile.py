@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import normal
+from helpers import cases, normal
 from scipy.special import ndtr, ndtri
 
 from herdfilter.mixture import GaussianMixture
@@ -106,16 +106,14 @@ MEANS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("kind", "place", "widths"),
-    [
-        ("even", "one", "one"),
-        ("one", "far", "two"),
-        ("nearly one", "far", "one"),
-        ("steep", "spread", "many"),
-        ("steep", "crowd", "one"),
-        ("nearly one", "crowd", "many"),
-    ],
+@cases(
+    "kind place widths",
+    ("even", "one", "one"),
+    ("one", "far", "two"),
+    ("nearly one", "far", "one"),
+    ("steep", "spread", "many"),
+    ("steep", "crowd", "one"),
+    ("nearly one", "crowd", "many"),
 )
 def test_the_ratio_of_densities_at_the_quantiles_is_that_of_the_mixtures(kind, place, widths):
     """Also far from all components that have weight in the target, in a crowd of them, and at a single point."""

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import numpy as np
 import pytest
 from filterpy.kalman import MerweScaledSigmaPoints, UnscentedKalmanFilter
-from helpers import CONTROLS, in_units, of_inner_noise
+from helpers import CONTROLS, cases, in_units, of_inner_noise
 from helpers import DURATIONS as DT
 from helpers import READINGS as Z
 
@@ -32,9 +32,7 @@ def agree(smoothed, means, covariances, tolerance=1e-9):
     np.testing.assert_allclose(smoothed.covariances, covariances, rtol=0, atol=tolerance)
 
 
-@pytest.mark.parametrize(
-    ("name", "noise"), [*((name, "additive") for name in FILTERS), ("unscented", "pushed")]
-)
+@cases("name noise", *((name, "additive") for name in FILTERS), ("unscented", "pushed"))
 def test_linear_models_are_smoothed_exactly(driven, exact, name, noise):
     kf = FILTERS[name](of_inner_noise(driven) if noise == "pushed" else driven)
     result = kf.run(Z, dt=DT, controls=CONTROLS)

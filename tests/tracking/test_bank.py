@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import normal, polar
+from helpers import cases, normal, polar
 
 import herdfilter as hf
 from herdfilter.models import LinearGaussian, WithClutter
@@ -99,14 +99,12 @@ def scenes():
 SCENES = {name: rest for name, *rest in scenes()}
 
 
-@pytest.mark.parametrize(
-    ("scene", "name"),
-    [
-        *((scene, "ukf") for scene in SCENES),
-        ("a radar", "ekf"),
-        ("angles", "ckf"),
-        ("a crowd", "ekf"),
-    ],
+@cases(
+    "scene name",
+    *((scene, "ukf") for scene in SCENES),
+    ("a radar", "ekf"),
+    ("angles", "ckf"),
+    ("a crowd", "ekf"),
 )
 def test_a_batch_of_tracks_is_the_same_tracks_one_by_one(scene, name):
     model, options, readings = SCENES[scene]

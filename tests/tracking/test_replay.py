@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import normal
+from helpers import cases, normal
 
 import herdfilter as hf
 from herdfilter.tracking import Birth, BirthFromMeasurements, LMBTracker
@@ -42,13 +42,11 @@ def standing(tracker):
     ], tracker.time
 
 
-@pytest.mark.parametrize(
-    ("name", "association", "births"),
-    [
-        ("ukf", "auto", "detections"),
-        ("auto", "auto", "places"),
-        ("bootstrap", "random-gibbs", "detections"),
-    ],
+@cases(
+    "name association births",
+    ("ukf", "auto", "detections"),
+    ("auto", "auto", "places"),
+    ("bootstrap", "random-gibbs", "detections"),
 )
 def test_late_scans_are_taken_up_in_their_places_to_the_last_bit(
     name, association, births, walk, cluttered

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from helpers import refuses
+from helpers import cases, refuses
 from scipy.special import logsumexp
 
 import herdfilter as hf
@@ -50,9 +50,11 @@ def means(states):
     return np.hstack([np.asarray(state.mean, dtype=float) for state in states]).T
 
 
-@pytest.mark.parametrize(
-    ("proposal", "look"),
-    [*((proposal, True) for proposal in PROPOSALS), (PROPOSALS[0], False), (PROPOSALS[2], False)],
+@cases(
+    "proposal look",
+    *((proposal, True) for proposal in PROPOSALS),
+    (PROPOSALS[0], False),
+    (PROPOSALS[2], False),
 )
 def test_their_filter_with_our_proposal_is_our_filter(tutorial, proposal, look):
     """Particles, weights and evidence, after their updater has multiplied the weights by the likelihood."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import assert_same, on_a_line
+from helpers import assert_same, cases, on_a_line
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 
@@ -28,7 +28,7 @@ class Shifted:
 SQUARES = hf.models.JumpMarkov([BENT, Shifted()], [[0.8, 0.2], [0.2, 0.8]])
 
 
-@pytest.mark.parametrize(("count", "clutter"), [(2, False), (3, True), (1, True)])
+@cases("count clutter", (2, False), (3, True), (1, True))
 def test_on_linear_modes_and_scans_it_is_the_mixture_kalman_filter(linear_modes, count, clutter):
     model, fields = linear_modes(count, count=count), ["means", "covariances", "log_likelihoods"]
     z = SCANS if clutter else hf.simulate(model, 6, rng=1)[1]

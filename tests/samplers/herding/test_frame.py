@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import normal
+from helpers import cases, normal
 from scipy.spatial.distance import cdist
 
 from herdfilter.bandwidths import kernel_covariance
@@ -63,17 +63,15 @@ def family(name, dim):
     return GaussianMixture([0.5, 0.3, 0.2], 2 * means, roots @ roots.swapaxes(1, 2) / dim)
 
 
-@pytest.mark.parametrize(
-    ("sampler", "name", "dim"),
-    [
-        (KernelHerding(), "two modes", 8),
-        (KernelHerding(), "unequal", 2),
-        (ContinuousHerdedGibbs(), "two modes", 2),
-        (ContinuousHerdedGibbs(), "cross", 8),
-        (ContinuousHerdedGibbs(), "three", 2),
-        (MappedSampling(KernelHerding()), "three", 8),
-        (SobolSampling(), "moving", 2),
-    ],
+@cases(
+    "sampler name dim",
+    (KernelHerding(), "two modes", 8),
+    (KernelHerding(), "unequal", 2),
+    (ContinuousHerdedGibbs(), "two modes", 2),
+    (ContinuousHerdedGibbs(), "cross", 8),
+    (ContinuousHerdedGibbs(), "three", 2),
+    (MappedSampling(KernelHerding()), "three", 8),
+    (SobolSampling(), "moving", 2),
 )
 def test_rounding_moves_no_point(sampler, name, dim):
     """Numbers that differ in their last digit stand for the arithmetic of another processor."""
