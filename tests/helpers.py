@@ -15,12 +15,36 @@ import herdfilter as hf
 from herdfilter.angles import wrap_angles
 from herdfilter.cli import main
 
+EYE = np.eye(2)
+MIX = hf.GaussianMixture([0.6, 0.4], [[0, 0], [3, 1]], EYE)
+"""A mixture of round components."""
+TILTED = hf.GaussianMixture(
+    [0.6, 0.4], [[0.0, 1.0], [2.0, -1.0]], [[[1.0, 0.6], [0.6, 0.8]], [[0.5, -0.2], [-0.2, 0.9]]]
+)
+"""A mixture of components that lean to different sides."""
+WALK = hf.models.ConstantVelocity(0.1, 0.5, [0, 1], EYE)
+CHAIN = hf.models.linear_chain(2)
+LIVELY = hf.models.LinearGaussian(0.9 * EYE, EYE, 2.0 * EYE, EYE, np.zeros(2), EYE)
+JUMPING = hf.models.JumpMarkov([CHAIN, LIVELY], [[0.9, 0.1], [0.2, 0.8]])
+SERIES = [[0.1, 0.2], [1.0, -0.3], [0.4, 0.6], [0.2, 0.1]]
+"""Observations of two states, as `CHAIN` and `JUMPING` have."""
+
 TIMES = ("ms_per_step", "seconds")
 """Columns that differ from one machine, and one hour, to the next."""
 
-LINE = hf.models.LinearGaussian(
-    F=[[0.9]], H=[[1.0]], Q=[[1.0]], R=[[2.0]], initial_mean=[1.0], initial_covariance=[[2.0]]
-)
+
+def on_a_line(F=1.0, H=1.0, Q=1.0, R=1.0, mean=0.0, variance=1.0):
+    """A linear Gaussian model of one number, which is observed."""
+    return hf.models.LinearGaussian([[F]], [[H]], [[Q]], [[R]], [mean], [[variance]])
+
+
+def position_and_speed(Q, R=1.0, mean=(0.0, 0.0)):
+    """A linear Gaussian model of a position and its speed, of which the position is observed."""
+    F = [[1.0, 1.0], [0.0, 1.0]]
+    return hf.models.LinearGaussian(F, [[1.0, 0.0]], Q, [[R]], mean, np.eye(2))
+
+
+LINE = on_a_line(F=0.9, R=2.0, mean=1.0, variance=2.0)
 
 # A series of a model of two states, one number of which is observed: readings, durations of steps, and control inputs.
 READINGS = np.array([[0.5], [2.0], [np.nan], [-1.0], [0.3], [1.2], [3.0]])
@@ -244,6 +268,19 @@ def normal(mean, variance=1.0):
     return hf.GaussianMixture([1.0], [mean], variance * np.eye(len(mean)))
 
 
+def cloud(seed, n=40):
+    """Particles (n, 2), far more spread in the first coordinate than in the second, and uneven weights."""
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((n, 2)) * [3.0, 0.1] + 1.0, rng.dirichlet(np.full(n, 0.3))
+
+
+def published(name):
+    """A case of the published program, and its mixture."""
+    path = Path(__file__).parent / "reference" / "authors_samples.json"
+    case = next(c for c in json.loads(path.read_text())["cases"] if c["name"] == name)
+    return case, hf.GaussianMixture(case["weights"], case["means"], case["covariances"])
+
+
 def in_units(model, units):
     """The same linear Gaussian model, its state given in other units."""
     D, inverse = np.diag(units), np.diag(1 / np.asarray(units))
@@ -251,6 +288,21 @@ def in_units(model, units):
     return hf.models.LinearGaussian(
         D @ model.F @ inverse, model.H @ inverse, D @ model.Q @ D, model.R, *moments
     )
+
+
+def polar(x):
+    """Distance and bearing of places, seen from the origin."""
+    return np.column_stack([np.hypot(x[:, 0], x[:, 1]), np.arctan2(x[:, 1], x[:, 0])])
+
+
+class WithJacobians(hf.models.UNGM):
+    """The growth model with its derivatives."""
+
+    def transition_jacobian(self, x, dt, control, step):
+        return (0.5 + 25 * (1 - x**2) / (1 + x**2) ** 2)[:, :, None]
+
+    def observation_jacobian(self, x, step):
+        return (x / 10)[:, :, None]
 
 
 class Simulated:

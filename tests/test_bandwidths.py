@@ -4,16 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from helpers import refuses
+from helpers import TILTED, cases, refuses
 
 from herdfilter import bandwidths
 from herdfilter.bandwidths import check_bandwidth, kernel_covariance, scale_rule
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, Polished
 
-MIXTURE = GaussianMixture(
-    [0.6, 0.4], [[0.0, 1.0], [2.0, -1.0]], [[[1.0, 0.6], [0.6, 0.8]], [[0.5, -0.2], [-0.2, 0.9]]]
-)
 KERNEL = np.array([[0.7, 0.3], [0.3, 0.5]])
 SHARED = GaussianMixture([0.6, 0.4], [[0.0, 1.0], [2.0, -1.0]], [[1.0, 0.6], [0.6, 0.8]])
 RULES = [
@@ -31,12 +28,12 @@ def test_whitened_widths_follow_their_formulas():
     assert bandwidths.Whitened(1.4, 4).width(32, 1) == pytest.approx(1.4 / 2)
     h = (4 / (100 * 4)) ** (1 / 6)
     np.testing.assert_allclose(
-        bandwidths.Silverman().covariance(MIXTURE, 100), h**2 * MIXTURE.covariance
+        bandwidths.Silverman().covariance(TILTED, 100), h**2 * TILTED.covariance
     )
-    np.testing.assert_allclose(bandwidths.Scott().covariance(MIXTURE, 64), MIXTURE.covariance / 4)
+    np.testing.assert_allclose(bandwidths.Scott().covariance(TILTED, 64), TILTED.covariance / 4)
 
 
-@pytest.mark.parametrize("mixture", [MIXTURE, SHARED])
+@pytest.mark.parametrize("mixture", [TILTED, SHARED])
 def test_whitened_metrics(mixture):
     width = scale_rule(30, 2) ** 2
     components = np.tensordot(mixture.weights, mixture.covariances, axes=1)
@@ -51,7 +48,7 @@ def test_whitened_metrics(mixture):
 @pytest.mark.parametrize("rule", RULES, ids=repr)
 def test_rules_give_positive_definite_matrices_even_for_flat_mixtures(rule):
     flat = GaussianMixture([0.5, 0.5], [[0.0, 0.0], [1.0, 0.0]], np.diag([1.0, 0.0]))
-    for mixture in (MIXTURE, flat):
+    for mixture in (TILTED, flat):
         cov = kernel_covariance(rule, mixture, 20)
         np.linalg.cholesky(cov)
         np.testing.assert_array_equal(cov, cov.T)
@@ -60,8 +57,8 @@ def test_rules_give_positive_definite_matrices_even_for_flat_mixtures(rule):
 @pytest.mark.parametrize("rule", RULES, ids=repr)
 @pytest.mark.parametrize("kind", [KernelHerding, ContinuousHerdedGibbs])
 def test_samplers_take_rules_and_widths(kind, rule):
-    by_rule = kind(bandwidth=rule).sample(MIXTURE, 12)
-    by_matrix = kind(bandwidth=kernel_covariance(rule, MIXTURE, 12)).sample(MIXTURE, 12)
+    by_rule = kind(bandwidth=rule).sample(TILTED, 12)
+    by_matrix = kind(bandwidth=kernel_covariance(rule, TILTED, 12)).sample(TILTED, 12)
     np.testing.assert_allclose(by_rule.x, by_matrix.x, atol=1e-6)
     assert kind(bandwidth=rule) == kind(bandwidth=rule)
 
@@ -72,7 +69,7 @@ def test_one_width_for_each_dimension():
     with pytest.raises(
         ValueError, match=r"bandwidth: expected shape \(2,\) or \(2, 2\) .* got \(3,\)"
     ):
-        KernelHerding(bandwidth=[1.0, 1.0, 1.0]).sample(MIXTURE, 3)
+        KernelHerding(bandwidth=[1.0, 1.0, 1.0]).sample(TILTED, 3)
 
 
 @dataclass(frozen=True)
@@ -84,7 +81,7 @@ class Broken:
 
 
 test_what_a_rule_gives_is_checked = refuses(
-    lambda matrix: Polished(KernelHerding(), bandwidth=Broken(matrix)).sample(MIXTURE, 5),
+    lambda matrix: Polished(KernelHerding(), bandwidth=Broken(matrix)).sample(TILTED, 5),
     (((1.0,),), r"bandwidth: Broken.*: expected shape \(2, 2\)"),
     (((1.0, 0.0), (0.0, 0.0)), "bandwidth: Broken.*: expected a positive definite"),
     (((1.0, 0.0), (0.0, np.nan)), "expected finite numbers"),
@@ -118,13 +115,15 @@ def test_auto_follows_a_change_of_units(singular):
     assert np.linalg.eigvalsh(before)[0] > 0
 
 
-@pytest.mark.parametrize(
-    ("bandwidth", "expected"),
-    [(0.5, 0.25 * np.eye(2)), ([0.5, 2.0], np.diag([0.25, 4.0])), (KERNEL.tolist(), KERNEL)],
+@cases(
+    "bandwidth expected",
+    (0.5, 0.25 * np.eye(2)),
+    ([0.5, 2.0], np.diag([0.25, 4.0])),
+    (KERNEL.tolist(), KERNEL),
 )
 def test_numbers_and_matrices_are_taken_as_they_are(bandwidth, expected):
     for value in (bandwidth, np.array(bandwidth)):
-        np.testing.assert_array_equal(kernel_covariance(value, MIXTURE, 7), expected)
+        np.testing.assert_array_equal(kernel_covariance(value, TILTED, 7), expected)
 
 
 test_bad_bandwidths_are_named = refuses(

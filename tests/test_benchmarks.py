@@ -1,7 +1,6 @@
 """Every benchmark at tiny size: what it measures, what it writes, and that it is resumed."""
 
 import hashlib
-import json
 import re
 from contextlib import redirect_stdout
 from dataclasses import replace
@@ -13,6 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import on_a_line, published
 from scipy.stats import kstest
 
 import herdfilter as hf
@@ -20,7 +20,6 @@ from herdfilter import ContinuousHerdedGibbs, GaussianMixture, KernelHerding, Po
 from herdfilter.study.scenario import load_scenario
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
-REFERENCE = Path(__file__).parent / "reference" / "authors_samples.json"
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(
@@ -246,8 +245,7 @@ def test_plain_version_finds_the_points_of_the_samplers(benchmark_module):
 
 @pytest.mark.parametrize("name", ["fig1_example", "random_d2_seed1"])
 def test_plain_version_reproduces_the_published_programs_points(name, benchmark_module):
-    case = next(c for c in json.loads(REFERENCE.read_text())["cases"] if c["name"] == name)
-    mixture = GaussianMixture(case["weights"], case["means"], case["covariances"])
+    case, mixture = published(name)
     x = benchmark_module("naive").herded_gibbs(mixture, 5, case["sigma_k"], start=case["chg"][0])
     np.testing.assert_allclose(x, case["chg"][:5], atol=1e-3)
 
@@ -363,7 +361,7 @@ def test_smoothers_are_measured_against_exact_means(study, benchmark_module):
     assert table.loc[("auto", "marginal"), "rms"] < 0.2 * table.loc[("auto", "none"), "rms"]
     module = benchmark_module("smoothers")
     z = np.array([[0.4], [1.0], [2.0], [-1.0]])  # on a grid as by Rauch, Tung and Striebel
-    line = module.hf.models.LinearGaussian([[0.9]], [[1.0]], [[0.5]], [[0.7]], [1.0], [[2.0]])
+    line = on_a_line(F=0.9, Q=0.5, R=0.7, mean=1.0, variance=2.0)
     found = [
         module.exact_means(module.Case(line, 4, grid=grid), z) for grid in (None, (-9.0, 9.0, 401))
     ]

@@ -4,14 +4,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import MIX, WALK, on_a_line  # noqa: F401  the calls name them
 
 import herdfilter as hf
 from herdfilter import angles, association, discrete, kernels, models, testing, tracking
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
-MIX = hf.GaussianMixture([0.6, 0.4], [[0, 0], [3, 1]], np.eye(2))
-WALK = models.ConstantVelocity(0.1, 0.5, [0, 1], np.eye(2))
-STILL = models.LinearGaussian([[1.0]], [[1.0]], [[1.0]], [[1.0]], [0.0], [[1.0]])
+STILL = on_a_line()
 CLUTTER = models.WithClutter(WALK, 0.9, 0.01)
 RAGGED = [[1.0], [1.0, 2.0]]
 X = np.arange(12.0).reshape(6, 2)

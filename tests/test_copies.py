@@ -9,13 +9,10 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import CHAIN, EYE, JUMPING, LIVELY, SERIES, normal
 
 import herdfilter as hf
 from herdfilter.catalogue import catalogue
-
-EYE = np.eye(2)
-PLAIN = hf.models.linear_chain(2)
-LIVELY = hf.models.LinearGaussian(0.9 * EYE, EYE, 2.0 * EYE, EYE, np.zeros(2), EYE)
 
 
 def forget(x):
@@ -23,18 +20,21 @@ def forget(x):
     return x
 
 
-Z = [[0.1, 0.2], [1.0, -0.3], [0.4, 0.6], [0.2, 0.1]]
 SCANS = [[[0.1, 0.2], [4.0, 4.0]], [[1.0, -0.3]], [[0.4, 0.6], [-5.0, 3.0]], []]
 CASES = {
-    "plain": (PLAIN, Z, None),
-    "jumping": (hf.models.JumpMarkov([PLAIN, LIVELY], [[0.9, 0.1], [0.2, 0.8]]), Z, None),
-    "clutter": (hf.models.WithClutter(PLAIN, 0.9, 0.01), SCANS, None),
-    "sensors": (PLAIN, Z, hf.Sensor(forget, 0.5 * EYE)),
+    "plain": (CHAIN, SERIES, None),
+    "jumping": (JUMPING, SERIES, None),
+    "clutter": (hf.models.WithClutter(CHAIN, 0.9, 0.01), SCANS, None),
+    "sensors": (CHAIN, SERIES, hf.Sensor(forget, 0.5 * EYE)),
 }
 """Kind of model -> a model, observations, and the sensor of every other observation."""
 
 FILTERS = [name for name, table in catalogue().items() if "tracker" not in table]
 COPIES = {"copied": copy.deepcopy, "pickled": lambda one: pickle.loads(pickle.dumps(one))}
+
+
+def bootstrap():
+    return hf.ParticleFilter(CHAIN, 12, rng=1)
 
 
 def arrays(value):
@@ -109,8 +109,12 @@ def test_a_filter_is_copied_between_its_steps_and_after_a_prediction(name):
             assert_equal(online.window, other.window)
 
 
+def replaying():
+    return hf.Replay(bootstrap(), lag=5.0)
+
+
 def test_a_replay_is_copied_before_a_reading_that_comes_late():
-    replay = hf.Replay(hf.ParticleFilter(PLAIN, 12, rng=1), lag=5.0)
+    replay = replaying()
     replay.update(1.0, [0.1, 0.2])
     replay.update(3.0, [0.4, 0.6])
     others = [again(replay) for again in COPIES.values()]
@@ -123,9 +127,7 @@ def test_a_replay_is_copied_before_a_reading_that_comes_late():
     "name", [name for name, table in catalogue().items() if "tracker" in table]
 )
 def test_a_tracker_is_copied_after_a_scan(name):
-    birth = hf.tracking.BirthFromMeasurements(
-        hf.GaussianMixture([1.0], [[0.0, 0.0]], 4 * EYE), expected=0.5
-    )
+    birth = hf.tracking.BirthFromMeasurements(normal([0.0, 0.0], 4), expected=0.5)
     tracker = hf.make_filter(
         name, CASES["clutter"][0], 12, rng=1, birth=birth, survival_probability=0.95
     )
@@ -150,7 +152,7 @@ ROOMS = (
     hf.study,
     hf.tracking,
 )
-UNIT = hf.GaussianMixture([1.0], [[0.0, 0.0]], EYE)
+UNIT = normal([0.0, 0.0])
 RATIOS = [[0.5, 2.0, 0.1], [0.5, 0.3, 1.0]]
 HERDED = hf.KernelHerding()
 
@@ -183,39 +185,39 @@ def tracked():
 
 
 def jumping(make):
-    return after(make(CASES["jumping"][0]), Z[0])
+    return after(make(JUMPING), SERIES[0])
 
 
 def filtered():
-    return hf.ParticleFilter(PLAIN, 12, rng=1).run(Z, keep_particles=True)
+    return bootstrap().run(SERIES, keep_particles=True)
 
 
 GIVEN = {
     "Association": lambda: hf.association.associate(RATIOS),
     "AugmentedProposal": lambda: hf.AugmentedProposal(hf.GaussianFit(), HERDED),
-    "BatchedKalmanFilter": lambda: hf.BatchedKalmanFilter(PLAIN, [[0.0, 0.0], [1.0, 2.0]], EYE),
+    "BatchedKalmanFilter": lambda: hf.BatchedKalmanFilter(CHAIN, [[0.0, 0.0], [1.0, 2.0]], EYE),
     "Birth": lambda: hf.tracking.Birth(0.1, UNIT),
     "BirthFromMeasurements": lambda: hf.tracking.BirthFromMeasurements(UNIT),
     "Comparison": lambda: hf.compare("linear_gaussian", ["bootstrap"], particles=[5], runs=1),
     "ConditionalHerdedGibbs": lambda: hf.ConditionalHerdedGibbs(0.5),
-    "ConditionallyLinear": lambda: hf.models.ConditionallyLinear(PLAIN, [1]),
+    "ConditionallyLinear": lambda: hf.models.ConditionallyLinear(CHAIN, [1]),
     "ConstantVelocity": lambda: hf.models.ConstantVelocity(0.1, 0.2, np.zeros(4), np.eye(4)),
-    "CubatureKalmanFilter": lambda: after(hf.CubatureKalmanFilter(PLAIN), Z[0]),
-    "DaumHuangFilter": lambda: after(hf.DaumHuangFilter(PLAIN, 12, 1), Z[0]),
+    "CubatureKalmanFilter": lambda: after(hf.CubatureKalmanFilter(CHAIN), SERIES[0]),
+    "DaumHuangFilter": lambda: after(hf.DaumHuangFilter(CHAIN, 12, 1), SERIES[0]),
     "EMFit": lambda: hf.EMFit("bic"),
-    "EnsembleKalmanFilter": lambda: after(hf.EnsembleKalmanFilter(PLAIN, 12, 1), Z[0]),
-    "ExtendedKalmanFilter": lambda: after(hf.ExtendedKalmanFilter(PLAIN), Z[0]),
+    "EnsembleKalmanFilter": lambda: after(hf.EnsembleKalmanFilter(CHAIN, 12, 1), SERIES[0]),
+    "ExtendedKalmanFilter": lambda: after(hf.ExtendedKalmanFilter(CHAIN), SERIES[0]),
     "FilterResult": filtered,
-    "FixedLagSmoother": lambda: after(BESIDE["FixedLagSmoother"](PLAIN), Z[0]),
-    "Forecast": lambda: hf.ParticleFilter(PLAIN, 12, rng=1).forecast(2),
+    "FixedLagSmoother": lambda: after(BESIDE["FixedLagSmoother"](CHAIN), SERIES[0]),
+    "Forecast": lambda: bootstrap().forecast(2),
     "FunctionModel": lambda: hf.models.FunctionModel(forget, forget, EYE, EYE, np.zeros(2), EYE),
     "GOSPA": lambda: hf.tracking.gospa([[0.0, 0.0]], [[1.0, 0.0], [5.0, 5.0]], cutoff=3.0),
     "GaussianMixture": lambda: UNIT,
-    "GridFilter": lambda: hf.GridFilter(PLAIN, -9.0, 9.0, 73),
+    "GridFilter": lambda: hf.GridFilter(CHAIN, -9.0, 9.0, 73),
     "GuidedAugmentedProposal": lambda: hf.GuidedAugmentedProposal(hf.GaussianFit(), HERDED),
     "HerdedProposal": lambda: hf.HerdedProposal(HERDED),
     "InteractingMultipleModel": lambda: jumping(hf.InteractingMultipleModel),
-    "JumpMarkov": lambda: CASES["jumping"][0],
+    "JumpMarkov": lambda: JUMPING,
     "KalmanMixtureProposal": lambda: hf.KalmanMixtureProposal(HERDED),
     "HistoryProposal": lambda: hf.HistoryProposal(),
     "KernelMean": lambda: hf.kernels.KernelMean(
@@ -230,33 +232,33 @@ GIVEN = {
     "MixtureKalmanFilter": lambda: jumping(hf.MixtureKalmanFilter),
     "MixtureResampling": lambda: hf.MixtureResampling(hf.GaussianFit(), HERDED),
     "ModeProposal": lambda: hf.ModeProposal(hf.RankedProposal()),
-    "Observation": lambda: hf.Observation(PLAIN, np.array(Z[0]), 1),
+    "Observation": lambda: hf.Observation(CHAIN, np.array(SERIES[0]), 1),
     "Outcome": lambda: hf.Outcome.MISSING,
-    "ParticleFilter": lambda: after(hf.ParticleFilter(PLAIN, 12, rng=1), Z[0]),
+    "ParticleFilter": lambda: after(bootstrap(), SERIES[0]),
     "Particles": lambda: hf.Particles(np.zeros((3, 2)), np.zeros(3)),
     "Points": lambda: HERDED.sample(UNIT, 5),
     "Polished": lambda: hf.Polished(HERDED),
     "RandomModel": lambda: hf.models.RandomModel(3),
     "RangeOnly": lambda: hf.models.RangeOnly(np.array([[0.0, 0.0], [9.0, 0.0]])),
-    "Replay": lambda: hf.Replay(hf.ParticleFilter(PLAIN, 12, rng=1), lag=5.0),
+    "Replay": replaying,
     "Reweighted": lambda: hf.Reweighted(HERDED),
     "Scenario": lambda: hf.study.Scenario("mine", "Mine", {"type": "UNGM"}),
     "Sensor": lambda: CASES["sensors"][2],
-    "SmartSamplingKalmanFilter": lambda: after(hf.SmartSamplingKalmanFilter(PLAIN), Z[0]),
-    "SmoothedResult": lambda: hf.marginal_smoother(PLAIN, filtered()),
-    "StepRecord": lambda: after(hf.ParticleFilter(PLAIN, 12, rng=1), Z[0]).record,
+    "SmartSamplingKalmanFilter": lambda: after(hf.SmartSamplingKalmanFilter(CHAIN), SERIES[0]),
+    "SmoothedResult": lambda: hf.marginal_smoother(CHAIN, filtered()),
+    "StepRecord": lambda: after(bootstrap(), SERIES[0]).record,
     "Track": lambda: tracked().tracks[0],
     "TrackingRecord": lambda: tracked().record,
     "TrackingResult": lambda: tracker().run(SCANS),
-    "Trajectories": lambda: hf.backward_simulation(PLAIN, filtered(), 5, 0),
-    "Transition": lambda: hf.Transition(PLAIN),
+    "Trajectories": lambda: hf.backward_simulation(CHAIN, filtered(), 5, 0),
+    "Transition": lambda: hf.Transition(CHAIN),
     "CompiledFunction": lambda: hf.models.UNGM().compiled().h,
     "CompiledModel": lambda: hf.models.UNGM().compiled(),
     "compiled": lambda: hf.models.UNGM().compiled(),
     "from_functions": lambda: hf.models.from_functions(forget, forget, EYE, EYE, np.zeros(2), EYE),
     "random_model": lambda: hf.models.random_model(3),
     "UniformBox": lambda: hf.models.UniformBox([0.0, 0.0], [1.0, 2.0]),
-    "UnscentedKalmanFilter": lambda: after(hf.UnscentedKalmanFilter(PLAIN), Z[0]),
+    "UnscentedKalmanFilter": lambda: after(hf.UnscentedKalmanFilter(CHAIN), SERIES[0]),
     "WithClutter": lambda: CASES["clutter"][0],
     "herdfilter.discrete.herded_gibbs.HerdedGibbs": lambda: hf.discrete.HerdedGibbs(even, [2, 2]),
 }

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from helpers import cases, on_a_line, refuses
 from scipy.optimize import minimize
 
 import herdfilter as hf
@@ -33,10 +34,7 @@ def parabola(theta):
 
 
 def linear(f, q):
-    one = [[1.0]]
-    return hf.models.LinearGaussian(
-        [[f]], one, [[q]], one, initial_mean=[0.0], initial_covariance=one
-    )
+    return on_a_line(F=f, Q=q)
 
 
 def exact(f, q, z):
@@ -121,7 +119,7 @@ def test_standard_errors_are_given_only_where_they_are_about_right():
     """Of the persistence of an autoregression: exact ones are 0.03, teeth of resampling have 1e-6 to 1e-2."""
 
     def model(theta):
-        return hf.models.LinearGaussian([[theta[0]]], [[1]], [[1]], [[0.5]], [0], [[1]])
+        return on_a_line(F=theta[0], R=0.5)
 
     z = hf.simulate(model([0.9]), 200, rng=0)[1]
 
@@ -187,7 +185,7 @@ def cliff(theta):
     return parabola(theta)
 
 
-@pytest.mark.parametrize(("build", "start", "bound"), [(cliff, [1.4], 5), (parabola, 30.0, np.inf)])
+@cases("build start bound", (cliff, [1.4], 5), (parabola, 30.0, np.inf))
 def test_a_likelihood_that_vanishes_in_places_is_climbed_around_and_infinite_bounds_are_none(
     build, start, bound
 ):
@@ -221,29 +219,26 @@ def test_a_search_that_is_cut_short_says_so():
     assert "stopped after 6 evaluations" in found.message
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"build": 3}, "build: expected a function from parameters to a filter, got 3"),
-        (
-            {"theta0": [2.0]},
-            r"theta0: expected parameters within the bounds \[\[0.0, 1.0\]\], got \[2.0\]",
-        ),
-        (
-            {"bounds": [(1.0, 0.0)]},
-            r"bounds: expected each lower bound below its upper one, got \[\(1.0, 0.0\)\]",
-        ),
-        ({"bounds": (0.0, 1.0)}, r"bounds: expected shape \(1, 2\), got"),
-        (
-            {"build": lambda theta: Formula(lambda z: np.nan)},
-            r"theta0: expected a finite log-likelihood there, got nan at \[0.5\]",
-        ),
-    ],
+GIVEN = {"build": parabola, "observations": [], "theta0": [0.5], "bounds": [(0.0, 1.0)]}
+
+test_bad_input_is_named = refuses(
+    lambda changed: hf.maximise_likelihood(**GIVEN | changed),
+    ({"build": 3}, "build: expected a function from parameters to a filter, got 3"),
+    (
+        {"theta0": [2.0]},
+        r"theta0: expected parameters within the bounds \[\[0.0, 1.0\]\], got \[2.0\]",
+    ),
+    (
+        {"bounds": [(1.0, 0.0)]},
+        r"bounds: expected each lower bound below its upper one, got \[\(1.0, 0.0\)\]",
+    ),
+    ({"bounds": (0.0, 1.0)}, r"bounds: expected shape \(1, 2\), got"),
+    (
+        {"build": lambda theta: Formula(lambda z: np.nan)},
+        r"theta0: expected a finite log-likelihood there, got nan at \[0.5\]",
+    ),
+    error=(TypeError, ValueError),
 )
-def test_bad_input_is_named(changed, message):
-    given = {"build": parabola, "observations": [], "theta0": [0.5], "bounds": [(0.0, 1.0)]}
-    with pytest.raises((TypeError, ValueError), match=message):
-        hf.maximise_likelihood(**given | changed)
 
 
 def test_one_filter_for_all_parameters_is_refused():

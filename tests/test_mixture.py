@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import refuses
+from helpers import cases, normal, refuses
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp
@@ -186,7 +186,7 @@ def test_singular_components_are_sampled_on_their_support():
 
 
 def test_singular_components_have_moments_but_no_density():
-    assert GaussianMixture([1.0], [[0.0]], [[0.0]]).covariance == 0.0
+    assert normal([0.0], 0.0).covariance == 0.0
     np.testing.assert_allclose(SINGULAR.mean, [0.5, 0.0])
     np.testing.assert_allclose(SINGULAR.covariance, [[0.75, 0.5], [0.5, 0.5]])
     with pytest.raises(
@@ -306,7 +306,7 @@ def test_what_is_no_fitted_mixture_of_scikit_learn_is_named():
         GaussianMixture.from_kde(Unfitted())
 
 
-@pytest.mark.parametrize(("d", "bw"), [(1, None), (3, 0.3)])
+@cases("d bw", (1, None), (3, 0.3))
 def test_kernel_density_of_scipy_keeps_its_density(d, bw):
     rng = np.random.default_rng(d)
     kde = gaussian_kde(rng.normal(size=(d, 40)), bw, weights=rng.dirichlet(np.ones(40)))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import normal, position_and_speed
 
 import herdfilter as hf
 
@@ -24,9 +25,7 @@ def page_need(scripts):
 
 
 def linear(noise):
-    return hf.models.LinearGaussian(
-        [[1, 1], [0, 1]], [[1, 0]], noise * np.eye(2), [[1]], [0, 0], np.eye(2)
-    )
+    return position_and_speed(noise * np.eye(2))
 
 
 ungm, walk, stroll, z = hf.models.UNGM(), linear(1.0), linear(0.1), np.array([[1.0], [2.0], [2.5]])
@@ -80,7 +79,7 @@ def stepped(pf):
 
 
 def tracked():
-    birth = hf.tracking.Birth(0.5, hf.GaussianMixture([1.0], [[1, 0]], np.eye(2)))
+    birth = hf.tracking.Birth(0.5, normal([1, 0]))
     return hf.tracking.LMBTracker(clutter, [birth]).run(
         [np.array(scan).reshape(-1, 1) for scan in SCANS]
     )

@@ -179,12 +179,16 @@ OF_THE_PACKAGE = {"form", "seeds", "singular covariances", "moments"}
 CASES = [(check, function) for check, functions in BROKEN.items() for function in functions]
 
 
+def fails(words, function, check=check_sampler, dims=(2,), **options):
+    """A sampler fails a check, and is told what is wrong with it."""
+    with pytest.raises(AssertionError, match=words):
+        check(Sampler(function), dims=dims, **options)
+
+
 @pytest.mark.parametrize(("check", "function"), CASES)
 def test_a_broken_sampler_fails(check, function):
-    with pytest.raises(AssertionError, match=f"- {check}[:,]"):
-        (check_sampler if check in OF_THE_PACKAGE else check_everything)(
-            Sampler(function), dims=(1, 2)
-        )
+    checks = check_sampler if check in OF_THE_PACKAGE else check_everything
+    fails(f"- {check}[:,]", function, checks, dims=(1, 2))
 
 
 # Samplers of another distribution
@@ -212,8 +216,8 @@ def test_a_sampler_of_another_distribution_fails(name, kind):
     def sample(mixture, n, rng):
         return WRONG[name](mixture, n, herd if kind == "herded" else lambda m, n: draw(m, n, rng))
 
-    with pytest.raises(AssertionError, match=QUALITY):
-        check_everything(Sampler(sample), deterministic=kind == "herded", affine=None, dims=(1, 2))
+    herded = kind == "herded"
+    fails(QUALITY, sample, check_everything, dims=(1, 2), deterministic=herded, affine=None)
 
 
 def test_what_is_right_passes():
@@ -226,20 +230,16 @@ def test_what_is_right_passes():
     [lambda mixture, n, rng: draw(mixture, n, 0), lambda mixture, n, rng: draw(mixture, n, None)],
 )
 def test_a_random_sampler_that_misuses_its_seed_fails(function):
-    with pytest.raises(AssertionError, match="- seeds, d = 2"):
-        check_sampler(Sampler(function), deterministic=False, dims=(2,))
+    fails("- seeds, d = 2", function, deterministic=False)
 
 
 def test_what_is_not_promised_is_not_checked():
     check_everything(Sampler(dependent_on_the_origin), affine=None, far_components=False, dims=(2,))
-    with pytest.raises(
-        AssertionError, match=r"- origin and unit: d = 2, unit 1e-6: expected the same points"
-    ):
-        check_everything(Sampler(dependent_on_the_origin), dims=(2,))
-    with pytest.raises(AssertionError, match="- any affine map"):
-        check_everything(Sampler(herding(to_a_grid_about_the_mean)), affine="any", dims=(2,))
-    with pytest.raises(AssertionError, match="expected no negative weight"):
-        check_sampler(Sampler(of_negative_weights), dims=(2,))
+    same = "- origin and unit: d = 2, unit 1e-6: expected the same points"
+    fails(same, dependent_on_the_origin, check_everything)
+    grid = herding(to_a_grid_about_the_mean)
+    fails("- any affine map", grid, check_everything, affine="any")
+    fails("expected no negative weight", of_negative_weights)
     check_everything(
         Sampler(of_negative_weights),
         signed_weights=True,
@@ -256,8 +256,7 @@ def test_samplers_of_certain_sizes_are_asked_for_these_alone():
         return herd(mixture, n)
 
     check_everything(Sampler(only_even), sizes=lambda dim, components: range(2, 400, 2), dims=(2,))
-    with pytest.raises(AssertionError, match="- form, d = 2: n: expected an even number"):
-        check_sampler(Sampler(only_even), dims=(2,))
+    fails("- form, d = 2: n: expected an even number", only_even)
 
 
 def test_all_faults_are_reported_in_one_message():

@@ -8,6 +8,7 @@ import re
 
 import numpy as np
 import pytest
+from helpers import MIX, WALK
 
 import herdfilter as hf
 from herdfilter import association, models, study, tracking
@@ -107,8 +108,6 @@ def test_every_thing_has_one_word():
 
 
 X, W = np.arange(12.0).reshape(6, 2), np.array([0.1, 0.3, 0.1, 0.2, 0.2, 0.1])
-MIX = hf.GaussianMixture([0.6, 0.4], [[0, 0], [3, 1]], np.eye(2))
-WALK = models.ConstantVelocity(0.1, 0.5, [0, 1], np.eye(2))
 JUMP = models.JumpMarkov([WALK, WALK], [[0.5, 0.5], [0.5, 0.5]])
 CLUTTER = models.WithClutter(WALK, 0.9, 0.5, region=[[-5, 10]])
 Z, SCANS = [[0.9], [2.1]], [[[0.9]], [[2.1], [3.0]]]

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from helpers import in_python
+from helpers import cases, in_python
 
 from herdfilter import association
 from herdfilter.association import Exact, KBest, belief_propagation, exact
@@ -104,9 +104,7 @@ def ways_of(linked, order):
     return ways
 
 
-@pytest.mark.parametrize(
-    ("rows", "columns", "band"), [(5, 4, 3), (12, 12, 3), (25, 20, 4), (8, 80, 30)]
-)
+@cases("rows columns band", (5, 4, 3), (12, 12, 3), (25, 20, 4), (8, 80, 30))
 def test_an_order_has_every_vertex_once_and_its_ways_are_counted(rows, columns, band):
     for seed in range(3):
         linked = linked_vertices(graph(seed, rows, columns, band))
@@ -172,15 +170,13 @@ def test_all_clusters_at_once_are_what_each_is_alone():
         )
 
 
-@pytest.mark.parametrize(
-    ("gated", "method"),
-    [
-        (np.ones((12, 12)), "exact"),
-        (np.ones((6, 100)), "exact"),
-        (graph(0, 60, 60, 4), "exact"),
-        (np.ones((30, 30)), "belief-propagation"),
-        (graph(0, 60, 60, 12), "belief-propagation"),
-    ],
+@cases(
+    "gated method",
+    (np.ones((12, 12)), "exact"),
+    (np.ones((6, 100)), "exact"),
+    (graph(0, 60, 60, 4), "exact"),
+    (np.ones((30, 30)), "belief-propagation"),
+    (graph(0, 60, 60, 12), "belief-propagation"),
 )
 def test_auto_is_exact_where_sets_are_few_and_else_belief_propagation(gated, method):
     rng = np.random.default_rng(0)

@@ -12,6 +12,11 @@ from herdfilter.association.gibbs import gibbs_moves
 PUBLISHED = {"key": "assignment", "first_visit": "argmax", "pairs": False}
 
 
+def shares(ratios):
+    """Each row divided by its sum."""
+    return ratios / ratios.sum(axis=1, keepdims=True)
+
+
 def distance(p, q):
     return 0.5 * np.abs(p - q).sum(axis=1).mean()
 
@@ -86,7 +91,7 @@ def conditional(rows, t, s, state):
 
 def herded(ratios, moves, n_sweeps, by_set, neglect, irrational, patience=100):
     """Marginals of herded Gibbs sampling written out: the weights of each draw in a dictionary of what the others have."""
-    rows = ratios / ratios.sum(axis=1, keepdims=True)
+    rows = shares(ratios)
     tracks, columns = rows.shape
     steps = np.sqrt([2, 3, 5, 7, 11, 13, 17, 19][:tracks]) % 1
     weights, met, at, state, sums = {}, {}, np.zeros(tracks), [0] * tracks, np.zeros(rows.shape)
@@ -122,7 +127,7 @@ def herded(ratios, moves, n_sweeps, by_set, neglect, irrational, patience=100):
                 )
             w[value] -= 1
             state[t] = value
-    return sums / sums.sum(axis=1, keepdims=True)
+    return shares(sums)
 
 
 @pytest.mark.parametrize(
@@ -133,10 +138,7 @@ def test_herding_is_that_of_the_rule_written_out(size, missed, neglect):
     ratios = np.random.default_rng(size[0]).exponential(size=size)
     ratios[:, 0] *= missed
     alone = [(t, -1) for t in range(len(ratios))]
-    moves = [
-        tuple(move)
-        for move in gibbs_moves(ratios / ratios.sum(axis=1, keepdims=True), True).tolist()
-    ]
+    moves = [tuple(move) for move in gibbs_moves(shares(ratios), True).tolist()]
     assert (len(moves) > len(alone)) == (missed < 1 or size[0] == 7)
     for n_sweeps in (1, 7, 200):
         bound = 3 / np.sqrt(n_sweeps) if neglect == "auto" else neglect
@@ -195,7 +197,7 @@ def test_tracks_that_are_hardly_ever_missed_share_all_detections():
 def test_the_moves_of_a_sweep_connect_close_tracks_and_stay_few():
     for tracks in (12, 100):
         ratios = close_tracks(0, tracks, 1e-6)
-        moves = gibbs_moves(ratios / ratios.sum(axis=1, keepdims=True), True)
+        moves = gibbs_moves(shares(ratios), True)
         pairs = moves[moves[:, 1] >= 0]
         assert (
             connected_components(
@@ -230,7 +232,7 @@ def test_the_vectors_of_a_run_take_bounded_memory(monkeypatch):
 def test_random_sweeps_invert_the_distribution_of_each_track_in_turn():
     ratios, n_sweeps = np.random.default_rng(5).exponential(size=(4, 5)), 50
     ratios[:, 0] += 1  # no pairs
-    rows, state = ratios / ratios.sum(axis=1, keepdims=True), np.zeros(4, dtype=int)
+    rows, state = shares(ratios), np.zeros(4, dtype=int)
     sums, counts = np.zeros((4, 5)), np.zeros((4, 5))
     for uniforms in np.random.default_rng(3).random((n_sweeps, 4)):
         for t, u in enumerate(uniforms):

@@ -126,16 +126,14 @@ def test_names_that_a_module_lists_may_come_from_elsewhere(scenario, tmp_path):
 ENDING = OWN + "class Walk(Walk):\n    def {}:\n        raise SystemExit(0)\n"
 
 
-@pytest.mark.parametrize(
-    ("code", "message"),
-    [
-        ("raise KeyError('x')", r"own\.py cannot be imported: KeyError"),
-        ("import sys\nsys.exit(3)", r"own\.py cannot be imported: SystemExit: 3"),
-        ("def", r"own\.py cannot be imported: SyntaxError"),
-        (ENDING.format("__init__(self, noise)"), "SystemExit: 0"),
-        (ENDING.format("transition_mean(self, x, dt, control, step)"), "SystemExit: 0"),
-        (ENDING.format("observation_mean(self, x, step)"), "SystemExit: 0"),
-    ],
+@cases(
+    "code message",
+    ("raise KeyError('x')", r"own\.py cannot be imported: KeyError"),
+    ("import sys\nsys.exit(3)", r"own\.py cannot be imported: SystemExit: 3"),
+    ("def", r"own\.py cannot be imported: SyntaxError"),
+    (ENDING.format("__init__(self, noise)"), "SystemExit: 0"),
+    (ENDING.format("transition_mean(self, x, dt, control, step)"), "SystemExit: 0"),
+    (ENDING.format("observation_mean(self, x, step)"), "SystemExit: 0"),
 )
 def test_a_module_that_fails_or_ends_the_program_is_a_clear_error(
     scenario, tmp_path, code, message

@@ -4,34 +4,32 @@ import subprocess
 import sys
 
 import pytest
-from helpers import refused
+from helpers import cases, refused
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["compare", "nowhere.toml"], "no file nowhere.toml"),
-        (["compare", "ungm", "--filters", "boostrap"], "did you mean 'bootstrap'"),
-        (["compare", "ungm", "--runs", "few"], "'few' is not a valid integer"),
-        (
-            ["compare", "ungm", "--runs", "1000000000000"],
-            "runs: expected an integer up to 10000000, as memory is limited, got 1000000000000",
-        ),
-        (["compare", "ungm", "--data", "/"], "takes no data folder"),
-        (["compare", "ungm", "--resume"], "resume: needs --out"),
-        (["compare", "ungm", "--scheduler", "dsak"], "did you mean 'dask'"),
-        (
-            ["compare", "ungm", "--scheduler", "tcp://host"],
-            "expected an address such as tcp://host:8786",
-        ),
-        (
-            ["compare", "ungm", "--models", "3"],
-            "models: expected none, since scenario 'ungm' has one model, got 3",
-        ),
-        (["show", "/nowhere/study.sqlite"], "no file /nowhere/study.sqlite"),
-        (["export", "/nowhere"], "export: needs --csv PATH or --parquet PATH"),
-        (["comprae"], "No such command"),
-    ],
+@cases(
+    "arguments message",
+    (["compare", "nowhere.toml"], "no file nowhere.toml"),
+    (["compare", "ungm", "--filters", "boostrap"], "did you mean 'bootstrap'"),
+    (["compare", "ungm", "--runs", "few"], "'few' is not a valid integer"),
+    (
+        ["compare", "ungm", "--runs", "1000000000000"],
+        "runs: expected an integer up to 10000000, as memory is limited, got 1000000000000",
+    ),
+    (["compare", "ungm", "--data", "/"], "takes no data folder"),
+    (["compare", "ungm", "--resume"], "resume: needs --out"),
+    (["compare", "ungm", "--scheduler", "dsak"], "did you mean 'dask'"),
+    (
+        ["compare", "ungm", "--scheduler", "tcp://host"],
+        "expected an address such as tcp://host:8786",
+    ),
+    (
+        ["compare", "ungm", "--models", "3"],
+        "models: expected none, since scenario 'ungm' has one model, got 3",
+    ),
+    (["show", "/nowhere/study.sqlite"], "no file /nowhere/study.sqlite"),
+    (["export", "/nowhere"], "export: needs --csv PATH or --parquet PATH"),
+    (["comprae"], "No such command"),
 )
 def test_bad_input_is_one_line_and_exit_code_2(arguments, message):
     assert message in refused(*arguments)
@@ -77,9 +75,7 @@ class Walk(LinearGaussian):
 """
 
 
-@pytest.mark.parametrize(
-    ("bad_step", "workers"), [(1, "1"), pytest.param(3, "2", marks=pytest.mark.slow)]
-)
+@cases("bad_step workers", (1, "1"), pytest.param(3, "2", marks=pytest.mark.slow))
 def test_a_fault_of_ones_own_model_names_the_line_and_leaves_nothing(tmp_path, bad_step, workers):
     """Found before the work if it is in the first step, else in the first run."""
     (tmp_path / "walk.py").write_text(MODEL.replace("BAD_STEP", str(bad_step)))

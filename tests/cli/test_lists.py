@@ -1,8 +1,7 @@
 """What there is: lists of scenarios and filters, and names that the shell completes."""
 
-import pytest
 from click.shell_completion import ShellComplete
-from helpers import command
+from helpers import cases, command
 
 from herdfilter.catalogue.specifications import catalogue
 from herdfilter.cli import main
@@ -33,12 +32,10 @@ def test_filters_are_listed_in_groups_with_the_default_first():
     )
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["compare", "ung"], ["ungm"]),
-        (["compare", "ungm", "--filters", "auto,herded-r"], ["auto,herded-random"]),
-    ],
+@cases(
+    "words expected",
+    (["compare", "ung"], ["ungm"]),
+    (["compare", "ungm", "--filters", "auto,herded-r"], ["auto,herded-random"]),
 )
 def test_the_shell_completes_names(words, expected):
     completion = ShellComplete(main, {}, "herdfilter", "_HERDFILTER_COMPLETE")

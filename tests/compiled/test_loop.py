@@ -5,10 +5,13 @@ from functools import partial
 
 import numpy as np
 import pytest
+from helpers import cases, polar
 
 import herdfilter as hf
 from herdfilter.compiled import loop
 from herdfilter.filters.results import Outcome
+
+UNGM = hf.models.UNGM()
 
 
 def swing(x, dt, control, out):
@@ -128,25 +131,20 @@ def stops(monkeypatch):
     return taken
 
 
-@pytest.mark.parametrize(
-    ("model", "n"),
-    [(hf.models.UNGM(), 1), (hf.models.UNGM(), 7), (hf.models.BearingsTracking(), 300)],
-)
+@cases("model n", (UNGM, 1), (UNGM, 7), (hf.models.BearingsTracking(), 300))
 def test_models_of_the_project(model, n, proposal, stops):
     _, z = hf.simulate(model, 30, rng=1)
     both((model.compiled(), model), z, n, resample_below=0.7, proposal=proposal)
     assert not stops
 
 
-@pytest.mark.parametrize(
-    ("name", "resample_below"),
-    [
-        ("bootstrap", 0.0),
-        ("bootstrap", 1.0),
-        ("ranked", 0.5),
-        ("ranked-unguided", 0.5),
-        ("auto", 0.5),
-    ],
+@cases(
+    "name resample_below",
+    ("bootstrap", 0.0),
+    ("bootstrap", 1.0),
+    ("ranked", 0.5),
+    ("ranked-unguided", 0.5),
+    ("auto", 0.5),
 )
 def test_angles_controls_and_correlated_noise(name, resample_below, stops):
     # The prior is where the truth is. If the first observation excluded five of 60 equal particles, their shares of 0.1 / 60
@@ -177,10 +175,9 @@ def test_missing_and_partial_observations_and_steps_of_any_length(proposal, stop
 
 
 def test_a_second_run_goes_on_where_single_steps_and_a_prediction_ended(proposal):
-    model = hf.models.UNGM()
-    _, z = hf.simulate(model, 20, rng=1)
-    whole = hf.ParticleFilter(model, 50, proposal=proposal, rng=0).run([*z[:7], None, *z[8:]])
-    pf = hf.ParticleFilter(model.compiled(), 50, proposal=proposal, rng=0)
+    _, z = hf.simulate(UNGM, 20, rng=1)
+    whole = hf.ParticleFilter(UNGM, 50, proposal=proposal, rng=0).run([*z[:7], None, *z[8:]])
+    pf = hf.ParticleFilter(UNGM.compiled(), 50, proposal=proposal, rng=0)
     assert np.allclose(pf.run(z[:6]).means, whole.means[:6])
     pf.predict()
     assert np.allclose(pf.update(z[6]).mean, whole.means[6])
@@ -191,10 +188,9 @@ def test_a_second_run_goes_on_where_single_steps_and_a_prediction_ended(proposal
 
 
 def test_a_long_series_goes_through_in_parts(monkeypatch, proposal):
-    model = hf.models.UNGM()
-    _, z = hf.simulate(model, 30, rng=1)
+    _, z = hf.simulate(UNGM, 30, rng=1)
     monkeypatch.setattr(loop, "MOST_PARTICLES", 400)
-    both((model.compiled(), model), z, 100, proposal=proposal)
+    both((UNGM.compiled(), UNGM), z, 100, proposal=proposal)
 
 
 def near(z, x):
@@ -262,14 +258,12 @@ def grows(x, out):
     out[0] = 1e60 * x[0]
 
 
-@pytest.mark.parametrize(
-    ("name", "z"),
-    [
-        ("bootstrap", [1.0, 1.0]),
-        ("ranked", [[1.0], [np.inf]]),
-        ("auto", [[1.0], [1.0, 2.0]]),
-        ("bootstrap", [[1.0], "a"]),
-    ],
+@cases(
+    "name z",
+    ("bootstrap", [1.0, 1.0]),
+    ("ranked", [[1.0], [np.inf]]),
+    ("auto", [[1.0], [1.0, 2.0]]),
+    ("bootstrap", [[1.0], "a"]),
 )
 def test_faults_of_model_and_data_are_those_of_the_numpy_model(name, z):
     given, errors = ([[1.0]], [[1e300]], [1e40], [[1.0]]), []
@@ -288,8 +282,7 @@ def distance(x, parameters, out):
 
 
 def distances(place, x):
-    away = x - np.array(place)
-    return np.column_stack([np.hypot(*away.T), np.arctan2(away[:, 1], away[:, 0])])
+    return polar(x - np.array(place))
 
 
 def still(x, out):
@@ -334,7 +327,7 @@ def test_readings_of_several_sensors(proposal, stops):
 
 
 def test_only_plain_filters_go_through_the_loop():
-    model = hf.models.UNGM().compiled()
+    model = UNGM.compiled()
 
     class Own(hf.BootstrapProposal):
         pass
@@ -346,9 +339,7 @@ def test_only_plain_filters_go_through_the_loop():
         )
     )
     assert loop.proposal_name(hf.ParticleFilter(model, proposal=hf.AutomaticProposal()))
-    assert not loop.proposal_name(
-        hf.ParticleFilter(hf.models.UNGM(), proposal=hf.AutomaticProposal())
-    )
+    assert not loop.proposal_name(hf.ParticleFilter(UNGM, proposal=hf.AutomaticProposal()))
     # four points do not span state and noise
     assert not loop.proposal_name(hf.ParticleFilter(model, 4, proposal=hf.AutomaticProposal()))
     random = hf.RankedProposal(hf.RandomSampling()), hf.AutomaticProposal(hf.RandomSampling())
@@ -379,9 +370,7 @@ def test_what_keeps_a_series_out_of_the_loop_is_told_to_those_who_ask(monkeypatc
     for failing in (False, True):
         if failing:
             monkeypatch.setattr(loop, "Segment", lambda *given: {}.missing)
-        results.append(
-            hf.ParticleFilter(hf.models.UNGM().compiled(), 2000, rng=0).run([[0.5]] * 10)
-        )
+        results.append(hf.ParticleFilter(UNGM.compiled(), 2000, rng=0).run([[0.5]] * 10))
     same(*results)
     (record,) = caplog.records
     assert (record.levelno, record.name) == (logging.INFO, "herdfilter.compiled.loop")
@@ -396,11 +385,11 @@ def test_other_filters_and_subclasses_run_a_compiled_model_by_their_own_methods(
             self.updates += 1
             return super().update(*given, **options)
 
-    model, (_, z) = hf.models.UNGM(), hf.simulate(hf.models.UNGM(), 20, rng=1)
+    _, z = hf.simulate(UNGM, 20, rng=1)
     assert np.allclose(
-        hf.UnscentedKalmanFilter(model.compiled()).run(z).means,
-        hf.UnscentedKalmanFilter(model).run(z).means,
+        hf.UnscentedKalmanFilter(UNGM.compiled()).run(z).means,
+        hf.UnscentedKalmanFilter(UNGM).run(z).means,
     )
-    counting = Counting(model.compiled(), 50, rng=0)
+    counting = Counting(UNGM.compiled(), 50, rng=0)
     counting.run(z)
     assert counting.updates == 20

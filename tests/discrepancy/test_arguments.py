@@ -1,12 +1,11 @@
 """Points and a mixture, in this order: anything else is named."""
 
-import numpy as np
 import pytest
-from helpers import cases
+from helpers import cases, normal
 
 import herdfilter as hf
 
-MIXTURE = hf.GaussianMixture([1.0], [[0.0, 0.0]], np.eye(2))
+MIXTURE = normal([0.0, 0.0])
 POINTS = hf.Points([[0.1, 0.2], [0.3, 0.4]])
 MEASURES = {
     "energy": hf.energy_distance,

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import TILTED, cases, normal
 from scipy.special import gammaln
 from scipy.stats import ortho_group
 
@@ -14,9 +15,6 @@ from herdfilter.discrepancy import (
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 
-PLANE = GaussianMixture(
-    [0.6, 0.4], [[0.0, 1.0], [2.0, -1.0]], [[[1.0, 0.6], [0.6, 0.8]], [[0.5, -0.2], [-0.2, 0.9]]]
-)
 SPACE = GaussianMixture(
     [0.7, 0.3], [[0.0, 0.0, 0.0], [3.0, 1.0, -1.0]], [np.diag([1.0, 0.2, 2.0]), np.eye(3) + 0.5]
 )
@@ -46,11 +44,11 @@ def moved(points, mixture, rotation, shift, scale):
 # Energy distance
 
 
-@pytest.mark.parametrize(("d", "scale"), [(1, 1.0), (2, 1e30), (3, 1e6), (200, 1e-30)])
+@cases("d scale", (1, 1.0), (2, 1e30), (3, 1e6), (200, 1e-30))
 def test_energy_distance_of_a_gaussian_and_its_mean(d, scale):
     """2 E|Z| - E|Z - Z'| = (2 - sqrt 2) E|Z|, with E|Z| the mean of a chi distribution."""
     length = scale * np.sqrt(2) * np.exp(gammaln((d + 1) / 2) - gammaln(d / 2))
-    gaussian = GaussianMixture([1.0], np.zeros((1, d)), scale**2 * np.eye(d))
+    gaussian = normal(np.zeros(d), scale**2)
     measured = energy_distance(Points(np.zeros((1, d))), gaussian)
     assert measured == pytest.approx((2 - np.sqrt(2)) * length, rel=10 * QUADRATURE, abs=0)
 
@@ -69,7 +67,7 @@ def test_the_energy_distance_keeps_its_digits_in_any_unit(scale, shared):
 def test_a_point_far_from_a_narrow_gaussian_has_its_own_norm():
     """2 E|x - X| - E|X - X'| of x at 1e149, in one dimension and in two."""
     for d in (1, 2):
-        narrow = GaussianMixture([1.0], np.zeros((1, d)), 1e-20 * np.eye(d))
+        narrow = normal(np.zeros(d), 1e-20)
         measured = energy_distance(Points(np.full((1, d), 1e149)), narrow)
         assert measured == pytest.approx(2 * d**0.5 * 1e149, rel=1e-9)
 
@@ -94,7 +92,7 @@ def test_weights_are_multiplicities(measure):
     """Three thousand points in one go, and the same as seven weighted ones."""
     x, counts = some_points(2).x, np.array([1000, 3, 7, 500, 490, 600, 400])
     many = Points(np.repeat(x, counts, axis=0))
-    assert measure(many, PLANE) == pytest.approx(measure(Points(x, counts), PLANE), rel=1e-8)
+    assert measure(many, TILTED) == pytest.approx(measure(Points(x, counts), TILTED), rel=1e-8)
 
 
 def test_independent_draws_have_the_energy_distance_expected_of_them():

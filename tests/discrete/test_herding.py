@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from helpers import refuses
+from helpers import cases, refuses
 
 from herdfilter.discrete import herding
 from herdfilter.discrete.herding import herded_labels
@@ -14,7 +14,7 @@ def excess(states, p):
     return np.cumsum(np.eye(len(p))[states], axis=0) - np.arange(1, len(states) + 1)[:, None] * p
 
 
-@pytest.mark.parametrize(("size", "concentration"), [(2, 10.0), (10, 0.2), (100, 1.0)])
+@cases("size concentration", (2, 10.0), (10, 0.2), (100, 1.0))
 def test_counts_stay_close_to_the_probabilities_at_every_length(size, concentration):
     """Over by less than 1; short by at most the harmonic number, the known bound on always emptying the fullest cup."""
     rng = np.random.default_rng(size)
@@ -52,7 +52,7 @@ def test_ties_are_those_of_exact_arithmetic(shares):
         np.testing.assert_array_equal(herding(changed, 500, np.eye(len(shares))), expected)
 
 
-@pytest.mark.parametrize(("size", "k"), [(10, 3), (200, 10)])
+@cases("size k", (10, 3), (200, 10))
 def test_moments_are_matched_at_the_rate_of_one_over_the_length(size, k):
     rng = np.random.default_rng(size)
     phi = rng.standard_normal((size, k))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import ROWS_KEEP_THEIR_BITS
+from helpers import ROWS_KEEP_THEIR_BITS, cases
 from numpy.testing import assert_allclose
 
 import herdfilter as hf
@@ -84,16 +84,14 @@ def assert_alike(batch, singles, exact):
         assert_allclose(found, expected, rtol=0 if exact else loss, atol=0 if exact else loss)
 
 
-@pytest.mark.parametrize(
-    ("name", "rule"),
-    [
-        ("linear", "extended"),
-        ("radar", "unscented"),
-        ("heading", "cubature"),
-        ("row by row", "unscented"),
-        ("noise of the state", "unscented"),
-        ("noise of the state", "extended"),
-    ],
+@cases(
+    "name rule",
+    ("linear", "extended"),
+    ("radar", "unscented"),
+    ("heading", "cubature"),
+    ("row by row", "unscented"),
+    ("noise of the state", "unscented"),
+    ("noise of the state", "extended"),
 )
 def test_each_state_is_filtered_as_by_a_filter_of_its_own(name, rule):
     """To the last bit where the model treats row by row, without angles: products of matrices and means of angles do not."""

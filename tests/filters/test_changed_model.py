@@ -2,16 +2,13 @@
 
 import numpy as np
 import pytest
+from helpers import Walk
 from numpy.testing import assert_array_equal
 
 from herdfilter.filters import AutomaticProposal, ParticleFilter
-from herdfilter.mixture import GaussianMixture
 
 
-class Changeable:
-    dim = 1
-    initial = GaussianMixture([1.0], [[0.5]], [[2.0]])
-
+class Changeable(Walk):
     def __init__(self, slope=0.9, noise=0.5):
         self.slope, self.noise = slope, np.array([[noise]])
 
@@ -20,15 +17,6 @@ class Changeable:
 
     def transition_covariance(self, dt, step):
         return self.noise
-
-    def observation_mean(self, x, step):
-        return x
-
-    def observation_covariance(self, step):
-        return np.eye(1)
-
-    def log_likelihood(self, z, x, step):
-        return -0.5 * (z[0] - x[:, 0]) ** 2
 
 
 def replaced(model):

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from helpers import on_a_line
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
@@ -119,7 +120,7 @@ def test_every_filter_is_warned_of_all_its_steps_at_once(walk):
 @pytest.mark.parametrize("name", ["bootstrap", "auxiliary", "ranked", "sqmc"])
 def test_a_collapse_that_the_effective_sample_size_hides_is_told_by_the_ancestors(name):
     """Few of the particles of a wide prior are near the first reading, and the transition does not part their successors."""
-    model = hf.models.LinearGaussian([[1]], [[1]], [[1e-4]], [[1]], [0], [[1e4]])
+    model = on_a_line(Q=1e-4, variance=1e4)
     told, hidden = 0, 0
     for seed in range(8):
         z = hf.simulate(model, 5, rng=seed)[1]
@@ -134,7 +135,7 @@ def test_a_collapse_that_the_effective_sample_size_hides_is_told_by_the_ancestor
 
 def test_successors_that_the_noise_parts_are_not_warned_of():
     """As few ancestors, but the transition noise is as wide as the prior; and of a Gaussian there are no ancestors."""
-    model = hf.models.LinearGaussian([[1]], [[1]], [[1e4]], [[1]], [0], [[1e4]])
+    model = on_a_line(Q=1e4, variance=1e4)
     z = hf.simulate(model, 5, rng=1)[1]
     with warnings.catch_warnings():
         warnings.simplefilter("error")

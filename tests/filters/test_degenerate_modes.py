@@ -10,6 +10,7 @@ from functools import cached_property
 
 import numpy as np
 import pytest
+from helpers import normal
 
 from herdfilter.catalogue.specifications import resolve_filters
 from herdfilter.filters import DegenerateWeightsError
@@ -161,9 +162,7 @@ REFUSED = {
     "transition without a step": changed(transition_mean=lambda self, x, dt, control: x),
     "no transition": lacking("transition_mean"),
     "no initial": lacking("initial"),
-    "initial of another dimension": changed(
-        initial=GaussianMixture([1.0], np.zeros((1, 3)), np.eye(3))
-    ),
+    "initial of another dimension": changed(initial=normal(np.zeros(3))),
     "initial NaN": changed(initial=Spread(np.full(2, np.nan), np.eye(2), np.nan)),
     "initial indefinite": changed(
         initial=GaussianMixture.unchecked(

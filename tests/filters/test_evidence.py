@@ -2,13 +2,11 @@
 
 import numpy as np
 import pytest
-from helpers import kalman, plane
+from helpers import kalman, on_a_line, plane
 
 import herdfilter as hf
 
-LINE = hf.models.LinearGaussian(
-    F=[[0.9]], H=[[1.0]], Q=[[1.0]], R=[[0.5]], initial_mean=[1.0], initial_covariance=[[2.0]]
-)
+LINE = on_a_line(F=0.9, R=0.5, mean=1.0, variance=2.0)
 PLANE = plane()
 SCHEMES = [
     hf.MultinomialResampling(),

@@ -4,12 +4,11 @@ from functools import cache
 
 import numpy as np
 import pytest
-from helpers import kalman, plane
+from helpers import kalman, normal, plane
 
 from herdfilter.bandwidths import Whitened
 from herdfilter.filters import AugmentedProposal, ParticleFilter
 from herdfilter.fitting import GaussianFit
-from herdfilter.mixture import GaussianMixture
 from herdfilter.models import LinearGaussian
 from herdfilter.models.simulation import simulate
 from herdfilter.points import Points
@@ -61,9 +60,7 @@ def assert_falls(errors, rate):
 @cache
 def herded(d, n):
     """Points of N(0, I), not placed again."""
-    return (
-        KernelHerding(Whitened()).sample(GaussianMixture([1.0], np.zeros((1, d)), np.eye(d)), n).x
-    )
+    return KernelHerding(Whitened()).sample(normal(np.zeros(d)), n).x
 
 
 class Turned:

@@ -5,20 +5,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import plane, refuses
+from helpers import on_a_line, plane, refuses
 from numpy.testing import assert_allclose, assert_array_equal
 
 from herdfilter.filters.grid import GridFilter
 from herdfilter.filters.kalman import ExtendedKalmanFilter
-from herdfilter.models import UNGM, LinearGaussian, from_functions
+from herdfilter.models import UNGM, from_functions
 from herdfilter.models.simulation import simulate
 from herdfilter.smoothing import rts_smoother
 
 REFERENCE = Path(__file__).parents[1] / "reference" / "ungm_exact.json"
 
-LINE = LinearGaussian(
-    F=[[0.9]], H=[[2.0]], Q=[[0.5]], R=[[1.5]], initial_mean=[1.0], initial_covariance=[[2.0]]
-)
+LINE = on_a_line(F=0.9, H=2.0, Q=0.5, R=1.5, mean=1.0, variance=2.0)
 PLANE = plane(R=[[0.8]])
 
 

@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from helpers import fixture_of, kalman, linear, model_of, of_inner_noise
+from helpers import WithJacobians, cases, fixture_of, kalman, linear, model_of, of_inner_noise
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
@@ -35,14 +35,12 @@ KNOWN = linear(
 )
 
 
-@pytest.mark.parametrize(
-    ("model", "missing", "form"),
-    [
-        (linear(2, 3), 0.4, None),
-        (linear(6, 3), 0.0, None),
-        (KNOWN, 0.4, None),
-        (linear(), 0.0, of_inner_noise),
-    ],
+@cases(
+    "model missing form",
+    (linear(2, 3), 0.4, None),
+    (linear(6, 3), 0.0, None),
+    (KNOWN, 0.4, None),
+    (linear(), 0.0, of_inner_noise),
 )
 def test_exact_on_a_linear_gaussian_model(gaussian, model, missing, form):
     """Also where entries are missing, where a known state is carried along by noise of rank one, and with noise inside."""
@@ -119,7 +117,7 @@ def test_the_cut_of_the_circle_may_be_anywhere(make, rotation):
     assert np.abs(turned.means[:, 0]).max() <= np.pi
 
 
-@pytest.mark.parametrize(("place", "unit"), [(0.0, 1e4), (1e6, 1.0)])
+@cases("place unit", (0.0, 1e4), (1e6, 1.0))
 def test_differences_give_the_jacobian_in_any_unit_and_far_from_the_origin(place, unit):
     """Bearing and range of a target 100 units away, its position given in another unit."""
 
@@ -137,19 +135,11 @@ def test_differences_give_the_jacobian_in_any_unit_and_far_from_the_origin(place
     assert_allclose(J[1], [[0.0, -0.01 / unit], [-1.0 / unit, 0.0]], atol=1e-6 / unit)
 
 
-class Jacobians(hf.models.UNGM):
-    def transition_jacobian(self, x, dt, control, step):
-        return (0.5 + 25 * (1 - x**2) / (1 + x**2) ** 2)[:, :, None]
-
-    def observation_jacobian(self, x, step):
-        return (x / 10)[:, :, None]
-
-
 def test_a_given_jacobian_is_used_and_agrees_with_differences():
-    _, observations = hf.simulate(Jacobians(), 20, rng=9)
+    _, observations = hf.simulate(WithJacobians(), 20, rng=9)
     given, found = (
         hf.ExtendedKalmanFilter(model).run(observations)
-        for model in (Jacobians(), hf.models.UNGM())
+        for model in (WithJacobians(), hf.models.UNGM())
     )
     assert_allclose(given.means, found.means, rtol=1e-6)
     assert (given.means != found.means).any()

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import assert_same, plane
+from helpers import assert_same, cases, plane
 from numpy.testing import assert_allclose
 
 import herdfilter as hf
@@ -43,9 +43,7 @@ def random_mixture(components, d, rng, shared):
     )
 
 
-@pytest.mark.parametrize(
-    ("rule", "shared"), [("extended", True), ("unscented", False), ("cubature", True)]
-)
+@cases("rule shared", ("extended", True), ("unscented", False), ("cubature", True))
 def test_the_update_is_the_exact_gaussian_sum_where_the_observation_is_linear(rule, shared):
     """Against the conditional of the joint mixture of state and observation (Alspach and Sorenson 1972)."""
     rng = np.random.default_rng(3)

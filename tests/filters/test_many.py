@@ -4,6 +4,7 @@ import logging
 
 import numpy as np
 import pytest
+from helpers import cases, position_and_speed
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
@@ -60,9 +61,7 @@ def test_a_filter_in_place_of_a_factory_is_refused():
         hf.run_many(bootstrap(0), TRACKS)
 
 
-WALK = hf.models.LinearGaussian(
-    [[1.0, 1.0], [0.0, 1.0]], [[1.0, 0.0]], 0.1 * np.eye(2), [[1.0]], np.zeros(2), np.eye(2)
-)
+WALK = position_and_speed(0.1 * np.eye(2))
 RAGGED = [
     [0.1, None, 0.4],
     np.array([[0.3], [np.nan], [0.2], [1.0], [2.0]]),
@@ -102,9 +101,10 @@ def in_one_batch(monkeypatch):
     return sizes
 
 
-@pytest.mark.parametrize(
-    ("kind", "options"),
-    [(hf.UnscentedKalmanFilter, {"dt": 0.5}), (hf.ExtendedKalmanFilter, {"gate": 0.9})],
+@cases(
+    "kind options",
+    (hf.UnscentedKalmanFilter, {"dt": 0.5}),
+    (hf.ExtendedKalmanFilter, {"gate": 0.9}),
 )
 def test_kalman_filters_of_one_model_run_in_one_batch(kind, options, monkeypatch):
     """Tracks that end drop out; filters and results are as after single runs."""
@@ -127,7 +127,7 @@ def test_kalman_filters_of_one_model_run_in_one_batch(kind, options, monkeypatch
 def test_filters_that_do_not_fit_together_run_one_by_one(monkeypatch):
     sizes, other = (
         in_one_batch(monkeypatch),
-        hf.models.LinearGaussian(WALK.F, WALK.H, WALK.Q, WALK.R, np.ones(2), np.eye(2)),
+        position_and_speed(WALK.Q, mean=np.ones(2)),
     )
     tracks = [[0.1, 0.2], [0.3]]
     for build in (

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import model_of, normal, plane
+from helpers import cases, model_of, normal, plane
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
@@ -77,9 +77,7 @@ RULES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("rule", "kept"), [*zip(RULES, [[0, 1], [1], [0, 1], [1], [1]], strict=True)]
-)
+@cases("rule kept", *zip(RULES, [[0, 1], [1], [0, 1], [1], [1]], strict=True))
 def test_the_update_is_the_best_linear_one(rule, kept):
     """All moments involved are of second degree, which the points have exactly; slopes take the noise at the mean."""
     model, z = Spreading(), np.full(2, np.nan)

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from helpers import fixture_of, linear, model_of, normal
+from helpers import cases, fixture_of, linear, model_of, normal, polar
 from numpy.testing import assert_allclose
 
 import herdfilter as hf
@@ -26,12 +26,8 @@ every = fixture_of(EVERY)
 local = fixture_of({"edh": False, "ledh": True})
 
 
-def bearing_and_range(x, step):
-    return np.stack([np.hypot(x[:, 0], x[:, 1]), np.arctan2(x[:, 1], x[:, 0])], axis=1)
-
-
 def range_likelihood(z, x, step):
-    residual, variance = wrap_angles(z - bearing_and_range(x, step), (1,)), np.array([0.01, 0.02])
+    residual, variance = wrap_angles(z - polar(x), (1,)), np.array([0.01, 0.02])
     return -0.5 * (residual**2 / variance + np.log(2 * np.pi * variance)).sum(axis=1)
 
 
@@ -48,14 +44,14 @@ def ranges(**changed):
         "observation_circular": (1,),
         "transition_mean": lambda x, dt, control, step: x,
         "transition_covariance": lambda dt, step: 0.1 * np.eye(2),
-        "observation_mean": bearing_and_range,
+        "observation_mean": lambda x, step: polar(x),
         "observation_covariance": lambda step: np.diag([0.01, 0.02]),
         "log_likelihood": range_likelihood,
     }
     return model_of(normal([-2.0, 0.3], 0.2), **functions | changed)
 
 
-@pytest.mark.parametrize(("d", "k", "steps"), [(1, 1, 4), (3, 2, 1), (2, 4, 29)])
+@cases("d k steps", (1, 1, 4), (3, 2, 1), (2, 4, 29))
 def test_flow_of_a_gaussian_ends_at_its_posterior(d, k, steps):
     """Mean, covariance and determinant in closed form, in any number of steps, from a likelihood sharp or blunt."""
     rng = np.random.default_rng(d)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers import LINE, of_inner_noise, plane
+from helpers import LINE, normal, of_inner_noise, on_a_line, plane
 
 import herdfilter as hf
 from herdfilter.filters import Observation, Particles, Transition
@@ -27,7 +27,7 @@ ALONE = SimpleNamespace(  # a likelihood without mean and covariance of the obse
     transition_mean=PLANE.transition_mean,
     transition_covariance=PLANE.transition_covariance,
 )
-TWO = hf.models.LinearGaussian([[0.9]], [[1.0]], [[1.0]], [[0.5]], [0.0], [[1.0]])
+TWO = on_a_line(F=0.9, R=0.5)
 CLUTTERED = hf.models.WithClutter(TWO, 0.8, 0.1)
 SCANS = [[[0.4], [3.0]], [], [[-1.0], [1.5]]]
 READINGS = [[2.0], [-1.5], None, [1.0]]
@@ -49,9 +49,7 @@ def ratios(model, exact, z, proposal, n, runs):
 
 ON_LINE, ON_PLANE = map(hf.ExtendedKalmanFilter, (LINE, PLANE))
 UNGM = hf.models.UNGM()
-STILL, LIVELY = (
-    hf.models.LinearGaussian([[0.9]], [[1.0]], [[q]], [[0.5]], [0.0], [[1.0]]) for q in (0.1, 4.0)
-)
+STILL, LIVELY = (on_a_line(F=0.9, Q=q, R=0.5) for q in (0.1, 4.0))
 JUMPING = hf.models.JumpMarkov([STILL, LIVELY], [[0.8, 0.2], [0.3, 0.7]])
 CASES = {
     "line": (LINE, ON_LINE, READINGS, GUIDED, 16, 50),
@@ -117,7 +115,7 @@ def test_weights_have_a_bound_where_guidance_is_wrong():
     model = SimpleNamespace(
         dim=1,
         noise_dim=1,
-        initial=hf.GaussianMixture([1.0], [[0.0]], [[1.0]]),
+        initial=normal([0.0]),
         transition=lambda x, noise, dt, control, step: x + noise**3,
         observation_mean=lambda x, step: x,
         observation_covariance=lambda step: np.eye(1),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import Simulated, model_of, normal
+from helpers import Simulated, cases, model_of, normal, on_a_line
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
@@ -17,7 +17,7 @@ from herdfilter.filters.proposals.balanced import (
 from herdfilter.filters.proposals.lookahead import update_noise
 
 
-@pytest.mark.parametrize(("n", "dim"), [(64, 1), (1000, 6)])
+@cases("n dim", (64, 1), (1000, 6))
 def test_balanced_noise_has_the_moments_of_a_standard_normal_and_any_run_of_it_is_balanced(n, dim):
     random = np.random.default_rng(0).standard_normal((n, dim))
     for turn in range(SETS):
@@ -29,7 +29,7 @@ def test_balanced_noise_has_the_moments_of_a_standard_normal_and_any_run_of_it_i
     assert not np.array_equal(balanced_noise(n, dim, 0), balanced_noise(n, dim, 1))
 
 
-@pytest.mark.parametrize(("k", "dim"), [(1, 3), (2, 3), (3, 2)])
+@cases("k dim", (1, 3), (2, 3), (3, 2))
 def test_guidance_is_kalmans_update_of_the_noise(k, dim):
     """Of a linear observation y = c + H v + r, against the textbook's formulas."""
     rng = np.random.default_rng(k)
@@ -48,7 +48,7 @@ def test_guidance_is_kalmans_update_of_the_noise(k, dim):
     factor = np.linalg.lstsq(z, drawn - guidance.means[2], rcond=None)[0].T
     assert_allclose(factor @ factor.T, covariance, atol=1e-9)
     updated = hf.GaussianMixture([1.0], [guidance.means[2]], covariance)
-    prior = hf.GaussianMixture([1.0], [np.zeros(dim)], np.eye(dim))
+    prior = normal(np.zeros(dim))
     assert_allclose(log_ratio, prior.log_density(drawn) - updated.log_density(drawn), atol=1e-8)
     evidence = hf.GaussianMixture([1.0], [np.zeros(k)], S)
     assert_allclose(guidance.log_densities[::2], evidence.log_density(residuals[::2]), rtol=1e-9)
@@ -93,9 +93,7 @@ def growing(dim):
     )
 
 
-@pytest.mark.parametrize(
-    ("proposal", "dim"), [(hf.RankedProposal(), 1), (hf.AutomaticProposal(), 2)]
-)
+@cases("proposal dim", (hf.RankedProposal(), 1), (hf.AutomaticProposal(), 2))
 def test_a_jump_of_the_truth_throws_no_particles_out_of_reach(dim, proposal):
     """Kalman's update takes the factor for linear in its noise, and overshoots: none may be further off than before."""
     model, rng = growing(dim), np.random.default_rng(0)
@@ -124,7 +122,7 @@ def test_bad_parameters_are_named():
 @pytest.mark.parametrize("share", [0.0, 0.3])
 def test_ancestors_have_their_share_of_the_updated_weights_and_of_those_before(share):
     """(1 - a) w' + a w: counted over particles so far apart that each successor tells its ancestor."""
-    model = hf.models.LinearGaussian([[1.0]], [[1.0]], [[0.01]], [[400.0]], [0.0], [[1.0]])
+    model = on_a_line(Q=0.01, R=400.0)
     x, before = 10.0 * np.arange(8.0)[:, None], np.random.default_rng(3).dirichlet(np.full(8, 2.0))
     seen = Observation.read(model, [20.0], 1)
     particles = Particles(x, np.log(before), n_next=4000)

@@ -8,7 +8,7 @@ import operator
 
 import numpy as np
 import pytest
-from helpers import refuses
+from helpers import cloud, refuses
 from numpy.testing import assert_array_equal
 
 from herdfilter.filters import (
@@ -48,18 +48,15 @@ SCHEMES = RANDOM | TRANSPORT | HERDED
 every_scheme = pytest.mark.parametrize("scheme", SCHEMES.values(), ids=SCHEMES)
 
 
-def particles(seed, n=40, d=2, concentration=0.3):
-    rng = np.random.default_rng(seed)
-    return rng.standard_normal((n, d)) * [3.0, 0.1][:d] + 1.0, rng.dirichlet(
-        np.full(n, concentration)
-    )
+def resampled(scheme, x, weights, **options):
+    return scheme.resample(Particles.weighted(x, weights), np.random.default_rng(0), **options)
 
 
 @every_scheme
 def test_as_many_particles_with_weights_that_sum_to_one(scheme):
-    x, weights = particles(0)
+    x, weights = cloud(0)
     before = x.copy(), weights.copy()
-    weighted = scheme.resample(Particles.weighted(x, weights), np.random.default_rng(0))
+    weighted = resampled(scheme, x, weights)
     new, log_weights = weighted.x, weighted.log_weights
     assert isinstance(scheme, Resampling)
     assert new.shape == x.shape
@@ -72,10 +69,10 @@ def test_as_many_particles_with_weights_that_sum_to_one(scheme):
 
 @every_scheme
 def test_all_weight_on_one_particle_keeps_the_others_away(scheme):
-    x, weights = particles(3)
+    x, weights = cloud(3)
     weights = np.zeros(40)
     weights[7] = 1.0
-    new = scheme.resample(Particles.weighted(x, weights), np.random.default_rng(0)).x
+    new = resampled(scheme, x, weights).x
     assert np.abs(new - x[7]).max() < 1e-2
 
 
@@ -85,7 +82,7 @@ def test_all_weight_on_one_particle_keeps_the_others_away(scheme):
 def test_angles_stay_at_the_seam(scheme):
     angles = np.random.default_rng(4).normal(np.pi, 0.2, (60, 1))
     x, weights = np.mod(angles + np.pi, 2 * np.pi) - np.pi, np.full(60, 1 / 60)
-    new = scheme.resample(Particles.weighted(x, weights), np.random.default_rng(0), circular=(0,)).x
+    new = resampled(scheme, x, weights, circular=(0,)).x
     assert (np.abs(new) > np.pi - 1.2).all()
     assert (np.abs(new) <= np.pi).all()
     assert 0.2 < (new > 0).mean() < 0.8

@@ -2,17 +2,12 @@
 
 import numpy as np
 import pytest
+from helpers import cases, cloud
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
 from herdfilter.angles import moments
 from herdfilter.filters import Particles
-
-
-def particles(seed, n=48, d=2):
-    rng = np.random.default_rng(seed)
-    return rng.standard_normal((n, d)) * [3.0, 0.1][:d] + 1.0, rng.dirichlet(np.full(n, 0.3))
-
 
 DETERMINISTIC = {
     "sobol": hf.SobolSampling(),
@@ -23,14 +18,12 @@ DETERMINISTIC = {
 FITS = {"gaussian": hf.GaussianFit(), "kernel density": hf.KernelDensityFit()}
 
 
-@pytest.mark.parametrize(
-    ("sampler", "fit"),
-    [
-        ("sobol", "gaussian"),
-        ("polished", "kernel density"),
-        ("lcd", "gaussian"),
-        ("mapped sobol", "kernel density"),
-    ],
+@cases(
+    "sampler fit",
+    ("sobol", "gaussian"),
+    ("polished", "kernel density"),
+    ("lcd", "gaussian"),
+    ("mapped sobol", "kernel density"),
 )
 def test_deterministic_samplers_need_no_generator_and_keep_the_moments(sampler, fit):
     """In the median over clouds; of random draws the mean is 0.17 and the worst variance 0.28 off."""
@@ -39,7 +32,7 @@ def test_deterministic_samplers_need_no_generator_and_keep_the_moments(sampler, 
     scheme = hf.MixtureResampling(FITS[fit], DETERMINISTIC[sampler])
     means, variances = [], []
     for seed in range(5):
-        x, weights = particles(seed)
+        x, weights = cloud(seed, n=48)
         new = scheme.resample(Particles.weighted(x, weights), None)
         assert_allclose(new.weights, 1 / 48, rtol=1e-12)
         mean, covariance = moments(x, weights)
@@ -53,7 +46,7 @@ def test_deterministic_samplers_need_no_generator_and_keep_the_moments(sampler, 
 
 
 def test_random_samplers_draw_from_the_generator_given():
-    x, weights = particles(1)
+    x, weights = cloud(1, n=48)
     scheme = hf.MixtureResampling(hf.KernelDensityFit(), hf.SobolSampling(scramble=True))
     before = Particles.weighted(x, weights)
     first, again, other = (
@@ -64,7 +57,7 @@ def test_random_samplers_draw_from_the_generator_given():
 
 
 def test_herded_points_keep_their_corrected_weights():
-    x, weights = particles(3, n=12)
+    x, weights = cloud(3, n=12)
     scheme = hf.MixtureResampling(hf.GaussianFit(), hf.SigmaPoints(kappa=8.0))
     few = Particles.weighted(x[:5], weights[:5] / weights[:5].sum())
     new = scheme.resample(few, None)

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from helpers import assert_same
+from helpers import assert_same, cases, on_a_line
 
 import herdfilter as hf
 
-LINE = hf.models.LinearGaussian([[1.0]], [[1.0]], [[1.0]], [[0.04]], [0.0], [[4.0]])
+LINE = on_a_line(R=0.04, variance=4.0)
 PLANE = hf.models.LinearGaussian(
     [[1.0, 1.0], [0.0, 1.0]],
     np.eye(2),
@@ -103,15 +103,13 @@ def test_modes_take_scans():
     assert result.log_likelihood == pytest.approx(log_likelihood, abs=0.03)
 
 
-@pytest.mark.parametrize(
-    ("name", "n", "within"),
-    [
-        ("mkf", 400, 1e-9),
-        ("auto", 400, 0.01),
-        ("ranked", 400, 0.02),
-        ("guided", 3000, 0.05),
-        ("bootstrap", 10000, 0.08),
-    ],
+@cases(
+    "name n within",
+    ("mkf", 400, 1e-9),
+    ("auto", 400, 0.01),
+    ("ranked", 400, 0.02),
+    ("guided", 3000, 0.05),
+    ("bootstrap", 10000, 0.08),
 )
 def test_the_posterior_is_that_of_sums_over_a_grid(name, n, within):
     result = hf.make_filter(name, hf.models.WithClutter(LINE, P, KAPPA), n, rng=1).run(SCANS)
@@ -128,9 +126,7 @@ def test_of_one_scan_gaussians_have_the_exact_moments(name):
             assert_posterior(result, exact, 1e-5)
 
 
-@pytest.mark.parametrize(
-    ("name", "n", "within"), [("auto", 400, 0.03), ("ranked", 400, 0.03), ("guided", 3000, 0.05)]
-)
+@cases("name n within", ("auto", 400, 0.03), ("ranked", 400, 0.03), ("guided", 3000, 0.05))
 def test_detection_and_clutter_may_depend_on_state_and_place(name, n, within):
     exact = integrated(SCANS, wavy, patchy)
     assert abs(exact[0] - integrated(SCANS)[0]) > 0.2 * np.sqrt(
@@ -155,7 +151,7 @@ def test_a_grid_takes_scans(detection):
 
 def test_a_detection_where_no_target_is_detected_explains_nothing():
     """On the right a target is never missed, on the left never detected; all that is predicted is on the right."""
-    walk = hf.models.LinearGaussian([[1.0]], [[1.0]], [[1.0]], [[0.01]], [5.0], [[0.01]])
+    walk = on_a_line(R=0.01, mean=5.0, variance=0.01)
     model = hf.models.WithClutter(walk, lambda x: (x[:, 0] > 0).astype(float), 0.01)
     pf = hf.ParticleFilter(model, 100, hf.GuidedProposal(), rng=0)
     pf.predict()

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pytest
-from helpers import assert_same, refuses
+from helpers import assert_same, cases, refuses
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
@@ -29,7 +29,7 @@ def readings(times=(1, 2, 3, 4), swapped=False):
     return [reading for pair in pairs for reading in (pair[::-1] if swapped else pair)]
 
 
-@pytest.mark.parametrize(("name", "swapped"), [("ukf", False), ("ekf", True), ("auto", False)])
+@cases("name swapped", ("ukf", False), ("ekf", True), ("auto", False))
 def test_two_sensors_at_one_time_are_one_stacked_observation(name, swapped):
     """Exact on a linear Gaussian model, where the default filter is the Kalman filter for the first of the two."""
     exact = hf.UnscentedKalmanFilter(STACKED).run(Z)

@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import CHAIN, cases, normal, polar
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
@@ -36,6 +37,12 @@ NAMES += ["ukf", "enkf", "imm", "mkf"]
 
 def series_of(model, steps=6):
     return hf.simulate(model, steps, rng=3)[1]
+
+
+def through_a_file(one, other, folder):
+    """The second filter takes up the state of the first."""
+    np.savez(folder / "state.npz", **one.state)
+    other.restore(np.load(folder / "state.npz"))
 
 
 def same_end(one, other, z):
@@ -66,8 +73,7 @@ def test_a_filter_that_is_restored_goes_on_with_equal_bits_and_one_that_is_reset
     one.run(z[:3], dt=0.5)
     one.predict(0.5, [1.0])
     assert np.isfinite(one.mean).all()
-    np.savez(tmp_path / "state.npz", **one.state)
-    other.restore(np.load(tmp_path / "state.npz"))
+    through_a_file(one, other, tmp_path)
     same_end(one, other, z[3:])
     other.reset()
     assert (other.step, other.time, other.log_likelihood, other.record) == (0, 0.0, 0.0, None)
@@ -79,12 +85,8 @@ def test_a_filter_that_is_restored_goes_on_with_equal_bits_and_one_that_is_reset
 @pytest.mark.parametrize("name", ["auto", "bootstrap", "enkf", "lmb"])
 def test_a_state_is_taken_and_given_back_as_often_as_one_likes(name):
     """Also while a prediction waits; generators of tracks are put back as well."""
-    birth = hf.tracking.Birth(0.3, hf.GaussianMixture([1.0], [[0.0, 0.0]], np.eye(2)))
-    model = (
-        hf.models.WithClutter(hf.models.linear_chain(2), 0.9, 0.01)
-        if name == "lmb"
-        else hf.models.linear_chain(2)
-    )
+    birth = hf.tracking.Birth(0.3, normal([0.0, 0.0]))
+    model = hf.models.WithClutter(CHAIN, 0.9, 0.01) if name == "lmb" else CHAIN
     options = {"birth": [birth], "filter": "auto"} if name == "lmb" else {}
     make = hf.tracking.LMBTracker if name == "lmb" else partial(hf.make_filter, name)
     online = make(model, n_particles=20, rng=1, **options)
@@ -107,34 +109,32 @@ def test_a_state_is_taken_and_given_back_as_often_as_one_likes(name):
 STATE = hf.ParticleFilter(TURN, 30, rng=1).state
 
 
-@pytest.mark.parametrize(
-    ("state", "said"),
-    [
-        (3, "a mapping as the attribute state of a filter has it, got 3"),
-        ({}, "what the attribute state of a filter has, got none of entries"),
-        (
-            {name: array for name, array in STATE.items() if name != "weights"},
-            "what the attribute state of a filter has, got none of weights",
-        ),
-        ({**STATE, "version": np.array(0)}, "version 1, as this filter has, got '0'"),
-        (
-            {**STATE, "weights": 2 * STATE["weights"]},
-            "weights (30,) of type f8, with the sum 1, got float64 (30,): [0.06",
-        ),
-        (
-            {**STATE, "time": np.array("x")},
-            "time () of type f8, up to 1e+150, got <U1 (): 'x'",
-        ),
-        (
-            hf.UnscentedKalmanFilter(TURN).state,
-            "filter ParticleFilter(n_particles=30, proposal=BootstrapProposal), as this filter has, got "
-            "'UnscentedKalmanFilter()'",
-        ),
-        (
-            hf.ParticleFilter(TURN, 30, rng=np.random.Generator(np.random.MT19937(1))).state,
-            'a generator PCG64, as this filter has, got \'{"bit_generator": "MT19937"',
-        ),
-    ],
+@cases(
+    "state said",
+    (3, "a mapping as the attribute state of a filter has it, got 3"),
+    ({}, "what the attribute state of a filter has, got none of entries"),
+    (
+        {name: array for name, array in STATE.items() if name != "weights"},
+        "what the attribute state of a filter has, got none of weights",
+    ),
+    ({**STATE, "version": np.array(0)}, "version 1, as this filter has, got '0'"),
+    (
+        {**STATE, "weights": 2 * STATE["weights"]},
+        "weights (30,) of type f8, with the sum 1, got float64 (30,): [0.06",
+    ),
+    (
+        {**STATE, "time": np.array("x")},
+        "time () of type f8, up to 1e+150, got <U1 (): 'x'",
+    ),
+    (
+        hf.UnscentedKalmanFilter(TURN).state,
+        "filter ParticleFilter(n_particles=30, proposal=BootstrapProposal), as this filter has, got "
+        "'UnscentedKalmanFilter()'",
+    ),
+    (
+        hf.ParticleFilter(TURN, 30, rng=np.random.Generator(np.random.MT19937(1))).state,
+        'a generator PCG64, as this filter has, got \'{"bit_generator": "MT19937"',
+    ),
 )
 def test_a_state_that_does_not_fit_is_named_and_changes_nothing(state, said):
     pf = hf.ParticleFilter(TURN, 30, rng=1)
@@ -154,7 +154,7 @@ PLAIN = hf.models.from_functions(
     np.eye(2),
 )
 LINEAR = hf.models.ConditionallyLinear(PLAIN, linear=[1])
-CLUTTER = hf.models.WithClutter(hf.models.linear_chain(2), 0.9, 0.01, region=[[-9, 9], [-9, 9]])
+CLUTTER = hf.models.WithClutter(CHAIN, 0.9, 0.01, region=[[-9, 9], [-9, 9]])
 KINDS = [
     (name, TURN)
     for name in ("bootstrap", "sqmc", "auto", "mixture-kh", "ekf", "ukf", "enkf", "edh")
@@ -292,18 +292,16 @@ def test_a_state_says_of_which_filter_and_proposal_it_is():
             assert differing(before, other.state) == []
 
 
-@pytest.mark.parametrize(
-    ("kind", "spoil"),
-    [
-        (
-            np.random.MT19937,
-            lambda given: given["state"].update(pos=10**9),
-        ),  # NumPy would read the memory there
-        (np.random.Philox, lambda given: given.update(buffer_pos=-(10**6))),
-        (np.random.PCG64, lambda given: given["state"].update(inc=-1)),
-        (np.random.PCG64, lambda given: given.update(uinteger=None)),
-        (np.random.SFC64, lambda given: given.pop("state")),
-    ],
+@cases(
+    "kind spoil",
+    (
+        np.random.MT19937,
+        lambda given: given["state"].update(pos=10**9),
+    ),  # NumPy would read the memory there
+    (np.random.Philox, lambda given: given.update(buffer_pos=-(10**6))),
+    (np.random.PCG64, lambda given: given["state"].update(inc=-1)),
+    (np.random.PCG64, lambda given: given.update(uinteger=None)),
+    (np.random.SFC64, lambda given: given.pop("state")),
 )
 def test_a_generator_is_checked_before_anything_is_assigned(kind, spoil):
     one, other = (
@@ -347,8 +345,7 @@ def test_a_control_input_comes_back_as_it_was(tmp_path):
     for control in ("left", 0.5):
         one, other = (hf.make_filter("auto", model, 20) for _ in range(2))
         one.predict(1.0, control)
-        np.savez(tmp_path / "state.npz", **one.state)
-        other.restore(np.load(tmp_path / "state.npz"))
+        through_a_file(one, other, tmp_path)
         assert_array_equal(other.update([0.4]).mean, one.update([0.4]).mean)
 
 
@@ -375,14 +372,14 @@ def test_the_clock_comes_back_with_its_dates_and_what_is_none_is_refused():
 
 
 def test_filters_of_a_batch_and_of_tracks_have_states_that_others_take_up():
-    model, birth = hf.models.linear_chain(2), hf.GaussianMixture([1.0], [[0.0, 0.0]], 4 * np.eye(2))
-    z = [series_of(model)[:4] for _ in range(3)]
+    birth = hf.tracking.Birth(0.3, normal([0.0, 0.0], 4.0))
+    z = [series_of(CHAIN)[:4] for _ in range(3)]
     for name in ("ukf", "bootstrap"):
-        filters = [hf.make_filter(name, model, 20, rng=k) for k in range(3)]
+        filters = [hf.make_filter(name, CHAIN, 20, rng=k) for k in range(3)]
         hf.run_many(filters.__getitem__, z, progress=False)
         tracker = hf.tracking.LMBTracker(
-            hf.models.WithClutter(model, 0.9, 0.01),
-            [hf.tracking.Birth(0.3, birth)],
+            hf.models.WithClutter(CHAIN, 0.9, 0.01),
+            [birth],
             filter=name,
             n_particles=20,
             rng=1,
@@ -406,7 +403,7 @@ def wide_radar():
     sd = np.array([1500.0, 1500.0, 30.0, 30.0])
     return hf.models.from_functions(
         f=lambda x, dt: x + dt * np.column_stack([x[:, 2:], 0 * x[:, 2:]]),
-        h=lambda x: np.column_stack([np.hypot(x[:, 0], x[:, 1]), np.arctan2(x[:, 1], x[:, 0])]),
+        h=polar,
         Q=np.diag([0.1, 0.1, 0.1, 0.1]),
         R=np.diag([10.0, 0.002]) ** 2,
         initial_mean=[2000.0, 1000.0, 0.0, 0.0],
@@ -436,12 +433,11 @@ def test_a_track_starts_from_its_first_measurement(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_lies_outside_the_gate_is_left_out_and_recorded(name):
-    model = hf.models.linear_chain(2)
-    z = hf.simulate(model, 6, rng=2)[1]
+    z = hf.simulate(CHAIN, 6, rng=2)[1]
     spoilt = z.copy()
     spoilt[3] += 50.0
-    gated = hf.make_filter(name, model, 60, rng=1).run(spoilt, gate=0.9999)
-    missing = hf.make_filter(name, model, 60, rng=1).run([*z[:3], None, *z[4:]])
+    gated = hf.make_filter(name, CHAIN, 60, rng=1).run(spoilt, gate=0.9999)
+    missing = hf.make_filter(name, CHAIN, 60, rng=1).run([*z[:3], None, *z[4:]])
     assert [outcome.name for outcome in gated.outcomes] == ["UPDATED"] * 3 + ["GATED"] + [
         "UPDATED"
     ] * 2

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import in_python, refuses
+from helpers import cases, in_python, refuses
 
 from herdfilter.fitting import EMFit, em
 from herdfilter.mixture import GaussianMixture
@@ -52,7 +52,7 @@ def test_a_known_mixture_is_recovered_from_weighted_draws(truth):
         np.testing.assert_allclose(ours, true, atol=atol)
 
 
-@pytest.mark.parametrize(("components", "dims"), [(1, 6), (2, 3), (3, 1)])
+@cases("components dims", (1, 6), (2, 3), (3, 1))
 def test_bic_finds_the_number_of_well_separated_components(components, dims):
     means = np.zeros((components, dims))
     means[:, 0] = 8.0 * np.arange(components)

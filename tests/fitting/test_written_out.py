@@ -1,7 +1,6 @@
 """Expectation-maximisation as it is fitted against the same written out in NumPy: seeds, rounds, ends, the number by BIC."""
 
 import numpy as np
-import pytest
 from helpers import cases
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
@@ -137,7 +136,7 @@ def test_a_fit_is_that_of_the_formulas(d, count, options):
     assert (min(sizes) < count) == (options.get("least", d + 1.0) > d + 1)
 
 
-@pytest.mark.parametrize(("d", "shared"), [(1, False), (2, True), (3, False)])
+@cases("d shared", (1, False), (2, True), (3, False))
 def test_the_number_of_components_is_that_of_the_information_criterion(d, shared):
     """Trials that rise too slowly are given up, as they are by hand."""
     sizes = set()

@@ -77,9 +77,11 @@ def case(request):
     return CASES[request.param]
 
 
-@pytest.fixture
-def states(case):
-    return Motion(case.model).sample_initial(50, np.random.default_rng(3))
+def drawn(model):
+    return Motion(model).sample_initial(50, np.random.default_rng(3))
+
+
+states = pytest.fixture(lambda case: drawn(case.model))
 
 
 def observe(case, x, step=1, seed=4):
@@ -130,7 +132,7 @@ def test_each_state_is_treated_alone(case, states):
 def test_jacobians_are_the_derivatives(name):
     """At states drawn at step 0, without the few whose difference passes the jump of an angle."""
     case = CASES[name]
-    model, x = case.model, Motion(case.model).sample_initial(50, np.random.default_rng(3))
+    model, x = case.model, drawn(case.model)
     scale = np.sqrt(np.diagonal(np.cov(x.T).reshape(model.dim, model.dim)))
     scale = np.maximum(
         scale, 1e-3 * np.abs(x).max(axis=0)
@@ -152,6 +154,13 @@ def test_jacobians_are_the_derivatives(name):
         )
 
 
+def assert_standard(z):
+    """Draws (d, n) have the mean and the covariance of a standard normal, to 4.5 standard errors."""
+    d, n = z.shape
+    assert np.abs(z.mean(axis=1)).max() < 4.5 / np.sqrt(n)
+    assert np.abs(z @ z.T / n - np.eye(d)).max() < 4.5 * np.sqrt(2 / n)
+
+
 def test_simulated_transitions_have_the_stated_mean_and_covariance(case, states):
     n = 10_000
     x = np.repeat(states[:1], n, axis=0)
@@ -166,8 +175,7 @@ def test_simulated_transitions_have_the_stated_mean_and_covariance(case, states)
     along = (offset / sd) @ vectors
     np.testing.assert_allclose(along[:, ~noisy], 0, atol=1e-6)
     whitened = (along[:, noisy] / np.sqrt(values[noisy])).T
-    assert np.abs(whitened.mean(axis=1)).max() < 4.5 / np.sqrt(n)
-    assert np.abs(whitened @ whitened.T / n - np.eye(noisy.sum())).max() < 4.5 * np.sqrt(2 / n)
+    assert_standard(whitened)
 
 
 @pytest.mark.parametrize("case", ["linear gaussian", "radar", "double well"], indirect=True)
@@ -177,8 +185,7 @@ def test_observations_have_the_stated_mean_and_covariance(case, states):
     R = case.model.observation_covariance(1)
     offset = z - case.model.observation_mean(states[:1], 1)
     whitened = np.linalg.solve(np.linalg.cholesky(R), offset.T)
-    assert np.abs(whitened.mean(axis=1)).max() < 4.5 / np.sqrt(n)
-    assert np.abs(whitened @ whitened.T / n - np.eye(len(R))).max() < 4.5 * np.sqrt(2 / n)
+    assert_standard(whitened)
 
 
 @pytest.mark.parametrize("case", ADDITIVE, ids=list(ADDITIVE), indirect=True)
@@ -207,7 +214,7 @@ def test_likelihood_is_the_gaussian_density_of_wrapped_residuals(case, states):
 )
 def test_two_short_steps_are_one_long_one(name):
     case = CASES[name]
-    model, states = case.model, Motion(case.model).sample_initial(50, np.random.default_rng(3))
+    model, states = case.model, drawn(case.model)
     both = model.transition_mean(states, 0.5, case.control, 1)
     second = model.transition_mean(
         model.transition_mean(states, 0.2, case.control, 1), 0.3, case.control, 2

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import Walk
+from helpers import Walk, normal
 
 import herdfilter as hf
 from herdfilter.filters.kalman.gaussian import kalman_mixture
@@ -24,7 +24,7 @@ class Plane(Walk):
     """A walk in a plane, whose covariances are these attributes since a step."""
 
     dim = 2
-    initial = hf.GaussianMixture([1.0], np.zeros((1, 2)), np.eye(2))
+    initial = normal(np.zeros(2))
     Q = R = np.eye(2)
     since = 1
 

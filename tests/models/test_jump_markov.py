@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import refuses
+from helpers import on_a_line, refuses
 
 import herdfilter as hf
 from herdfilter.models.contract import in_mode
@@ -11,7 +11,7 @@ from herdfilter.models.simulation import sample_modes
 
 def still(mean=0.0, noise=1e-12, seen=1.0):
     """A state that hardly moves, seen with a factor."""
-    return hf.models.LinearGaussian([[1.0]], [[seen]], [[noise]], [[1e-12]], [mean], [[1e-12]])
+    return on_a_line(H=seen, Q=noise, R=1e-12, mean=mean, variance=1e-12)
 
 
 def rising(rate, seen=1.0):

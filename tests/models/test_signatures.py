@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from helpers import Walk
+from helpers import Walk, cases, normal
 
 import herdfilter as hf
 from herdfilter.models.contract import takes_state
@@ -27,25 +27,23 @@ def changed(**changes):
     return type("Changed", (Walk,), changes)()
 
 
-@pytest.mark.parametrize(
-    ("name", "function", "expected", "users"),
-    [
-        ("transition_mean", lambda self, x, dt: x, "(x, dt, control, step), got (x, dt)", USERS),
-        ("transition_covariance", np.eye(1), "(dt, step), got array([[1.]])", USERS),
-        (
-            "log_likelihood",
-            lambda self, z, x, *, step: 1,
-            "(z, x, step), got (z, x, *, step)",
-            LIKELY,
-        ),
-        (
-            "observation_covariance",
-            lambda self, step, x, dt: 1,
-            "(step) or (step, x), got (step, x, dt)",
-            SEEN,
-        ),
-        ("observation_jacobian", lambda self, x: x, "(x, step), got (x)", ("Kalman", "flow")),
-    ],
+@cases(
+    "name function expected users",
+    ("transition_mean", lambda self, x, dt: x, "(x, dt, control, step), got (x, dt)", USERS),
+    ("transition_covariance", np.eye(1), "(dt, step), got array([[1.]])", USERS),
+    (
+        "log_likelihood",
+        lambda self, z, x, *, step: 1,
+        "(z, x, step), got (z, x, *, step)",
+        LIKELY,
+    ),
+    (
+        "observation_covariance",
+        lambda self, step, x, dt: 1,
+        "(step) or (step, x), got (step, x, dt)",
+        SEEN,
+    ),
+    ("observation_jacobian", lambda self, x: x, "(x, step), got (x)", ("Kalman", "flow")),
 )
 def test_a_function_of_other_arguments_is_named_before_the_first_step(
     name, function, expected, users
@@ -81,17 +79,15 @@ def test_a_type_error_inside_a_function_is_its_own():
     assert caught.traceback[-1].name == "transition_mean"
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"initial": np.zeros(1)}, "model.initial: .* ndarray has no .*GaussianMixture.*sample"),
-        ({"dim": "2"}, "model.dim: expected an integer of at least 1, got '2'"),
-        ({"circular": (1,)}, r"model.circular: expected .* from 0 to 0, .* got \(1,\)"),
-        (
-            {"initial": hf.GaussianMixture([1], [[0, 0]], np.eye(2))},
-            "model.initial: expected a .* in 1 dim",
-        ),
-    ],
+@cases(
+    "changes message",
+    ({"initial": np.zeros(1)}, "model.initial: .* ndarray has no .*GaussianMixture.*sample"),
+    ({"dim": "2"}, "model.dim: expected an integer of at least 1, got '2'"),
+    ({"circular": (1,)}, r"model.circular: expected .* from 0 to 0, .* got \(1,\)"),
+    (
+        {"initial": normal([0, 0])},
+        "model.initial: expected a .* in 1 dim",
+    ),
 )
 def test_an_initial_state_or_a_dimension_that_is_none_is_named(changes, message):
     for make in (*USERS.values(), lambda model: hf.simulate(model, 2, 1)):
@@ -103,14 +99,12 @@ def of_state(self, step, x):
     return np.broadcast_to(np.eye(1), (len(x), 1, 1))
 
 
-@pytest.mark.parametrize(
-    ("function", "expected"),
-    [
-        (lambda self, *anything: np.eye(1), False),
-        (lambda self, step, *, scale=1.0: scale * np.eye(1), False),
-        (lambda self, step, states, *more: of_state(self, step, states), True),
-        (classmethod(of_state), True),
-    ],
+@cases(
+    "function expected",
+    (lambda self, *anything: np.eye(1), False),
+    (lambda self, step, *, scale=1.0: scale * np.eye(1), False),
+    (lambda self, step, states, *more: of_state(self, step, states), True),
+    (classmethod(of_state), True),
 )
 def test_an_observation_covariance_of_the_state_is_told_by_its_second_argument(function, expected):
     model = changed(observation_covariance=function)

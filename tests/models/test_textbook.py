@@ -66,13 +66,18 @@ def test_an_epidemic_moves_whole_people_between_compartments():
     assert np.median(removed) > 100
 
 
+def observed(model, x):
+    """Many draws of what is observed of one state."""
+    return model.sample_observation(np.repeat(x, 20_000, axis=0), np.random.default_rng(0), 1)
+
+
 def test_reports_are_negative_binomial():
     model, x = textbook.Epidemic(), np.array([[0.0, 0, 0, 40.0, 0.0]])
     counts = np.arange(400)
     log = [model.log_likelihood([y], x, 1)[0] for y in counts]
     mean = 0.3 * 40 + 0.2
     np.testing.assert_allclose(log, stats.nbinom.logpmf(counts, 10, 10 / (10 + mean)), rtol=1e-9)
-    drawn = model.sample_observation(np.repeat(x, 20_000, axis=0), np.random.default_rng(0), 1)
+    drawn = observed(model, x)
     assert drawn.mean() == pytest.approx(mean, rel=0.02)
     assert drawn.var() == pytest.approx(mean + mean**2 / 10, rel=0.05)
 
@@ -83,7 +88,7 @@ def test_range_and_bearing_of_some_landmark_are_a_density_and_drawn_from_it():
     ranges, bearings = np.linspace(0, 8, 33), np.linspace(-np.pi, np.pi, 91)
     density = [[np.exp(model.log_likelihood([r, b], x, 1)[0]) for b in bearings] for r in ranges]
     assert trapezoid(trapezoid(density, bearings), ranges) == pytest.approx(1, abs=1e-3)
-    drawn = model.sample_observation(np.repeat(x, 20_000, axis=0), np.random.default_rng(0), 1)
+    drawn = observed(model, x)
     ranges = np.hypot(*(model.landmarks - x[0, :2]).T)
     near = drawn[:, 1] < 0.5  # the first landmark is seen to the right
     assert near.mean() == pytest.approx(0.5, abs=0.02)

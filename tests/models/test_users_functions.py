@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import Walk
+from helpers import Walk, cases
 from numpy.testing import assert_array_equal
 
 import herdfilter as hf
@@ -74,9 +74,10 @@ ANOTHER_VALUE = "the same value at every call"
 
 
 @pytest.mark.parametrize("door", DOORS)
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [(put, "a function that leaves its arguments as they are.*read-only"), (noisy, ANOTHER_VALUE)],
+@cases(
+    "wrong message",
+    (put, "a function that leaves its arguments as they are.*read-only"),
+    (noisy, ANOTHER_VALUE),
 )
 def test_a_function_that_writes_to_its_arguments_or_draws_random_numbers_is_named(
     door, wrong, message

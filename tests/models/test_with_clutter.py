@@ -4,31 +4,30 @@ import copy
 
 import numpy as np
 import pytest
+from helpers import EYE, cases
 
 import herdfilter as hf
 from herdfilter.models import WithClutter
 
-PLANE = hf.models.LinearGaussian(np.eye(2), np.eye(2), np.eye(2), np.eye(2), [0.0, 1.0], np.eye(2))
+PLANE = hf.models.LinearGaussian(EYE, EYE, EYE, EYE, [0.0, 1.0], EYE)
 X = np.array([[0.0, 1.0], [2.0, -1.0], [0.5, 0.5]])
 
 
-@pytest.mark.parametrize(
-    ("z", "message"),
-    [
-        (
-            [[1.0, 2.0], [3.0]],
-            r"z: expected a scan, detections \(k, 2\), got \[\[1.0, 2.0\], \[3.0\]\] at step 1",
-        ),
-        (
-            [[1.0, np.nan]],
-            r"z: expected a scan.* of finite numbers, got \[1.0, nan\] at step 1; leave",
-        ),
-        ([[1.0, 2.0, 3.0]] * 2, r"z: expected .*2 numbers each, got shape \(2, 3\) at step 1"),
-        ([1.0, 2.0], r"z: expected a scan.* of 2 numbers each, got shape \(2,\) at step 1"),
-    ],
+@cases(
+    "z message",
+    (
+        [[1.0, 2.0], [3.0]],
+        r"z: expected a scan, detections \(k, 2\), got \[\[1.0, 2.0\], \[3.0\]\] at step 1",
+    ),
+    (
+        [[1.0, np.nan]],
+        r"z: expected a scan.* of finite numbers, got \[1.0, nan\] at step 1; leave",
+    ),
+    ([[1.0, 2.0, 3.0]] * 2, r"z: expected .*2 numbers each, got shape \(2, 3\) at step 1"),
+    ([1.0, 2.0], r"z: expected a scan.* of 2 numbers each, got shape \(2,\) at step 1"),
 )
 def test_scans_that_are_none_are_named_and_leave_the_filter_as_it_was(z, message):
-    jumping = hf.models.JumpMarkov([PLANE] * 2, np.eye(2))
+    jumping = hf.models.JumpMarkov([PLANE] * 2, EYE)
     for name, model in (("bootstrap", PLANE), ("bootstrap", jumping), ("ukf", PLANE)):
         pf = hf.make_filter(name, WithClutter(model, 0.9, 0.1), 20, rng=1)
         pf.predict()
@@ -50,25 +49,23 @@ def test_surplus_detections_without_clutter_are_named():
         pf.update(X[:2])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            (0.0, 0.1),
-            "detection_probability: expected a number above 0, up to 1, or a function, got 0",
-        ),
-        (
-            (0.9, -1.0),
-            "clutter_density: expected a finite number of at least 0, or a function, got -1",
-        ),
-        ((0.9, 0.1, [[0.0, 1.0]]), r"^region: expected bounds of shape \(2, 2\), got"),
-    ],
+@cases(
+    "arguments message",
+    (
+        (0.0, 0.1),
+        "detection_probability: expected a number above 0, up to 1, or a function, got 0",
+    ),
+    (
+        (0.9, -1.0),
+        "clutter_density: expected a finite number of at least 0, or a function, got -1",
+    ),
+    ((0.9, 0.1, [[0.0, 1.0]]), r"^region: expected bounds of shape \(2, 2\), got"),
 )
 def test_numbers_out_of_range_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         WithClutter(PLANE, *arguments)
     with pytest.raises(ValueError, match=message):
-        hf.Sensor(lambda x: x, np.eye(2), (), None, None, *arguments)
+        hf.Sensor(lambda x: x, EYE, (), None, None, *arguments)
 
 
 def test_a_region_is_asked_for_where_clutter_is_simulated():
@@ -89,9 +86,10 @@ def rising(z):
 SCAN = np.array([[0.2, 0.9], [103.0, 3.0], [104.0, 0.0]])
 
 
-@pytest.mark.parametrize(
-    ("p", "clutter", "chances", "density"),
-    [(0.9, 0.1, np.full(3, 0.9), np.full(3, 0.1)), (near, rising, near(X), rising(SCAN))],
+@cases(
+    "p clutter chances density",
+    (0.9, 0.1, np.full(3, 0.9), np.full(3, 0.1)),
+    (near, rising, near(X), rising(SCAN)),
 )
 def test_the_likelihood_is_a_sum_over_what_may_be_of_the_state(p, clutter, chances, density):
     g = np.array([np.exp(-0.5 * ((z - X) ** 2).sum(axis=1)) / (2 * np.pi) for z in SCAN])
@@ -128,34 +126,32 @@ def test_clutter_that_a_grid_does_not_see_is_named():
         spike.sample_observation(np.repeat(X, 1000, axis=0), np.random.default_rng(1), 1)
 
 
-@pytest.mark.parametrize(
-    ("p", "density", "message"),
-    [
-        (
-            lambda x: 1.5 + 0 * x[:, 0],
-            0.1,
-            "detection_probability: expected probabilities from 0 to 1, got 1.5",
-        ),
-        (
-            lambda x: 1 + 1e-12 + 0 * x[:, 0],
-            0.1,
-            "detection_probability: .* from 0 to 1, got 1.000000000001 at step 1",
-        ),
-        (
-            lambda x: x[:, 7],
-            0.1,
-            r"detection_probability: expected probabilities .* rows \(20, 2\), got IndexError\(",
-        ),
-        (
-            0.9,
-            lambda z: -1.0 + 0 * z[:, 0],
-            "clutter_density: expected finite densities above 0, got -1",
-        ),
-    ],
+@cases(
+    "p density message",
+    (
+        lambda x: 1.5 + 0 * x[:, 0],
+        0.1,
+        "detection_probability: expected probabilities from 0 to 1, got 1.5",
+    ),
+    (
+        lambda x: 1 + 1e-12 + 0 * x[:, 0],
+        0.1,
+        "detection_probability: .* from 0 to 1, got 1.000000000001 at step 1",
+    ),
+    (
+        lambda x: x[:, 7],
+        0.1,
+        r"detection_probability: expected probabilities .* rows \(20, 2\), got IndexError\(",
+    ),
+    (
+        0.9,
+        lambda z: -1.0 + 0 * z[:, 0],
+        "clutter_density: expected finite densities above 0, got -1",
+    ),
 )
 def test_values_of_functions_out_of_range_are_named(p, density, message):
     scan = [[1.0, 2.0], [0.3, 0.1]]
-    sensor = hf.Sensor(lambda x: x, np.eye(2), (), None, None, p, density)
+    sensor = hf.Sensor(lambda x: x, EYE, (), None, None, p, density)
     for model, used in ((WithClutter(PLANE, p, density), None), (PLANE, sensor)):
         pf = hf.make_filter("bootstrap", model, 20, rng=1)
         pf.predict()

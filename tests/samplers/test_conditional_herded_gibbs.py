@@ -37,9 +37,7 @@ def herd(mixture, n, start, bandwidth, **options):
 # The published recursion, by the sampler that knows the mixture
 
 
-@pytest.mark.parametrize(
-    ("d", "options"), [(1, {}), (2, {"sweeps": 2}), (3, {"effective_count": False}), (5, {})]
-)
+@cases("d options", (1, {}), (2, {"sweeps": 2}), (3, {"effective_count": False}), (5, {}))
 def test_a_mixture_s_own_conditionals_give_the_points_of_the_mixture(d, options):
     mixture = random_mixture(d, d, n_components=3)
     reference = ContinuousHerdedGibbs("paper", 0.6, **{"effective_count": True} | options)

@@ -1,26 +1,21 @@
 """Continuous herded Gibbs sampling: the published sequences, the recursion step by step, and the three repairs."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
-from helpers import refuses
+from helpers import cases, published, refuses
 
 from herdfilter.bandwidths import Whitened
 from herdfilter.discrepancy import energy_distance
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers import ContinuousHerdedGibbs
 
-REFERENCE = Path(__file__).parents[1] / "reference" / "authors_samples.json"
 CASES = ["fig1_example", "random_d2_seed1", "random_d3_seed2", "random_d5_seed3"]
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_published_sequences_are_reproduced(name):
     """An independent exact solution of the published recursion, which the authors' own program confirms."""
-    case = next(c for c in json.loads(REFERENCE.read_text())["cases"] if c["name"] == name)
-    mixture = GaussianMixture(case["weights"], case["means"], case["covariances"])
+    case, mixture = published(name)
     sampler = ContinuousHerdedGibbs(target="paper", bandwidth=case["sigma_k"])
     points = sampler.sample(mixture, len(case["chg_exact"]), start=case["chg"][0])
     np.testing.assert_allclose(points.x, case["chg_exact"], atol=1e-4)
@@ -92,14 +87,12 @@ def assert_highest(points, t, start, mixture, sigma, sampler):
         assert value(x[i]) >= highest(value, grid) - 2e-8
 
 
-@pytest.mark.parametrize(
-    ("target", "effective", "herded"),
-    [
-        ("paper", False, False),
-        ("paper", True, True),
-        ("smoothed", True, False),
-        ("smoothed", False, True),
-    ],
+@cases(
+    "target effective herded",
+    ("paper", False, False),
+    ("paper", True, True),
+    ("smoothed", True, False),
+    ("smoothed", False, True),
 )
 def test_every_move_is_to_the_highest_point_of_its_objective(
     target, effective, herded, random_mixture
@@ -133,7 +126,7 @@ def test_the_first_point_is_a_maximum_of_the_smoothed_density(random_mixture):
     assert smoothed.log_density(first)[0] >= smoothed.log_density(heaviest)[0]
 
 
-@pytest.mark.parametrize(("target", "bandwidth"), [("paper", 0.5), ("smoothed", Whitened())])
+@cases("target bandwidth", ("paper", 0.5), ("smoothed", Whitened()))
 def test_start_is_the_first_point(random_mixture, target, bandwidth):
     sampler, mixture = ContinuousHerdedGibbs(target, bandwidth), random_mixture(46, 2)
     np.testing.assert_allclose(
@@ -208,7 +201,7 @@ def test_the_axes_are_those_of_the_state_for_a_number_and_principal_ones_for_a_m
 # Components so far apart, in kernel widths, that no grid spans the gap
 
 
-@pytest.mark.parametrize(("distance", "full"), [(1e6, False), (1e9, True)])
+@cases("distance full", (1e6, False), (1e9, True))
 def test_modes_any_number_of_kernel_widths_apart(distance, full):
     """Along an axis: the conditional weights of the far mode are differences of squared distances, if taken naively."""
     weights, means = (

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 from demands import check_everything
+from helpers import cases, normal
 
 from herdfilter.bandwidths import Whitened, kernel_covariance
 from herdfilter.discrepancy import energy_distance
@@ -37,7 +38,7 @@ def test_every_sampler_does_what_a_sampler_must_do_and_keeps_its_promises(named,
 
 
 def test_a_wrong_mixture_number_or_source_of_random_numbers_is_named(samplers):
-    mixture = GaussianMixture([1.0], [[0.0]], [[1.0]])
+    mixture = normal([0.0])
     for sampler in samplers.values():
         with pytest.raises(
             TypeError, match=r"^mixture: expected a GaussianMixture, got array\(\[\[.*; Gauss"
@@ -218,7 +219,7 @@ def test_points_are_closer_to_the_mixture_than_independent_draws(sampler, random
     assert max(ratios) < 1.5 * bound
 
 
-@pytest.mark.parametrize(("kind", "d"), [(KernelHerding, 4), (ContinuousHerdedGibbs, 2)])
+@cases("kind d", (KernelHerding, 4), (ContinuousHerdedGibbs, 2))
 def test_the_automatic_bandwidth_is_among_the_good_ones(kind, random_mixture, d):
     """Energy distance against that with multiples of the kernel width, geometric means over mixtures.
 

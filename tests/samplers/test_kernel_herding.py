@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import assert_same, normal
+from helpers import assert_same, cases, normal
 from scipy.optimize import minimize
 
 from herdfilter import kernels
@@ -85,14 +85,14 @@ def test_the_herding_error_falls_faster_than_that_of_independent_draws(random_mi
 # Weights
 
 
-@pytest.mark.parametrize(("weights", "d"), [("line-search", 5), ("fully-corrective", 2)])
+@cases("weights d", ("line-search", 5), ("fully-corrective", 2))
 def test_weighted_herding_never_raises_the_error(random_mixture, d, weights):
     mixture, sampler = random_mixture(37, d), KernelHerding(1.0, weights)
     errors = [herding_error(sampler.sample(mixture, n), mixture, 1.0) ** 2 for n in range(1, 26)]
     assert (np.diff(errors) <= 1e-13).all()
 
 
-@pytest.mark.parametrize(("d", "n"), [(1, 40), (5, 5)])
+@cases("d n", (1, 40), (5, 5))
 def test_fully_corrective_weights_are_the_best_for_their_points(random_mixture, d, n):
     mixture = random_mixture(38, d)
     points = KernelHerding(0.8, weights="fully-corrective").sample(mixture, n)
@@ -119,9 +119,7 @@ def test_the_last_of_many_points_are_at_peaks_of_the_objective(random_mixture):
 # Kernels beyond the Gaussian
 
 
-@pytest.mark.parametrize(
-    ("weights", "d"), [("equal", 2), ("line-search", 1), ("fully-corrective", 2)]
-)
+@cases("weights d", ("equal", 2), ("line-search", 1), ("fully-corrective", 2))
 def test_the_uncompiled_search_finds_the_points_of_the_compiled_one(random_mixture, d, weights):
     """For the Gaussian kernel, written as one that is not known to be it."""
 

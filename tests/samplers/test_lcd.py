@@ -3,18 +3,19 @@
 from functools import cache
 
 import numpy as np
-import pytest
-from helpers import refuses
+from helpers import cases, normal, refuses
 
 from herdfilter.bandwidths import Whitened
 from herdfilter.discrepancy import energy_distance, herding_error
 from herdfilter.kernels import LocalizedCumulative
-from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers import KernelHerding, LCDSampling, MappedSampling
 
 
 def standard(d):
-    return GaussianMixture([1.0], np.zeros((1, d)), np.eye(d))
+    return normal(np.zeros(d))
+
+
+sizes = cases("d n", (1, 9), (3, 30))
 
 
 @cache
@@ -22,7 +23,7 @@ def optimal(d, n):
     return LCDSampling().sample(standard(d), n)
 
 
-@pytest.mark.parametrize(("d", "n"), [(1, 9), (3, 30)])
+@sizes
 def test_points_are_symmetric_with_the_moments_of_the_gaussian(d, n):
     points = optimal(d, n)
     distance = (
@@ -34,7 +35,7 @@ def test_points_are_symmetric_with_the_moments_of_the_gaussian(d, n):
     np.testing.assert_array_equal(points.weights, np.full(n, 1 / n))
 
 
-@pytest.mark.parametrize(("d", "n"), [(1, 9), (3, 30)])
+@sizes
 def test_points_are_closer_to_the_gaussian_than_herded_ones(d, n):
     target = standard(d)
     herded = MappedSampling(KernelHerding(Whitened())).sample(target, n)

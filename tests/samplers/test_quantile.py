@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import cases, normal
 from scipy.special import ndtr, ndtri
 
 from herdfilter.mixture import GaussianMixture
@@ -24,7 +25,7 @@ def cdf_and_density(mixture, x):
 
 def test_points_of_a_normal_are_its_quantiles():
     for n in (1, 2, 1000):
-        x = QUANTILES.sample(GaussianMixture([1.0], [[3.0]], [[4.0]]), n).x[:, 0]
+        x = QUANTILES.sample(normal([3.0], 4.0), n).x[:, 0]
         np.testing.assert_allclose(x, 3 + 2 * ndtri(levels(n)), atol=1e-12)
 
 
@@ -81,7 +82,7 @@ def test_components_without_extent_hold_the_levels_of_their_jump():
 
 
 def test_more_dimensions_are_refused_in_one_line():
-    mixture = GaussianMixture([1.0], [[0.0, 0.0]], np.eye(2))
+    mixture = normal([0.0, 0.0])
     with pytest.raises(
         ValueError, match=r"^mixture: QuantileSampling expected dimension 1, got 2; [^\n]+$"
     ):
@@ -105,16 +106,14 @@ MEANS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("kind", "place", "widths"),
-    [
-        ("even", "one", "one"),
-        ("one", "far", "two"),
-        ("nearly one", "far", "one"),
-        ("steep", "spread", "many"),
-        ("steep", "crowd", "one"),
-        ("nearly one", "crowd", "many"),
-    ],
+@cases(
+    "kind place widths",
+    ("even", "one", "one"),
+    ("one", "far", "two"),
+    ("nearly one", "far", "one"),
+    ("steep", "spread", "many"),
+    ("steep", "crowd", "one"),
+    ("nearly one", "crowd", "many"),
 )
 def test_the_ratio_of_densities_at_the_quantiles_is_that_of_the_mixtures(kind, place, widths):
     """Also far from all components that have weight in the target, in a crowd of them, and at a single point."""

@@ -4,9 +4,8 @@ from itertools import product
 
 import numpy as np
 import pytest
-from helpers import fixture_of, refuses
+from helpers import fixture_of, normal, refuses
 
-from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers import SigmaPoints
 
 KINDS = {
@@ -34,8 +33,8 @@ def test_mean_and_covariance_are_exact(sigma, random_mixture):
 @pytest.mark.parametrize("d", [1, 3])
 def test_kappa_of_three_less_d_makes_fourth_moments_along_the_axes_exact(d):
     """E[z^4] = 3 (Julier and Uhlmann 1997); in one dimension these are the nodes of Gauss and Hermite."""
-    normal = GaussianMixture([1.0], [np.zeros(d)], np.eye(d))
-    points = points_of(SigmaPoints(kappa=3.0 - d), normal)
+    gaussian = normal(np.zeros(d))
+    points = points_of(SigmaPoints(kappa=3.0 - d), gaussian)
     np.testing.assert_allclose(points.weights @ points.x**4, 3.0, rtol=1e-12)
     if d == 1:
         nodes, weights = np.polynomial.hermite_e.hermegauss(3)
@@ -45,7 +44,7 @@ def test_kappa_of_three_less_d_makes_fourth_moments_along_the_axes_exact(d):
 
 
 test_what_does_not_fit_the_dimension_is_named = refuses(
-    lambda sampler, n: sampler.sample(GaussianMixture([1.0], [[0.0, 0.0]], np.eye(2)), n),
+    lambda sampler, n: sampler.sample(normal([0.0, 0.0]), n),
     (SigmaPoints(), 4, "n: expected 5, the number of sigma points for this mixture, got 4"),
     (SigmaPoints(kappa=-2.0), 5, "kappa: expected a number above -2 in 2 dimensions, got -2"),
 )

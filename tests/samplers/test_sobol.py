@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import normal
 
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers import SobolSampling
@@ -42,7 +43,7 @@ def test_of_a_power_of_two_the_mean_of_a_gaussian_is_exact(random_mixture):
 def test_one_dimension_of_a_gaussian_is_the_grid_of_quantiles():
     from scipy.special import ndtri
 
-    points = SobolSampling().sample(GaussianMixture([1.0], [[0.0]], [[4.0]]), 32)
+    points = SobolSampling().sample(normal([0.0], 4.0), 32)
     np.testing.assert_allclose(
         np.sort(points.x[:, 0]), 2 * ndtri((np.arange(32) + 0.5) / 32), atol=1e-12
     )

@@ -94,6 +94,17 @@ def on_a_grid(model, x, z, log_transition):
     return np.array(marginal), np.array(joint)
 
 
+FIRST = hf.Sensor(lambda x: x[:, :1], [[0.2]])
+SECOND = hf.Sensor(lambda x: x[:, 1:], [[0.4]])
+READINGS = [
+    (1.0, FIRST, [1.0]),
+    (1.0, SECOND, [0.0]),
+    (2.5, SECOND, [-2.0]),
+    (3.0, FIRST, None),
+    (3.0, SECOND, [1.0]),
+]
+
+readings = pytest.fixture(lambda: READINGS)
 driven = pytest.fixture(lambda: Driven())
 exact = pytest.fixture(lambda: exactly)
 joint = pytest.fixture(lambda: all_states)

@@ -81,7 +81,7 @@ def test_a_model_without_a_density_is_named(name, smoother):
         smoother(*ran(name, Simulated()))
 
 
-@pytest.mark.parametrize(("Q", "rank"), [([[1.0, 2.0], [2.0, 4.0]], 1), (np.zeros((2, 2)), 0)])
+@cases("Q rank", ([[1.0, 2.0], [2.0, 4.0]], 1), (np.zeros((2, 2)), 0))
 @every_of_particles
 def test_noise_of_deficient_rank_is_named(name, smoother, Q, rank):
     message = f"transition_covariance: particle smoothing needs .* covariance of full rank, 2; got rank {rank} at step 6"

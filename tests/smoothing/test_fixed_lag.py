@@ -69,15 +69,7 @@ def test_step_by_step_is_as_in_a_batch(driven, build, lag):
     np.testing.assert_array_equal(online.window.steps, batch.steps[rest])
 
 
-def test_sensors_and_several_updates_at_a_step(driven):
-    one, other = hf.Sensor(lambda x: x[:, :1], [[0.2]]), hf.Sensor(lambda x: x[:, 1:], [[0.4]])
-    readings = [
-        (1.0, one, [1.0]),
-        (1.0, other, [0.0]),
-        (2.5, other, [-2.0]),
-        (3.0, one, None),
-        (3.0, other, [1.0]),
-    ]
+def test_sensors_and_several_updates_at_a_step(driven, readings):
     for build in (kalman, particles):
         pf = build(driven)
         batch = hf.fixed_lag_smoother(pf, ran(pf, readings), 1)

@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from helpers import on_a_line
 
 import herdfilter as hf
 
@@ -104,7 +105,7 @@ def test_the_filter_stands_for_its_model_and_knows_the_times(driven):
 
 def test_a_transition_far_out_in_the_tails_still_has_weights():
     """The density underflows from every particle, its logarithm does not: the nearest one has all weight."""
-    stiff = hf.models.LinearGaussian([[1.0]], [[1.0]], [[1e-12]], [[1.0]], [0.0], [[1.0]])
+    stiff = on_a_line(Q=1e-12)
     found = hf.marginal_smoother(
         stiff, kept(np.array([[[0.0], [1.0]], [[30.0], [0.4]]]), np.array([[0.5, 0.5], [0.1, 0.9]]))
     )

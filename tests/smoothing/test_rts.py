@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import numpy as np
 import pytest
 from filterpy.kalman import MerweScaledSigmaPoints, UnscentedKalmanFilter
-from helpers import CONTROLS, in_units, of_inner_noise
+from helpers import CONTROLS, cases, in_units, of_inner_noise
 from helpers import DURATIONS as DT
 from helpers import READINGS as Z
 
@@ -32,9 +32,7 @@ def agree(smoothed, means, covariances, tolerance=1e-9):
     np.testing.assert_allclose(smoothed.covariances, covariances, rtol=0, atol=tolerance)
 
 
-@pytest.mark.parametrize(
-    ("name", "noise"), [*((name, "additive") for name in FILTERS), ("unscented", "pushed")]
-)
+@cases("name noise", *((name, "additive") for name in FILTERS), ("unscented", "pushed"))
 def test_linear_models_are_smoothed_exactly(driven, exact, name, noise):
     kf = FILTERS[name](of_inner_noise(driven) if noise == "pushed" else driven)
     result = kf.run(Z, dt=DT, controls=CONTROLS)
@@ -84,16 +82,7 @@ def test_times_are_those_of_the_result_unless_others_are_given(driven):
     assert np.abs(hf.rts_smoother(kf, result, dt=1.0).means - told.means).max() > 0.1
 
 
-def test_readings_of_one_time_are_of_one_state(driven, joint):
-    one = hf.Sensor(lambda x: x[:, :1], [[0.2]])
-    other = hf.Sensor(lambda x: x[:, 1:], [[0.4]])
-    readings = [
-        (0.5, one, [1.0]),
-        (0.5, other, [0.0]),
-        (1.7, other, [-2.0]),
-        (2.0, one, None),
-        (2.0, other, [1.0]),
-    ]
+def test_readings_of_one_time_are_of_one_state(driven, joint, readings):
     kf = hf.ExtendedKalmanFilter(driven)
     controls = np.array(
         [[1.0, 0.0], [9.0, 9.0], [0.5, -1.0], [2.0, 1.0], [9.0, 9.0]]
@@ -103,7 +92,7 @@ def test_readings_of_one_time_are_of_one_state(driven, joint):
     place = [0, 0, 1, 2, 2]
     rows = [(k, s.mean(np.eye(2)).T, s.covariance[0, 0], np.nan if z is None else z[0])
             for k, (_, s, z) in zip(place, readings, strict=True)]  # fmt: skip
-    means, C = joint(driven, rows, 3, [0.5, 1.2, 0.3], controls[[0, 2, 3]])
+    means, C = joint(driven, rows, 3, [1.0, 1.5, 0.5], controls[[0, 2, 3]])
     agree(smoothed, means[place], C[np.arange(3), :, np.arange(3)][place])
     np.testing.assert_array_equal(smoothed.steps, [1, 1, 2, 3, 3])
 

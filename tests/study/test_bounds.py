@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from helpers import WithJacobians
 
 import herdfilter as hf
 from herdfilter.models import UNGM, BearingsTracking, LinearGaussian, UniformBox
@@ -36,14 +37,6 @@ def test_it_is_the_kalman_filters_covariance(model):
     exact = hf.ExtendedKalmanFilter(model).run(observations).covariances
     bound = posterior_cramer_rao_bound(model, 12, runs=3, rng=0)
     np.testing.assert_allclose(bound, exact, atol=1e-8)
-
-
-class WithJacobians(UNGM):
-    def transition_jacobian(self, x, dt, control, step):
-        return (0.5 + 25 * (1 - x**2) / (1 + x**2) ** 2)[:, :, None]
-
-    def observation_jacobian(self, x, step):
-        return (x / 10)[:, :, None]
 
 
 def published(mean, variance, Q, transition, slope, information):

@@ -3,7 +3,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers import same_runs
+from helpers import cases, same_runs
 
 import herdfilter as hf
 from herdfilter.study.engine import run_study
@@ -106,12 +106,10 @@ def test_filters_are_given_by_name_by_keywords_or_by_function(scenario, constant
     np.testing.assert_array_equal(errors["objects"], errors["text"])  # no random number in either
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"filters": {"x": {"filter": "ParticleFiltre"}}}, "did you mean 'ParticleFilter'"),
-        ({"run_timeout": np.nan}, "run_timeout: expected a positive finite number, got nan"),
-    ],
+@cases(
+    "arguments message",
+    ({"filters": {"x": {"filter": "ParticleFiltre"}}}, "did you mean 'ParticleFilter'"),
+    ({"run_timeout": np.nan}, "run_timeout: expected a positive finite number, got nan"),
 )
 def test_bad_arguments_are_named(scenario, arguments, message):
     with pytest.raises(ValueError, match=message):

@@ -68,6 +68,12 @@ def test_events_come_in_order_of_time(plaza_file):
     assert (plaza.dt > 0).all(), "a filter needs a positive duration for every step"
 
 
+def distances(plaza):
+    """True distances to the beacons that are observed."""
+    beacons = plaza.beacons[plaza.observations[:, 0].astype(int)]
+    return np.linalg.norm(beacons - plaza.truth[:, :2], axis=1)
+
+
 def test_truth_is_the_survey_at_the_time_of_each_range_and_observations_name_the_row_of_the_beacon(
     plaza_file,
 ):
@@ -78,10 +84,7 @@ def test_truth_is_the_survey_at_the_time_of_each_range_and_observations_name_the
     np.testing.assert_allclose(wrap_angles(plaza.truth - expected, [2]), 0, atol=CHORD)
     np.testing.assert_array_equal(plaza.beacon_ids, list(BEACONS))
     np.testing.assert_array_equal(plaza.beacons, list(BEACONS.values()))
-    to_beacon = plaza.beacons[plaza.observations[:, 0].astype(int)] - plaza.truth[:, :2]
-    np.testing.assert_allclose(
-        np.linalg.norm(to_beacon, axis=1), plaza.observations[:, 1], rtol=0, atol=CHORD
-    )
+    np.testing.assert_allclose(distances(plaza), plaza.observations[:, 1], rtol=0, atol=CHORD)
 
 
 def test_controls_carry_the_model_from_truth_to_truth(plaza_file):
@@ -102,8 +105,7 @@ def test_real_ranges_read_seven_percent_too_long(name):
         pytest.skip(f"no {file} in ../shared/data or HERDFILTER_DATA")
     assert checksum(folder / file) == DATA_FILES[file].sha256
     plaza = load_plaza(folder, name)
-    to_beacon = plaza.beacons[plaza.observations[:, 0].astype(int)] - plaza.truth[:, :2]
-    distance = np.linalg.norm(to_beacon, axis=1)
+    distance = distances(plaza)
     assert np.median(plaza.observations[:, 1] / distance) == pytest.approx(1.07, abs=0.002)
     assert np.std(plaza.observations[:, 1] - 1.07 * distance) == pytest.approx(0.55, abs=0.02)
 

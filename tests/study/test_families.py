@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
-from helpers import command, same_runs, table_of
+from helpers import cases, command, same_runs, table_of
 
 import herdfilter as hf
 from herdfilter.study import over_models, reference
@@ -154,20 +154,18 @@ def test_the_command_line_tells_of_the_models(path, tmp_path, monkeypatch):
     assert "3 runs of 3 models" in (out / "report.html").read_text()
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        (
-            '"drawn.py:Drawn"',
-            '"drawn.py:Drawn"\nseed = 3',
-            r"model.seed: cannot be combined with `models`",
-        ),
-        (
-            '["sqmc", "bootstrap"]',
-            '["sqmc", "ekf"]',
-            "filter: expected a particle filter that draws at random",
-        ),
-    ],
+@cases(
+    "old new message",
+    (
+        '"drawn.py:Drawn"',
+        '"drawn.py:Drawn"\nseed = 3',
+        r"model.seed: cannot be combined with `models`",
+    ),
+    (
+        '["sqmc", "bootstrap"]',
+        '["sqmc", "ekf"]',
+        "filter: expected a particle filter that draws at random",
+    ),
 )
 def test_a_file_that_does_not_fit_is_named(path, old, new, message):
     other = path.with_name("other.toml")
@@ -352,7 +350,7 @@ def test_quantiles_are_those_of_a_tenth_of_the_models_at_either_end():
     assert (row["time"], row["time_90"], row["time_worst"]) == (11.0, 18.0, 20.0)
 
 
-@pytest.mark.parametrize(("bound", "lost"), [(0.02, True), (50.0, False)])
+@cases("bound lost", (0.02, True), (50.0, False))
 def test_data_of_a_departing_model_and_targets_lost_in_its_spreads(bound, lost):
     """The filters get the model of the scenario, and the data are those of the other, of the same seed."""
     base = load_scenario("random_misspecified")

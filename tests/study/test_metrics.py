@@ -7,10 +7,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers import refuses
+from helpers import position_and_speed, refuses
 
 import herdfilter as hf
-from herdfilter.models import LinearGaussian
 from herdfilter.models.simulation import simulate
 from herdfilter.plotting import drawings
 from herdfilter.report.page import render
@@ -30,14 +29,7 @@ from herdfilter.study.scenario import load_scenario, scenario_from_table
 from herdfilter.study.statistics import bootstrap_interval, chi_square_band
 from herdfilter.study.store import open_for_reading
 
-TRACK = LinearGaussian(
-    F=[[1.0, 1.0], [0.0, 1.0]],
-    H=[[1.0, 0.0]],
-    Q=[[0.1, 0.15], [0.15, 0.3]],
-    R=[[1.0]],
-    initial_mean=[0.0, 0.0],
-    initial_covariance=np.eye(2),
-)
+TRACK = position_and_speed([[0.1, 0.15], [0.15, 0.3]])
 RUNS, STEPS = 60, 25
 
 

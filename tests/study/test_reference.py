@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers import kalman, plane
+from helpers import cases, kalman, plane
 
 import herdfilter as hf
 from herdfilter.study import machine, reference
@@ -27,15 +27,13 @@ def test_kalman_reference_is_filterpys(scenario):
     assert found.log_likelihood == pytest.approx(log_likelihoods.sum())
 
 
-@pytest.mark.parametrize(
-    ("reference", "message"),
-    [
-        ({"type": "kalman"}, "expected a linear model"),
-        (
-            {"type": "grid", "lower": -1.0, "upper": 1.0, "points": 50},
-            "expected a grid that resolves",
-        ),
-    ],
+@cases(
+    "reference message",
+    ({"type": "kalman"}, "expected a linear model"),
+    (
+        {"type": "grid", "lower": -1.0, "upper": 1.0, "points": 50},
+        "expected a grid that resolves",
+    ),
 )
 def test_a_reference_that_cannot_be_computed_is_refused_before_any_file(
     reference, message, tmp_path
@@ -276,9 +274,12 @@ def test_kalman_reference_refuses_what_it_is_not_exact_for(scenario):
         reference._kalman(model, recording, None)
 
 
-@pytest.mark.parametrize(
-    ("guided", "error", "taken"),
-    [(1.5, 0.1, True), (3.0, 0.1, False), (0.0, 2.0, False), (0.0, np.nan, False)],
+@cases(
+    "guided error taken",
+    (1.5, 0.1, True),
+    (3.0, 0.1, False),
+    (0.0, 2.0, False),
+    (0.0, np.nan, False),
 )
 def test_a_guided_reference_is_taken_if_it_is_surer_and_agrees(monkeypatch, guided, error, taken):
     """The other one has the standard error 1; angles are compared on the circle."""

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import cases, normal, polar
 
 import herdfilter as hf
 from herdfilter.models import LinearGaussian, WithClutter
@@ -18,7 +19,7 @@ WALK = LinearGaussian(
     np.eye(4),
 )
 RADAR = hf.Sensor(
-    lambda x: np.column_stack([np.hypot(x[:, 0], x[:, 1]), np.arctan2(x[:, 1], x[:, 0])]),
+    polar,
     np.diag([1.0, 0.01]),
     circular=[1],
     detection_probability=0.8,
@@ -66,9 +67,7 @@ def scenes():
         return found
 
     places = rng.uniform(-20, 20, (8, 2))
-    starts = [
-        Birth(0.9, hf.GaussianMixture([1.0], [[*place, 0.3, 0.3]], np.eye(4))) for place in places
-    ]
+    starts = [Birth(0.9, normal([*place, 0.3, 0.3])) for place in places]
     crowd = WithClutter(WALK, 0.9, 0.005)
     yield (
         "a crowd",
@@ -84,33 +83,28 @@ def scenes():
         {"birth": [Birth(0.2, two)], "initial": [Birth(0.9, two)]},
         [(k + 1.0, None, z) for k, z in enumerate(scans(8, places[:2] / 8, 3, 10))],
     )
-    polar = [
-        np.column_stack([np.hypot(*z.T), np.arctan2(*z.T[::-1])])
-        for z in scans(8, np.array([[-9.0, 0.1], [8, 8]]), 2, 15)
-    ]
-    seen = [
-        Birth(0.9, hf.GaussianMixture([1.0], [[*place, 0.3, 0.3]], np.eye(4)))
-        for place in ([-9.0, 0.1], [8.0, 8.0])
-    ]
+    ranges = [polar(z) for z in scans(8, np.array([[-9.0, 0.1], [8, 8]]), 2, 15)]
+    seen = [Birth(0.9, normal([*place, 0.3, 0.3])) for place in ([-9.0, 0.1], [8.0, 8.0])]
     yield (
         "a radar",
         crowd,
         {"initial": seen},
-        [(k // 2 + 1.0, RADAR if k % 3 else None, z if k % 3 else []) for k, z in enumerate(polar)],
+        [
+            (k // 2 + 1.0, RADAR if k % 3 else None, z if k % 3 else [])
+            for k, z in enumerate(ranges)
+        ],
     )
 
 
 SCENES = {name: rest for name, *rest in scenes()}
 
 
-@pytest.mark.parametrize(
-    ("scene", "name"),
-    [
-        *((scene, "ukf") for scene in SCENES),
-        ("a radar", "ekf"),
-        ("angles", "ckf"),
-        ("a crowd", "ekf"),
-    ],
+@cases(
+    "scene name",
+    *((scene, "ukf") for scene in SCENES),
+    ("a radar", "ekf"),
+    ("angles", "ckf"),
+    ("a crowd", "ekf"),
 )
 def test_a_batch_of_tracks_is_the_same_tracks_one_by_one(scene, name):
     model, options, readings = SCENES[scene]
@@ -134,7 +128,7 @@ def test_a_batch_of_tracks_is_the_same_tracks_one_by_one(scene, name):
 
 
 def test_tracks_are_a_copy():
-    start = Birth(0.9, hf.GaussianMixture([1.0], [[1.0, 0, 0, 0]], np.eye(4)))
+    start = Birth(0.9, normal([1.0, 0, 0, 0]))
     tracker = LMBTracker(WithClutter(WALK, 0.9, 0.01), filter="ukf", initial=[start])
     track = tracker.tracks[0]
     track.filter.predict()

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import assert_same, cases
+from helpers import assert_same, normal, polar, refuses
 
 import herdfilter as hf
 from herdfilter.tracking import Birth, BirthFromMeasurements, LMBTracker
@@ -42,7 +42,7 @@ def test_deterministic_particles_are_born_with_the_detection_in_view(walk, clutt
 
 
 SEEN = hf.Sensor(
-    lambda x: np.column_stack([np.hypot(x[:, 0], x[:, 1]), np.arctan2(x[:, 1], x[:, 0])]),
+    polar,
     np.diag([1.0, 0.01**2]),
     circular=[1],
 )
@@ -50,7 +50,7 @@ SEEN = hf.Sensor(
 
 def test_a_detection_of_radar_points_to_where_it_was_made(walk):
     """To mean and covariance of range and bearing, turned into the plane, with a prior as wide as the sea."""
-    prior, bearing = hf.GaussianMixture([1.0], [[0.0, 0.0]], 1e8 * np.eye(2)), 3.14
+    prior, bearing = normal([0.0, 0.0], 1e8), 3.14
 
     def state(z):
         return z[:, :1] * np.column_stack([np.cos(z[:, 1]), np.sin(z[:, 1])])
@@ -69,7 +69,7 @@ def test_a_detection_of_radar_points_to_where_it_was_made(walk):
 
 
 def test_a_scan_of_no_detection_leads_to_no_birth(walk, cluttered):
-    anywhere = hf.GaussianMixture([1.0], [[0.0, 0.0]], 1e4 * np.eye(2))
+    anywhere = normal([0.0, 0.0], 1e4)
     tracker = LMBTracker(
         cluttered(walk, lambda x: np.full(len(x), 0.95), 1e-4),
         BirthFromMeasurements(anywhere),
@@ -80,23 +80,12 @@ def test_a_scan_of_no_detection_leads_to_no_birth(walk, cluttered):
     assert [track.label for track in tracker.tracks] == [(3, 0)]
 
 
-@cases(
-    "build error expected",
-    (lambda g: Birth(1.5, g), ValueError, "probability: expected a fraction from 0 to 1, got 1.5"),
-    (
-        lambda g: Birth(0.5, 3.0),
-        TypeError,
-        "initial: expected a herdfilter.GaussianMixture, got 3.0",
-    ),
-    (
-        lambda g: BirthFromMeasurements(hf.GaussianMixture([1.0], [[0.0]], [[0.0]])),
-        ValueError,
-        "positive definite",
-    ),
+test_what_is_wrong_with_births_is_named = refuses(
+    lambda build, *given: build(*given),
+    (Birth, 1.5, normal([0.0, 0.0]), "probability: expected a fraction from 0 to 1, got 1.5"),
+    (TypeError, Birth, 0.5, 3.0, "initial: expected a herdfilter.GaussianMixture, got 3.0"),
+    (BirthFromMeasurements, normal([0.0], 0.0), "positive definite"),
 )
-def test_what_is_wrong_with_births_is_named(build, error, expected, gaussian):
-    with pytest.raises(error, match=expected):
-        build(gaussian(0, 0))
 
 
 def test_births_are_as_probable_as_detections_are_unexplained(walk, gaussian, cluttered):

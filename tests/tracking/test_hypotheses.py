@@ -4,17 +4,15 @@ import copy
 
 import numpy as np
 import pytest
-from helpers import assert_same, model_of, normal
+from helpers import assert_same, model_of, normal, position_and_speed
 
 import herdfilter as hf
 from herdfilter.models.resolved import Measurement
 from herdfilter.tracking import Birth, LMBTracker
 from herdfilter.tracking.bank import Detections, ListedFilters
 
-SPEED = hf.models.LinearGaussian(
-    [[1.0, 1.0], [0.0, 1.0]], [[1.0, 0.0]], [[0.3, 0.2], [0.2, 0.3]], [[0.5]], [0.0, 0.5], np.eye(2)
-)
-LIVELY = hf.models.LinearGaussian(SPEED.F, SPEED.H, 9 * SPEED.Q, SPEED.R, [0.0, 0.5], np.eye(2))
+SPEED = position_and_speed([[0.3, 0.2], [0.2, 0.3]], 0.5, [0.0, 0.5])
+LIVELY = position_and_speed(9 * SPEED.Q, 0.5, [0.0, 0.5])
 JUMPING = hf.models.JumpMarkov([SPEED, LIVELY], [[0.9, 0.1], [0.3, 0.7]])
 WEIGHTS = np.array([0.2, 0.5, 0.3])
 
@@ -106,9 +104,7 @@ def test_particles_are_spared_for_hypotheses_too_light_to_be_merged(monkeypatch)
         0.05, 1.0, initial_mean=np.zeros(4), initial_covariance=np.eye(4)
     )
     places = 4.0 * np.array([(i, j) for i in range(3) for j in range(3)])
-    starts = [
-        Birth(0.9, hf.GaussianMixture([1.0], [[*place, 0, 0]], np.eye(4))) for place in places
-    ]
+    starts = [Birth(0.9, normal([*place, 0, 0])) for place in places]
     cluttered = hf.models.WithClutter(model, 0.9, 1e-3)
     scan = places + np.random.default_rng(3).normal(size=(9, 2))
     updates, means = [], []

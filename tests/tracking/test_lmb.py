@@ -119,9 +119,8 @@ def test_targets_are_counted_and_keep_their_labels(walk, cluttered, gaussian):
     tracker = LMBTracker(cluttered(walk, 0.98, 2 / 3600), births, filter="auto", n_particles=50)
     found = tracker.run(scans)
     counts = np.array([len(labels) for labels in found.labels])
-    left = [label for label, path in found.trajectories().items() if np.nanmean(path[:, 0]) < 0]
-    right = [label for label, path in found.trajectories().items() if np.nanmean(path[:, 0]) > 0]
-    assert len(left) == len(right) == 1
+    places = [np.nanmean(path[:, 0]) for path in found.trajectories().values()]
+    assert sorted(np.sign(places)) == [-1, 1]
     # after the first miss a target is still there with 0.99 * 0.02 / (1 - 0.99 * 0.98), more probable than not
     np.testing.assert_array_equal(np.flatnonzero(counts == 2) + 1, np.arange(6, 17))
     assert set(counts) == {1, 2}
@@ -196,14 +195,12 @@ def test_what_came_before_an_error_is_kept(walk, cluttered):
     same(caught.value.result, expected, tolerance=0.0)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "by"),
-    [
-        ([[1.0, 2.0], [3.0]], "model"),
-        ([[np.nan, 0.0]], "model"),
-        ([[1.0]], "sensor"),
-        ([[1.0, 2.0, 3.0]], "readings"),
-    ],
+@cases(
+    "wrong by",
+    ([[1.0, 2.0], [3.0]], "model"),
+    ([[np.nan, 0.0]], "model"),
+    ([[1.0]], "sensor"),
+    ([[1.0, 2.0, 3.0]], "readings"),
 )
 def test_a_first_scan_of_the_wrong_length_leaves_a_tracker_with_births_from_detections_as_it_was(
     wrong, by, walk, cluttered
@@ -359,7 +356,7 @@ def near(x):
     return np.where(x[:, 0] < 0, 0.9, 0.0)
 
 
-@pytest.mark.parametrize(("name", "by_sensor"), [("ukf", True), ("auto", False)])
+@cases("name by_sensor", ("ukf", True), ("auto", False))
 def test_a_track_that_cannot_be_seen_is_not_given_up(name, by_sensor, walk, cluttered, gaussian):
     """An empty scan is news of the target on the left, by the formula, and none of the one on the right."""
     places = [Birth(0.6, gaussian(-50.0, 0.0)), Birth(0.6, gaussian(50.0, 0.0))]

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import cases, normal
 
 import herdfilter as hf
 from herdfilter.tracking import Birth, BirthFromMeasurements, LMBTracker
@@ -25,7 +26,7 @@ def arriving(seed, steps=10):
 
 
 def make(walk, cluttered, births="detections", **options):
-    wide = hf.GaussianMixture([1.0], [[0, 0]], 9 * np.eye(2))
+    wide = normal([0, 0], 9)
     births = (
         BirthFromMeasurements(wide, expected=0.5, most=0.5)
         if births == "detections"
@@ -41,13 +42,11 @@ def standing(tracker):
     ], tracker.time
 
 
-@pytest.mark.parametrize(
-    ("name", "association", "births"),
-    [
-        ("ukf", "auto", "detections"),
-        ("auto", "auto", "places"),
-        ("bootstrap", "random-gibbs", "detections"),
-    ],
+@cases(
+    "name association births",
+    ("ukf", "auto", "detections"),
+    ("auto", "auto", "places"),
+    ("bootstrap", "random-gibbs", "detections"),
 )
 def test_late_scans_are_taken_up_in_their_places_to_the_last_bit(
     name, association, births, walk, cluttered

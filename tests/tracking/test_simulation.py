@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from helpers import position_and_speed
 
 import herdfilter as hf
 from herdfilter.tracking.simulation import simulate_path, simulate_scans
 
-F, Q = np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([[0.3, 0.1], [0.1, 0.2]])
-LINE = hf.models.LinearGaussian(F, [[1.0, 0.0]], Q, [[1e-12]], [0.0, 0.0], np.eye(2))
+LINE = position_and_speed([[0.3, 0.1], [0.1, 0.2]], 1e-12)
 
 
 def cluttered(detection_probability=1.0, clutter_density=0.0):
@@ -46,8 +46,8 @@ def test_misses_and_false_alarms_are_as_many_as_the_model_says_and_in_the_region
 @pytest.mark.parametrize("at", [0, 400])
 def test_a_path_has_the_noise_of_the_model_forward_and_back(at):
     path = simulate_path(LINE, np.zeros(2), at, range(1, 401), np.random.default_rng(3))
-    noise = path[1:] - path[:-1] @ F.T
-    np.testing.assert_allclose(np.cov(noise.T), Q, atol=0.08)  # four standard errors
+    noise = path[1:] - path[:-1] @ LINE.F.T
+    np.testing.assert_allclose(np.cov(noise.T), LINE.Q, atol=0.08)  # four standard errors
     assert np.abs(noise.mean(axis=0)).max() < 4 * np.sqrt(0.3 / 400)
 
 
@@ -60,7 +60,7 @@ def test_a_path_asks_the_model_for_its_own_steps_only():
             asked.append(step)
             return super().transition_mean(x, dt, control, step)
 
-    model = Known(F, [[1.0, 0.0]], Q, [[1.0]], [0.0, 0.0], np.eye(2))
+    model = Known(LINE.F, LINE.H, LINE.Q, [[1.0]], [0.0, 0.0], np.eye(2))
     assert len(simulate_path(model, np.zeros(2), 4, range(2, 8), np.random.default_rng(0))) == 6
     assert set(asked) == {3, 4, 5, 6, 7}
 
@@ -82,7 +82,7 @@ def map_of(matrix, offset):
     return hf.models.from_functions(
         lambda x: x @ matrix.T + offset,
         lambda x: x,
-        Q=Q,
+        Q=LINE.Q,
         R=eye,
         initial_mean=offset,
         initial_covariance=eye,

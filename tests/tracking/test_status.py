@@ -1,7 +1,7 @@
 """Tentative, confirmed and coasting tracks."""
 
-import numpy as np
 import pytest
+from helpers import normal
 
 import herdfilter as hf
 from herdfilter.tracking import Birth, BirthFromMeasurements, DetectionHistory, LMBTracker
@@ -46,9 +46,7 @@ def test_detections_too_far_apart_do_not_confirm(walk, cluttered):
 
 
 def test_before_the_first_detection_time_counts_from_the_start(walk, cluttered):
-    births = BirthFromMeasurements(
-        hf.GaussianMixture([1.0], [[0, 0]], 9 * np.eye(2)), expected=0.5, most=0.5
-    )
+    births = BirthFromMeasurements(normal([0, 0], 9), expected=0.5, most=0.5)
     tracker = LMBTracker(cluttered(walk), births, filter="ukf", report=0.0)
     assert tracker.run([HIT, MISS]).history == [[], [DetectionHistory(0, 1.0, False, (False,))]]
 

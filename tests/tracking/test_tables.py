@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import cases
+from helpers import refuses
 
 import herdfilter as hf
 from herdfilter.tracking import Birth, LMBTracker, scans_from_table
@@ -59,8 +59,8 @@ def test_a_file_that_is_no_table_is_named_in_one_line(tmp_path):
     assert "\n" not in str(caught.value)
 
 
-@cases(
-    "table options expected",
+test_odd_tables_are_named_in_one_line = refuses(
+    lambda table, options: scans_from_table(table, **{"columns": ["e"], "time": "t", **options}),
     (3, {}, r"^table: expected a pandas\.DataFrame or the path of a CSV file, got 3$"),
     ("nowhere.csv", {}, "^table: cannot read 'nowhere.csv'"),
     (
@@ -91,8 +91,5 @@ def test_a_file_that_is_no_table_is_named_in_one_line(tmp_path):
         {"times": [1, 2, 3]},
         "^times: expected the times of all scans, got none at 4.0, the time of row 3$",
     ),
+    error=(TypeError, ValueError, OSError),
 )
-def test_odd_tables_are_named_in_one_line(table, options, expected):
-    with pytest.raises((TypeError, ValueError, OSError), match=expected) as caught:
-        scans_from_table(table, **{"columns": ["e"], "time": "t", **options})
-    assert "\n" not in str(caught.value)

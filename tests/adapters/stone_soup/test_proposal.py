@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from helpers import refuses
+from helpers import cases, refuses
 from scipy.special import logsumexp
 
 import herdfilter as hf
@@ -40,13 +40,21 @@ PROPOSALS = [
 ]
 
 
+def tracked(tutorial, measurements, n, prior=None):
+    """States after each measurement, by our default proposal and n particles."""
+    ours = HerdfilterProposal(tutorial.motion)
+    return tutorial.track(ours, ours.initial(prior or tutorial.prior, n), measurements)[0]
+
+
 def means(states):
     return np.hstack([np.asarray(state.mean, dtype=float) for state in states]).T
 
 
-@pytest.mark.parametrize(
-    ("proposal", "look"),
-    [*((proposal, True) for proposal in PROPOSALS), (PROPOSALS[0], False), (PROPOSALS[2], False)],
+@cases(
+    "proposal look",
+    *((proposal, True) for proposal in PROPOSALS),
+    (PROPOSALS[0], False),
+    (PROPOSALS[2], False),
 )
 def test_their_filter_with_our_proposal_is_our_filter(tutorial, proposal, look):
     """Particles, weights and evidence, after their updater has multiplied the weights by the likelihood."""
@@ -75,8 +83,7 @@ def test_their_filter_with_our_proposal_is_our_filter(tutorial, proposal, look):
 def test_on_a_linear_model_it_is_their_kalman_filter(tutorial):
     sensor = LinearGaussian(4, (0, 2), np.diag([1.0, 2.0]))
     measurements = tutorial.detections(sensor=sensor)
-    ours = HerdfilterProposal(tutorial.motion)
-    posteriors, _ = tutorial.track(ours, ours.initial(tutorial.prior, 32), measurements)
+    posteriors = tracked(tutorial, measurements, 32)
     predictor, updater, state = (
         KalmanPredictor(tutorial.motion),
         KalmanUpdater(sensor),
@@ -108,8 +115,7 @@ def test_runs_are_bit_identical_whatever_the_hour_and_the_global_stream(tutorial
 def test_second_detection_at_the_same_time_moves_nothing(tutorial):
     first = tutorial.detections(1)[0]
     second = Detection(first.state_vector, first.timestamp, measurement_model=tutorial.radar)
-    ours = HerdfilterProposal(tutorial.motion)
-    posteriors, _ = tutorial.track(ours, ours.initial(tutorial.prior, 30), [first, second])
+    posteriors = tracked(tutorial, [first, second], 30)
     np.testing.assert_array_equal(posteriors[1].state_vector, posteriors[0].state_vector)
     twice = posteriors[0].log_weight + tutorial.radar.logpdf(second, posteriors[0])
     np.testing.assert_allclose(posteriors[1].log_weight, twice - logsumexp(twice))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import assert_same
+from helpers import assert_same, cases, on_a_line
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 
@@ -28,7 +28,7 @@ class Shifted:
 SQUARES = hf.models.JumpMarkov([BENT, Shifted()], [[0.8, 0.2], [0.2, 0.8]])
 
 
-@pytest.mark.parametrize(("count", "clutter"), [(2, False), (3, True), (1, True)])
+@cases("count clutter", (2, False), (3, True), (1, True))
 def test_on_linear_modes_and_scans_it_is_the_mixture_kalman_filter(linear_modes, count, clutter):
     model, fields = linear_modes(count, count=count), ["means", "covariances", "log_likelihoods"]
     z = SCANS if clutter else hf.simulate(model, 6, rng=1)[1]
@@ -112,7 +112,7 @@ def test_only_auto_is_wrapped():
 @pytest.mark.parametrize("gaussian", [[True, True, False, False], [True] * 4, [False] * 4])
 def test_gaussians_are_updated_and_points_weighted_by_one_observation(gaussian):
     """The evidence is the sum over both, ``N(z; x, C + R)`` of a Gaussian and ``N(z; x, R)`` of a point."""
-    model = hf.models.LinearGaussian([[1.0]], [[1.0]], [[1.0]], [[0.5]], [0.0], [[1.0]])
+    model = on_a_line(R=0.5)
     x, weights, z = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0.4, 0.3, 0.2, 0.1]), 1.2
     variances = np.where(gaussian, [0.3, 0.2, 0.4, 0.6], 0.0)
     about = variances[:, None, None], np.array(gaussian)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import assert_same
+from helpers import assert_same, cases
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
@@ -11,14 +11,12 @@ from herdfilter.filters.kalman.jump_filters import select_histories
 Z = [[0.3], None, [1.1], [-0.4]]
 
 
-@pytest.mark.parametrize(
-    ("filter_class", "jump", "rule", "alone"),
-    [
-        (hf.InteractingMultipleModel, True, "unscented", "ukf"),
-        (hf.InteractingMultipleModel, False, "cubature", "ckf"),
-        (hf.MixtureKalmanFilter, True, "extended", "ekf"),
-        (hf.MixtureKalmanFilter, False, "unscented", "ukf"),
-    ],
+@cases(
+    "filter_class jump rule alone",
+    (hf.InteractingMultipleModel, True, "unscented", "ukf"),
+    (hf.InteractingMultipleModel, False, "cubature", "ckf"),
+    (hf.MixtureKalmanFilter, True, "extended", "ekf"),
+    (hf.MixtureKalmanFilter, False, "unscented", "ukf"),
 )
 def test_one_mode_is_its_kalman_filter_to_the_last_bit(filter_class, rule, alone, jump):
     model = hf.models.CoordinatedTurn()

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers import assert_same
+from helpers import assert_same, cases
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
@@ -24,9 +24,7 @@ NAMES = [
 Z = [[0.3], None, [1.1], [-0.4]]
 
 
-@pytest.mark.parametrize(
-    ("name", "clutter"), [*((name, False) for name in NAMES), ("bootstrap", True), ("auto", True)]
-)
+@cases("name clutter", *((name, False) for name in NAMES), ("bootstrap", True), ("auto", True))
 def test_one_mode_is_its_model_to_the_last_bit(linear_modes, name, clutter):
     alone, z = (
         linear_modes(0, count=1).models[0],
@@ -71,7 +69,7 @@ def test_particles_tend_to_the_posterior_of_all_histories(linear_modes, enumerat
         assert result.log_likelihood == pytest.approx(log_densities.sum(), abs=0.06)
 
 
-@pytest.mark.parametrize(("modes", "even"), [("herded", 0.0), ("herded", 1.0), ("random", 0.1)])
+@cases("modes even", ("herded", 0.0), ("herded", 1.0), ("random", 0.1))
 def test_weights_are_right_whatever_a_mode_is_allotted(
     linear_modes, enumerated, monkeypatch, modes, even
 ):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import cases, normal
 from scipy.spatial.distance import cdist
 
 from herdfilter.bandwidths import kernel_covariance
@@ -62,17 +63,15 @@ def family(name, dim):
     return GaussianMixture([0.5, 0.3, 0.2], 2 * means, roots @ roots.swapaxes(1, 2) / dim)
 
 
-@pytest.mark.parametrize(
-    ("sampler", "name", "dim"),
-    [
-        (KernelHerding(), "two modes", 8),
-        (KernelHerding(), "unequal", 2),
-        (ContinuousHerdedGibbs(), "two modes", 2),
-        (ContinuousHerdedGibbs(), "cross", 8),
-        (ContinuousHerdedGibbs(), "three", 2),
-        (MappedSampling(KernelHerding()), "three", 8),
-        (SobolSampling(), "moving", 2),
-    ],
+@cases(
+    "sampler name dim",
+    (KernelHerding(), "two modes", 8),
+    (KernelHerding(), "unequal", 2),
+    (ContinuousHerdedGibbs(), "two modes", 2),
+    (ContinuousHerdedGibbs(), "cross", 8),
+    (ContinuousHerdedGibbs(), "three", 2),
+    (MappedSampling(KernelHerding()), "three", 8),
+    (SobolSampling(), "moving", 2),
 )
 def test_rounding_moves_no_point(sampler, name, dim):
     """Numbers that differ in their last digit stand for the arithmetic of another processor."""
@@ -168,7 +167,7 @@ def test_no_mixture_is_worse_served_than_by_independent_draws(herding, hostile_m
 @pytest.mark.parametrize("dim", [2, 8])
 def test_two_to_five_points_of_a_gaussian_part(herding, dim):
     """All at the mean, as many as they are, would have 0.83, 1.24, 1.66 and 2.07."""
-    gaussian = GaussianMixture([1.0], np.zeros((1, dim)), np.eye(dim))
+    gaussian = normal(np.zeros(dim))
     for n in (2, 3, 4, 5):
         assert ratio(herding.sample(gaussian, n), gaussian) < 0.5
 
