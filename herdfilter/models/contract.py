@@ -33,7 +33,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -115,9 +115,13 @@ def in_mode(model: Model, mode: int) -> Model:
     """Return the model of one mode of a model that jumps, inside the same wrappers; other models are returned unchanged."""
     if not jumps(model):
         return model
-    # the mode is chosen inside a wrapper, such as WithClutter
-    if isinstance(model, Wrapper):
-        return dataclasses.replace(model, model=in_mode(model.model, mode))  # type: ignore[type-var]
+    # a method of a user's wrapper: `__getattr__` would pass one on
+    if hasattr(type(model), "in_mode"):
+        return model.in_mode(mode)
+    # the mode is chosen inside a wrapper, such as WithClutter or a user's dataclass
+    if isinstance(model, Wrapper) or (dataclasses.is_dataclass(model) and "model" in vars(model)):
+        wrapper: Any = model
+        return dataclasses.replace(wrapper, model=in_mode(wrapper.model, mode))
     return model.models[mode]
 
 
@@ -202,11 +206,13 @@ def _check_signature(model: Model, name: str) -> None:
 
 def _accepts(function: Any, count: int, by_name: bool = False) -> bool:
     """Return True if a function takes this number of arguments by position; `by_name`: and has a name for each."""
-    if not isinstance(function, Hashable):  # a callable object
-        function = function.__call__
     # the function behind a method, which all models of a class share, takes the model first
     is_method = hasattr(function, "__func__")
-    return _binds(getattr(function, "__func__", function), count + is_method, by_name)
+    function = getattr(function, "__func__", function)
+    try:
+        return _binds(function, count + is_method, by_name)
+    except TypeError:  # a callable object without a hash, such as a frozen dataclass of arrays
+        return _binds.__wrapped__(function, count + is_method, by_name)
 
 
 @lru_cache(maxsize=512)

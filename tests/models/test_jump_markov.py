@@ -1,5 +1,7 @@
 """Models that jump between modes: what they say of themselves, and how they are simulated."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from helpers import on_a_line, refuses
@@ -60,6 +62,38 @@ def test_what_is_wrapped_around_a_model_is_wrapped_around_its_mode():
         for sensed in (in_mode(scanning.on(model), 1), scanning.on(still()))
     ]
     np.testing.assert_array_equal(*likelihoods)
+
+
+@dataclass
+class Doubled:
+    """A user's own wrapper, which observes twice the state."""
+
+    model: object
+
+    def __getattr__(self, name):
+        if name == "model" or name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.model, name)
+
+    def observation_mean(self, x, step):
+        return 2 * self.model.observation_mean(x, step)
+
+
+class Chosen(Doubled):
+    """The same, which says itself what its modes are."""
+
+    def in_mode(self, mode):
+        return Doubled(self.model.models[mode])
+
+
+def test_wrappers_of_the_users_own_stay_around_each_mode():
+    model = hf.models.JumpMarkov([still(seen=1.0), still(seen=2.0)], np.eye(2))
+    for kind in (Doubled, Chosen):
+        seen = in_mode(kind(model), 1)
+        np.testing.assert_array_equal(
+            seen.observation_mean(np.ones((1, 1)), 1),
+            2 * model.models[1].observation_mean(np.ones((1, 1)), 1),
+        )
 
 
 two = [still(), still()]

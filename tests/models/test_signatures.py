@@ -1,6 +1,7 @@
 """What is wrong with a model is said before its first step: functions of other arguments, a dimension, an initial state."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -63,6 +64,22 @@ def test_any_way_to_take_the_arguments_will_do():
     ):
         for make in USERS.values():
             make(changed(transition_mean=function))
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A function whose hash fails, as that of an array does."""
+
+    matrix: np.ndarray
+
+    def __call__(self, step):
+        return self.matrix
+
+
+def test_a_callable_object_without_a_hash_is_a_function():
+    walk = Walk(observation_covariance=Constant(np.eye(1)))
+    for make in USERS.values():
+        make(walk).run([[1.0], [2.0]])
 
 
 def test_a_type_error_inside_a_function_is_its_own():
