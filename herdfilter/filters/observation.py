@@ -137,7 +137,12 @@ class Observation:
         """Return log-likelihoods (n,) less `log_offset`, which is set to the largest of them if it is None."""
         if self.log_offset is None and values.max() > -np.inf:
             self.log_offset = float(values.max())
-        return values - (self.log_offset or 0.0)
+        offset = self.log_offset or 0.0
+        # no difference can overflow; `errstate` would cost more than the subtraction
+        if abs(offset) < LARGEST:
+            return values - offset
+        with np.errstate(over="ignore"):  # to -inf: a weight of zero
+            return values - offset
 
     def weigh(self, particles: Particles) -> Particles:
         """Return the particles with their weights times the likelihood, not normalised."""

@@ -52,3 +52,11 @@ def test_weights_do_not_depend_on_a_constant(raised, name):
             assert other.log_likelihood == pytest.approx(
                 plain.log_likelihood + 3 * added, rel=1e-15, abs=1e-12
             )
+
+
+def test_differences_of_log_likelihoods_overflow_without_a_warning(walk):
+    """To -inf, a weight of zero; warnings are errors in the tests."""
+    walk.log_likelihood = lambda z, x, step: np.where(x[:, 0] > 0, 1e308, -1.7e308)
+    for name in FILTERS:
+        if name in ("bootstrap", "auxiliary", "ranked", "auto"):
+            assert np.isfinite(after(FILTERS[name], walk).mean).all()
