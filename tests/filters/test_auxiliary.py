@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 
-from herdfilter.filters import AuxiliaryProposal, ParticleFilter
+from herdfilter.filters import (
+    AuxiliaryProposal,
+    ParticleFilter,
+    Particles,
+    SystematicResampling,
+)
 
 
 def test_an_observation_that_excludes_every_centre_is_survived(walk):
@@ -17,3 +22,18 @@ def test_an_observation_that_excludes_every_centre_is_survived(walk):
     assert record.log_likelihood == pytest.approx(
         np.log(0.2229), abs=0.4
     )  # P(0.5 < N(0, 0.5) < 1.5) = 0.2229
+
+
+class Unlabelled(SystematicResampling):
+    """A scheme whose particles do not say from which they were copied."""
+
+    def resample(self, particles, rng, circular=()):
+        return Particles.equal(super().resample(particles, rng, circular).x)
+
+
+def test_a_scheme_may_resample_by_a_method_of_its_own(walk):
+    runs = [
+        ParticleFilter(walk, 50, AuxiliaryProposal(scheme), rng=1).run([[1.0], [2.0]])
+        for scheme in (Unlabelled(), SystematicResampling())
+    ]
+    np.testing.assert_array_equal(runs[0].means, runs[1].means)
