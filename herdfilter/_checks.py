@@ -357,9 +357,9 @@ def as_list(
 
 def check_methods(name: str, value: Any, *methods: str) -> None:
     """Raise TypeError unless `value` is an object with these methods."""
-    if isinstance(value, type) or not all(
-        callable(getattr(value, method, None)) for method in methods
-    ):
+    if isinstance(value, type):
+        raise TypeError(f"{name}: expected an instance, got the class {value.__name__}")
+    if not all(callable(getattr(value, method, None)) for method in methods):
         raise TypeError(
             f"{name}: expected an object with {' and '.join(methods)}, got {short_repr(value)}"
         )

@@ -39,7 +39,7 @@ every_kernel = pytest.mark.parametrize(
         IMPROVED,
         {"sampler": KernelHerding},
         TypeError,
-        "sampler: expected an object with sample, got <class .*KernelHerding",
+        "sampler: expected an instance, got the class KernelHerding",
     ),
     (IMPROVED, {"kernel": None}, TypeError, "kernel: expected an object with value"),
 )
