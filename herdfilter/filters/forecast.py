@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
@@ -23,7 +24,6 @@ from herdfilter.angles import mean_and_covariance, unwrap
 from herdfilter.filters.observation import linear_part_observation
 from herdfilter.filters.resampling.base import inverse_cdf
 from herdfilter.filters.results import Views
-from herdfilter.filters.saved import FilterState
 from herdfilter.filters.series import Controls, TimeSteps
 from herdfilter.filters.state import Indices
 from herdfilter.mixture import GaussianMixture
@@ -229,25 +229,25 @@ class Forecaster:
         rows: list[Any] = []
         spreads: list[Spread] = []
         observation_spreads: list[Any] = []
-        # The filter itself predicts on, and is then set back with its generator.
-        now = FilterState.of(self)
-        try:
-            self._settle()
-            if rng is not None and self.rng is not None:
-                self.rng = noise
-            for entry in entries:
-                if entry.dt > 0:  # with dt = 0 the first step is the present one
-                    self.predict(entry.dt, entry.control)
-                spread = _spread(self)
-                *observed, observation_spread = (
-                    4 * (None,) if model is None else _observed(model, self, spread, sensor, noise)
-                )
-                points = spread[:2] if hasattr(self, "particles") else (None, None)
-                rows.append((self.mean, self.covariance, self.step, *points, *observed))
-                spreads.append(spread)
-                observation_spreads.append(observation_spread)
-        finally:
-            now.give_back(self)
+        # A copy predicts on: parts of the user's own may keep a state, and other threads may read the filter. The memo of
+        # `deepcopy` shares what does not change: the model, which may be large or not copyable, and what is made of it.
+        fixed = (resolved.Resolved, resolved.Transition)
+        shared = [self.model, *(part for part in vars(self).values() if isinstance(part, fixed))]
+        ahead = copy.deepcopy(self, {id(part): part for part in shared})
+        ahead._settle()
+        if rng is not None and ahead.rng is not None:
+            ahead.rng = noise
+        for entry in entries:
+            if entry.dt > 0:  # with dt = 0 the first step is the present one
+                ahead.predict(entry.dt, entry.control)
+            spread = _spread(ahead)
+            *observed, observation_spread = (
+                4 * (None,) if model is None else _observed(model, ahead, spread, sensor, noise)
+            )
+            points = spread[:2] if hasattr(ahead, "particles") else (None, None)
+            rows.append((ahead.mean, ahead.covariance, ahead.step, *points, *observed))
+            spreads.append(spread)
+            observation_spreads.append(observation_spread)
         # Columns in the order of the fields of `Forecast`.
         columns: list[Any] = [
             None if column[0] is None else np.array(column) for column in zip(*rows, strict=True)

@@ -215,6 +215,35 @@ def test_models_are_not_copied():
     assert len(pf.forecast(2, rng=1)) == 2
 
 
+class Counting(hf.BootstrapProposal):
+    """A proposal with a state of its own."""
+
+    def __init__(self):
+        object.__setattr__(self, "steps", [])
+
+    def propose(self, transition, particles, rng, observation=None):
+        self.steps.append(transition.step)
+        return super().propose(transition, particles, rng, observation)
+
+
+class Watched(hf.ParticleFilter):
+    """A filter that notes every state it is put into."""
+
+    def __setattr__(self, name, value):
+        super().__setattr__(name, value)
+        if name == "step" and hasattr(self, "seen"):
+            self.seen.append(value)
+
+
+def test_neither_parts_with_a_state_nor_other_threads_see_a_forecast():
+    pf = Watched(hf.models.UNGM(), 20, Counting(), rng=0)
+    pf.seen = []
+    pf.run([1.0, 2.0])
+    pf.forecast(3)
+    assert pf.proposal.steps == [1, 2]
+    assert pf.seen == [1, 2]
+
+
 def test_draws_are_the_callers_or_the_same_again():
     pf, rng = followed(CHAIN, 50, "bootstrap"), np.random.default_rng(5)
     one, again = pf.forecast(3), pf.forecast(3)
