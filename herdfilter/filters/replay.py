@@ -47,9 +47,7 @@ class Replay:
     """
 
     def __init__(self, filter: Any, lag: Any, start: Any = None) -> None:  # noqa: A002
-        _checks.check_part(
-            "filter", filter, series.Timed, "a filter, or a tracker, that predicts and updates"
-        )
+        _checks.check_methods("filter", filter, "predict", "update")
         self.filter = filter
         self.start = start
         self.lag = float(series.Clock().elapsed([lag], "lag")[0])
@@ -60,6 +58,8 @@ class Replay:
         self._recent: list[_Reading] = []  # in the order of their times, back to the lag
         if start is not None:
             filter._clock = series.Clock.at(start)
+        elif not isinstance(filter, series.Timed):  # a user's own, which gets a clock
+            filter._clock = series.Clock()
         self._first = filter._clock
 
     def __repr__(self) -> str:

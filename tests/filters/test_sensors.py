@@ -83,6 +83,27 @@ def test_late_readings_are_taken_up_in_their_places_to_the_last_bit(name):
     assert replay.filter.log_likelihood == one.log_likelihood
 
 
+class Summed:
+    """A filter of the user's own, without a base class."""
+
+    def __init__(self):
+        self.total = 0.0
+
+    def predict(self, dt, control=None):
+        self.total *= 0.5**dt
+
+    def update(self, z):
+        self.total += z
+        return self.total
+
+
+def test_a_filter_without_a_base_class_takes_late_readings():
+    replay = hf.Replay(Summed(), lag=5.0)
+    for time, z in ((1.0, 1.0), (3.0, 4.0), (2.0, 2.0)):
+        total = replay.update(time, z)
+    assert total == 4.0 + 0.5 * (2.0 + 0.5)
+
+
 def test_a_replay_forgets_what_is_older_than_the_lag():
     replay = hf.Replay(hf.UnscentedKalmanFilter(moving()), lag=1.0)
     for time in (1.0, 2.0, 3.0):
