@@ -103,8 +103,10 @@ class WithClutter(contract.Wrapper):
                 f"region: expected rows (lowest, highest), the first below the second, got {region.tolist()}"
             )
         assign(self, region=region)
-        # raises an error if the region has another length than an observation
-        self._bounds(self.detection_size(step=1))  # type: ignore[arg-type]
+        # Raises an error if the region has another length than an observation. A covariance that depends on the state is
+        # left alone, as the model's functions are not called before a filter needs them.
+        if self._detection.has_moments and not self._detection.takes_state:
+            self._bounds(self.detection_size(step=1))  # type: ignore[arg-type]
 
     def __copy__(self) -> WithClutter:
         return replace(self, model=copy.copy(self.model))

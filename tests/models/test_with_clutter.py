@@ -73,6 +73,19 @@ def test_a_region_is_asked_for_where_clutter_is_simulated():
         hf.simulate(WithClutter(PLANE, 0.9, 0.1), 3, rng=0)
 
 
+def test_a_region_does_not_call_functions_of_the_state_before_a_filter_does():
+    def unready(self, x, step):
+        raise RuntimeError("no data yet")
+
+    def of_state(self, step, x):
+        return np.broadcast_to(EYE, (len(x), 2, 2))
+
+    functions = {"observation_mean": unready, "observation_covariance": of_state}
+    model = type("Unready", (type(PLANE),), functions).__new__(type(PLANE))
+    vars(model).update(vars(PLANE))
+    assert WithClutter(model, 0.9, 0.1, [[0.0, 1.0]] * 2).region.shape == (2, 2)
+
+
 def near(x):
     """Detection probability of a sensor at the origin that sees up to a distance of 2."""
     return 0.9 * (np.hypot(*x.T) < 2)
