@@ -107,12 +107,12 @@ class EnsembleKalmanFilter(KalmanFilter):
         residuals += contract.correlated(white, observation.part(noises))
         # The gain P_xz S^-1 without S^-1: with W = L^-1 and S = L L' it is P_xz W' W.
         corrections = residuals @ whitening.T @ (whitening @ cross.T)
-        log_densities = contract.gaussian_log_density(
-            observation.residuals(predicted[None]), covariance[None], observation.step
+        # by W, which is at hand: `gaussian_log_density` would factorise S again, and fill its cache with them
+        white = observation.residuals(predicted[None])[0] @ whitening.T
+        log_density = np.log(np.diagonal(whitening)).sum() - 0.5 * (
+            white @ white + len(white) * np.log(2 * np.pi)
         )
-        return Ensemble(angles.wrap(self.particles + corrections, circular)), float(
-            log_densities[0]
-        )
+        return Ensemble(angles.wrap(self.particles + corrections, circular)), float(log_density)
 
     def _predicted_observation(self, measurement: resolved.Measurement) -> tuple[Array, Array]:
         n = self.n_particles
