@@ -87,7 +87,7 @@ class CoordinatedTurn(RangeAndBearing):
     def transition_covariance(self, dt: float, step: int) -> Array:
         """Covariance Q of the noise added over a time `dt`, (5, 5)."""
         covariance = np.zeros((5, 5))
-        block = self.acceleration_density * np.array(acceleration_block(dt))
+        block = self.acceleration_density * np.array(acceleration_block(float(dt)))
         covariance[:2, :2] = block
         covariance[2:4, 2:4] = block
         covariance[4, 4] = self.turn_density * dt

@@ -209,7 +209,7 @@ class WhiteAcceleration(GaussianStart):
 
     def transition_covariance(self, dt: float, step: int) -> Array:
         """Covariance of the integrated white acceleration over a time `dt`, (d, d)."""
-        return self.spectral_density * np.kron(acceleration_block(dt), np.eye(self.dim // 2))
+        return self.spectral_density * np.kron(acceleration_block(float(dt)), np.eye(self.dim // 2))
 
 
 class PlanarSensors(IndependentNoise, WhiteAcceleration):

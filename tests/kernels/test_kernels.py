@@ -126,7 +126,7 @@ def test_a_kernel_without_an_expectation_is_named():
         match=r"kernel: expected an object with value and slope and scales, got .*NoExpectation",
     ):
         herding_error(Points([[0.0]]), LINE, 1.0, NoExpectation())
-    with pytest.raises(TypeError, match=r"kernel: expected an object .*, got <class .*Matern"):
+    with pytest.raises(TypeError, match="kernel: expected an instance, got the class Matern"):
         as_kernel("kernel", kernels.Matern)
 
 
