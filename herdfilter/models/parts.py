@@ -84,7 +84,8 @@ class IndependentNoise:
     observation_circular: Any = ()
     partial_observations = True
 
-    @cached_property
+    # not cached: a field may be replaced, and a copy would keep the value of before
+    @property
     def _observation_sd(self) -> Any:
         return [getattr(self, name) for name in self.sd_fields]
 

@@ -1,10 +1,13 @@
 """A model that changes between `predict` and `update`: the step is made with the transition that it had at `predict`."""
 
+import copy
+
 import numpy as np
 import pytest
 from helpers import Walk
 from numpy.testing import assert_array_equal
 
+import herdfilter as hf
 from herdfilter.filters import AutomaticProposal, ParticleFilter
 
 
@@ -40,6 +43,14 @@ def test_a_change_after_predict_is_not_seen_by_this_step(typical, change):
         pf.update([0.8])
     assert_array_equal(changed.particles, plain.particles)
     assert_array_equal(changed.weights, plain.weights)
+
+
+def test_a_copy_of_a_model_does_not_keep_what_was_computed_of_the_other():
+    model = hf.models.CoordinatedTurn()
+    before = model.observation_covariance(1)
+    other = copy.copy(model)
+    object.__setattr__(other, "range_sd", 2 * model.range_sd)
+    assert other.observation_covariance(1)[0, 0] == 4 * before[0, 0]
 
 
 def test_what_is_observed_is_that_of_the_update(typical):

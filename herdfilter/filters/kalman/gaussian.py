@@ -125,7 +125,7 @@ class Gaussians:
         Without a rule the update is iterated. `linear` is the result of `observe`, if it has been computed.
         """
         measurement = observation.measurement
-        if rule is None or linear is None:
+        if rule is None:
             means, factors, log_densities = self._in_modes(
                 measurement,
                 lambda in_mode, part: update_gaussians(
@@ -135,7 +135,8 @@ class Gaussians:
                     rule,
                 ),
             )
-        else:
+        else:  # one correction for the Gaussians of all modes
+            linear = self.observe(measurement, rule, observation.step) if linear is None else linear
             means, factors, log_densities = correct_gaussians(
                 self.means, self.factors, *observed_part(observation, linear), observation.step
             )
