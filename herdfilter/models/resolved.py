@@ -190,9 +190,8 @@ class Transition:
         """Covariance of additive transition noise, (d, d)."""
         return self.noise.matrix.copy()
 
-    @property
-    def noises(self) -> Array:
-        """Covariances of additive transition noise, (n, d, d) of n states, or (1, d, d) shared by all."""
+    def noises(self, x: Array) -> Array:
+        """Covariances of additive transition noise at states x, (n, d, d), or (1, d, d) shared by all."""
         return self.noise.matrix[None]
 
     @property

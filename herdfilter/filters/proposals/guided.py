@@ -87,7 +87,7 @@ class GuidedProposal(base.BootstrapProposal):
             return super().propose(transition, particles, rng, observation)
         centres = transition.mean(particles.x)
         transition.check_density("GuidedProposal")
-        noises = transition.noises
+        noises = transition.noises(particles.x)
         root = np.linalg.cholesky(noises)
         means, factors, _ = gaussian.update_gaussians(
             observation, centres, root, rules.moment_rule(self.rule)
