@@ -428,7 +428,7 @@ class _PartTransition(resolved.Transition):
     def predictive(self, x: Array, weights: Array) -> GaussianMixture:
         means = self.model.gaussians.means[:, self.model.free]
         return GaussianMixture.unchecked(
-            weights, angles.unwrap(means, weights, self.circular), self.noises
+            weights, angles.unwrap(means, weights, self.circular), self.noises(x)
         )
 
 
