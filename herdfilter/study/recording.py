@@ -94,12 +94,13 @@ class Recording:
 
     def first(self, steps: int) -> Recording:
         """Return the first `steps` steps."""
-        # Some are absent, and `dt` may be one number for all steps.
+        # Some are absent, and `dt` may be one number for all steps, or an array of one.
         parts: dict[str, Any] = {
-            name: values if values is None or np.isscalar(values) else values[:steps]
+            name: values if values is None else values[:steps]
             for name, values in vars(self).items()
+            if name != "dt"
         }
-        return Recording(**parts)
+        return Recording(**parts, dt=self.dt if np.ndim(self.dt) == 0 else self.dt[:steps])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
