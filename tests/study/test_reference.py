@@ -30,6 +30,7 @@ def test_kalman_reference_is_filterpys(scenario):
 @cases(
     "reference message",
     ({"type": "kalman"}, "expected a linear model"),
+    ({"type": "grid-or-large", "n": 9, "guided": "auto-random"}, "unknown 'guided'"),
     (
         {"type": "grid", "lower": -1.0, "upper": 1.0, "points": 50},
         "expected a grid that resolves",
