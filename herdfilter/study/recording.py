@@ -95,12 +95,13 @@ class Recording:
     def first(self, steps: int) -> Recording:
         """Return the first `steps` steps."""
         # Some are absent, and `dt` may be one number for all steps, or an array of one.
+        whole = [name for name, values in vars(self).items() if values is None]
+        if np.ndim(self.dt) == 0:
+            whole.append("dt")
         parts: dict[str, Any] = {
-            name: values if values is None else values[:steps]
-            for name, values in vars(self).items()
-            if name != "dt"
+            name: values if name in whole else values[:steps] for name, values in vars(self).items()
         }
-        return Recording(**parts, dt=self.dt if np.ndim(self.dt) == 0 else self.dt[:steps])
+        return Recording(**parts)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
