@@ -49,11 +49,14 @@ class VectorisedFunction:
         columns = self.vectorised == "columns"
         # a copy: some functions write to what they are given
         states = np.array(x.T if columns else x)
+        values: Any
         if self.vectorised:
             values = self.function(states, *positional, **by_name)
         else:
             single_states = states.reshape(-1, *self.shape)
             values = [np.ravel(self.function(s, *positional, **by_name)) for s in single_states]
+            if not values:  # no list tells the number of entries
+                values = np.empty((0, self.size))
         array = as_numbers(self.name, values, (len(x), self.size))
         rows = array.T if columns else array
         # One number a state may come as a vector.

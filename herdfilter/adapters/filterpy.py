@@ -112,7 +112,7 @@ def from_filterpy(
     kind = _kind_of_filter(kf, ignore)
     extended = kind in EXTENDED
     for name, takers in TAKERS.items():
-        if arguments[name] not in (None, ()) and kind not in takers:
+        if arguments[name] not in (None, (), {}) and kind not in takers:
             raise TypeError(
                 f"{name}: expected None unless kf is {' or '.join(takers)}, got one for a {kind}"
             )
@@ -192,9 +192,12 @@ def _kind_of_filter(kf: Any, ignore: Sequence[str]) -> str:
         # a subclass may replace predict_x: PredictX calls it
         replaced = name in vars(kf) if name == "predict_x" else _is_replaced(kf, name)
         if replaced and name not in ignored:
+            instead = "write the model by from_functions"
+            if name == "update":
+                instead = "give its function of the state as hx"
             raise TypeError(
-                f"{type(kf).__name__}.{name}: expected {kind}'s own, got another, which would be lost; write the model by "
-                f"from_functions, or convert with ignore=[{name!r}] if it changes no part of the model"
+                f"{type(kf).__name__}.{name}: expected {kind}'s own, got another, which would be lost; {instead}, or "
+                f"convert with ignore=[{name!r}] if it changes no part of the model"
             )
     if kind == "KalmanFilter" and (kf.alpha != 1 or np.any(kf.M)):
         raise ValueError(

@@ -169,6 +169,8 @@ class HerdedFilter(Bootstrap):
     def M(self, t: int, xp: Array | None) -> Array:  # noqa: N802
         """Draw the particles of time t from the weighted ones before, and hand their ancestors to the library."""
         pf = self._filter
+        if pf is None or (t > 0 and self._smc is None):
+            raise RuntimeError("M: expected to be called by particles.SMC, after time_to_resample")
         pf.predict()
         with hold_warnings(), np.errstate(divide="ignore"):
             increment = pf.update(np.ravel(self.data[t])).log_likelihood

@@ -262,5 +262,10 @@ def export(file: Path, csv: Path | None, parquet: Path | None) -> None:
         table = store.table()
     for path, write in ((csv, table.to_csv), (parquet, table.to_parquet)):
         if path is not None:
-            write(path, index=False)
+            try:
+                write(path, index=False)
+            except OSError as error:
+                raise terminal.InputError(
+                    f"cannot write {path} ({error.strerror or error})"
+                ) from None
             click.echo(f"Wrote {len(table)} rows into {path}")

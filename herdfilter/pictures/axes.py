@@ -57,7 +57,9 @@ def check_dims(dims: Dims, dim: int) -> tuple[int, ...]:
     indices: tuple[Any, ...] = tuple(dims) if isinstance(dims, Iterable) else (dims,)
     if indices == (0, 1) and dim == 1:
         return (0,)
-    if len(indices) not in (1, 2) or not all(i in range(dim) for i in indices):
+    if len(indices) not in (1, 2) or not all(
+        isinstance(i, int | np.integer) and i in range(dim) for i in indices
+    ):
         raise ValueError(
             f"dims: expected one or two indices from 0 to {dim - 1}, got {short_repr(dims)}"
         )

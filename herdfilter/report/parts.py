@@ -6,6 +6,7 @@ import html
 import inspect
 import io
 import re
+from contextlib import suppress
 from typing import Any
 
 import matplotlib as mpl
@@ -14,6 +15,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.markers import MarkerStyle
 
+from herdfilter.catalogue.expressions import Imports
 from herdfilter.plotting.style import laid_out
 from herdfilter.report.wording import cell, table_and_headings
 from herdfilter.study import columns
@@ -103,9 +105,15 @@ def failures_by_error(runs: pd.DataFrame) -> list[tuple[Any, pd.DataFrame]]:
 def equations(scenario: Scenario) -> str:
     """Return the docstring of a model of this package, without its parameters, as HTML with MathML; empty for others."""
     name = str(scenario.model["type"])
-    is_users = ":" in name and not name.startswith("herdfilter.")
-    # A report runs no code that a scenario names.
-    text = None if is_users else inspect.getdoc(scenario.modules.resolve(name))
+    # A report runs no code that a scenario names, and the files of a stored one may be elsewhere.
+    named = [name.rpartition(":")[0] or "herdfilter.models", *scenario.imports]
+    own = [
+        entry for entry in named if entry.startswith("herdfilter.") and not entry.endswith(".py")
+    ]
+    text = None
+    if named[0] in own:
+        with suppress(ValueError):  # a class of a user's module called `models`
+            text = inspect.getdoc(Imports(own[1:]).resolve(name))
     if not text:
         return ""
     try:

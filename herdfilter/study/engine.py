@@ -179,9 +179,11 @@ def _perform(study: Study, task: Task, restart: Callable[[], None]) -> TaskResul
     # Known of the run even if the filter fails.
     common: dict[str, Any] = {
         "reference": "" if run.reference is None else (study.scenario.reference or {})["type"],
-        "kind": kind_of(run.model),
         **measured(run, of_reference=True),
     }
+    if study.family is not None:
+        # Another model may have `labels` of any kind.
+        common["kind"] = kind_of(run.model)
     series: Mapping[str, Any] = {}
     try:
         observed = watch(run, study.build_filter(task, run.model))

@@ -185,6 +185,8 @@ def plan_study(
     """
     scenario = load_scenario(scenario)
     reference.check_reference(scenario)
+    for name in family.keys() - {"models", "first_model"}:
+        raise TypeError(f"plan_study() got an unexpected keyword argument {name!r}")
     changes: dict[str, Any] = {k: v for k, v in family.items() if v is not None}
     for name in changes if scenario.models is None else ():
         raise ValueError(

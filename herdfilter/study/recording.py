@@ -94,10 +94,12 @@ class Recording:
 
     def first(self, steps: int) -> Recording:
         """Return the first `steps` steps."""
-        # Some are absent, and `dt` may be one number for all steps.
+        # Some are absent, and `dt` may be one number for all steps, or an array of one.
+        whole = [name for name, values in vars(self).items() if values is None]
+        if np.ndim(self.dt) == 0:
+            whole.append("dt")
         parts: dict[str, Any] = {
-            name: values if values is None or np.isscalar(values) else values[:steps]
-            for name, values in vars(self).items()
+            name: values if name in whole else values[:steps] for name, values in vars(self).items()
         }
         return Recording(**parts)
 

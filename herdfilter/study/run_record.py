@@ -79,12 +79,14 @@ def _normalised_innovations(
         return nis, degrees
     observations = np.asarray(recording.observations)
     size = observations.shape[1]
-    measurement = Measurement(estimator.model)
+    model = getattr(estimator, "model", None)  # a filter of the user's own need not have one
+    measurement = Measurement(model)
     steps = [k for k, (mean, _) in predictions.items() if len(mean) == size]
     means = np.array([predictions[k][0] for k in steps]).reshape(-1, size)
     covariances = np.array([predictions[k][1] for k in steps]).reshape(-1, size, size)
     observed = np.isfinite(observations[steps])
-    if not (isinstance(estimator, KalmanFilter) or measurement.takes_partial):
+    is_partial = model is not None and measurement.takes_partial
+    if not (isinstance(estimator, KalmanFilter) or is_partial):
         observed &= observed.all(axis=1, keepdims=True)
     # An entry that is not observed, or not used, is replaced by an independent one without error.
     pairs = observed[:, :, None] & observed[:, None, :]

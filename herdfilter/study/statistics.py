@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,12 +55,22 @@ def median_interval(values: Array, level: float = 0.95) -> tuple[float, float]:
     It covers at least its level for any continuous distribution (`scipy.stats.quantile_test`); NaN with too few runs: fewer
     than six at 95 %, and at any lower level.
     """
+    # The number of values below the median is binomial, whatever their distribution.
+    ranks = _ranks(len(values), level) if len(values) >= LEAST_RUNS else None
+    if ranks is None:
+        return np.nan, np.nan
+    ordered = np.sort(values)
+    return float(ordered[ranks[0]]), float(ordered[ranks[1]])
+
+
+@cache
+def _ranks(n: int, level: float) -> tuple[int, int] | None:
+    """Return the ranks of the ends of `median_interval` among n ordered values; None if there are too few."""
     from scipy.stats import quantile_test
 
-    if len(values) < LEAST_RUNS:
-        return np.nan, np.nan
-    interval: Any = quantile_test(values).confidence_interval(level)
-    return float(interval.low), float(interval.high)
+    # SciPy takes milliseconds, and a summary asks for hundreds of intervals with the same number of runs.
+    interval: Any = quantile_test(np.arange(n)).confidence_interval(level)
+    return None if np.isnan(interval.low) else (int(interval.low), int(interval.high))
 
 
 def mean_interval(values: Array, level: float = 0.95) -> tuple[float, float]:
@@ -135,7 +145,9 @@ def mean_beside_band(degrees: str) -> Summary:
     """Return the summary of normalised squares by mean, bootstrap interval and band; `degrees` names a column."""
 
     def summary(name: str, runs: pd.DataFrame) -> dict[str, float]:
-        low, high = chi_square_band(runs[degrees][np.isfinite(runs[name])].sum())
+        # A column of a user's own table may be one of objects, with None.
+        has_value = np.isfinite(np.asarray(runs[name], dtype=np.float64))
+        low, high = chi_square_band(np.asarray(runs[degrees], dtype=np.float64)[has_value].sum())
         ends = {f"{name}_band_low": float(low), f"{name}_band_high": float(high)}
         return mean_with_interval(name, runs) | ends
 
@@ -199,7 +211,9 @@ def fitted_slopes(table: pd.DataFrame, measure: str) -> pd.DataFrame:
         errors = runs.pivot(index="run", columns="n_particles", values=measure)
         slopes = log_slopes(errors)
         low, high = mean_interval(slopes)
-        rows.append((name, len(slopes), of(np.mean, slopes), low, high))
+        # Counted here, too: with one particle count there are runs, but no slopes.
+        n_runs = int((np.isfinite(errors) & (errors > 0)).all(axis=1).sum())
+        rows.append((name, n_runs, of(np.mean, slopes), low, high))
     return pd.DataFrame(rows, columns=["filter", "runs", "slope", "slope_low", "slope_high"])
 
 

@@ -116,7 +116,8 @@ class Store:
         """Turn errors of damaged contents into StoreError: SQLite itself does not see damage inside a value."""
         try:
             yield
-        except StoreError:
+        except (StoreError, MemoryError, ImportError, OSError):
+            # The others are faults of the machine, after which the store is as good as before.
             raise
         except Exception as error:  # damaged contents may raise anything
             raise StoreError(

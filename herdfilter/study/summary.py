@@ -142,15 +142,20 @@ def summarise(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def check_runs(table: Any) -> None:
+    """Raise TypeError unless this is a table of runs."""
+    if not {"filter", "n_particles", "run"} <= set(getattr(table, "columns", ())):
+        raise TypeError(
+            f"table: expected the table of runs that compare returns, got {_checks.short_repr(table)}"
+        )
+
+
 def baseline_of(table: pd.DataFrame, baseline: str | None = None) -> str:
     """Return the filter that ratios refer to: ``bootstrap``, else the first, unless given.
 
     TypeError unless `table` is a table of runs.
     """
-    if not {"filter", "n_particles", "run"} <= set(getattr(table, "columns", ())):
-        raise TypeError(
-            f"table: expected the table of runs that compare returns, got {_checks.short_repr(table)}"
-        )
+    check_runs(table)
     names = list(dict.fromkeys(table["filter"]))
     first = "bootstrap" if "bootstrap" in names else names[0]
     return _checks.one_of("baseline", first if baseline is None else baseline, names)
@@ -243,9 +248,11 @@ def claims(
     """
     import pandas as pd
 
-    baseline_of(table, baseline)  # raises the errors of both
+    check_runs(table)  # which may be empty
     pairs = Pairs(table)
     names = list(dict.fromkeys(table["filter"]))
+    if baseline is not None:
+        _checks.one_of("baseline", baseline, names)
     level = _checks.as_number(
         "level", level, "a probability between 0 and 1", lambda p: 1e-9 < p < 1
     )

@@ -269,6 +269,18 @@ test_a_method_that_is_not_filterpys_is_named = refuses(
 )  # fmt: skip
 
 
+def test_an_update_of_its_own_is_given_as_hx():
+    kf = patched("update", lambda kf: print, EKF)
+    with pytest.raises(TypeError, match="give its function of the state as hx, or convert"):
+        from_filterpy(kf, hx=first)
+
+
+def test_no_states_have_no_values_and_no_arguments_are_none():
+    model = from_filterpy(unscented())
+    assert model.observation_mean(np.empty((0, model.dim)), 1).shape[0] == 0
+    assert from_filterpy(fp.KalmanFilter(2, 1), fx_args={}, hx_args={}).dim == 2
+
+
 def test_what_changes_no_part_of_the_model_is_converted():
     rows = {}
     for kind in (fp.KalmanFilter, Counted):

@@ -217,6 +217,11 @@ test_other_uses_of_the_herded_filter_are_refused = refuses(
 )
 
 
+def test_a_herded_filter_by_itself_says_that_it_is_for_the_library():
+    with pytest.raises(RuntimeError, match=r"M: expected to be called by particles\.SMC"):
+        HerdedFilter(LINEAR["d = 1"], [0.5, 1.5]).M(1, np.zeros(8))
+
+
 def test_genealogies_of_the_library_are_those_of_the_particles():
     """Without noise on the way a particle is its ancestor moved on."""
 

@@ -177,6 +177,8 @@ def test_export_writes_the_table_of_runs(compared, tmp_path):
     (out, _), csv, parquet = compared, tmp_path / "x.csv", tmp_path / "x.parquet"
     assert command("export", str(out), "--csv", str(csv)).exit_code == 0
     assert csv.read_bytes() == (out / "runs.csv").read_bytes()
+    told = refused("export", str(out), "--csv", str(tmp_path))
+    assert f"cannot write {tmp_path} (Is a directory)" in told
     pytest.importorskip("pyarrow")
     assert command("export", str(out), "--parquet", str(parquet)).exit_code == 0
     table, text = pd.read_parquet(parquet), pd.read_csv(csv, keep_default_na=False)

@@ -132,6 +132,7 @@ test_what_does_not_fit_is_said_before_anything_is_drawn = refuses(
     draw_nothing,
     (lambda: plotting.plot_points(np.eye(2), ax=[1, 2]), "ax: expected Axes of matplotlib or None, got"),
     (lambda: plotting.plot_points(np.eye(2), dims=(0, 2)), "dims: expected one or two indices from 0 to 1"),
+    (lambda: plotting.plot_points(np.eye(2), dims=(1.0, 0)), "dims: expected one or two indices from 0 to 1"),
     (lambda: plotting.plot_ellipse([0, 0], np.eye(2), mass=95), "mass: expected a probability"),
     (lambda: plotting.plot_mixture(np.eye(2)), "mixture: expected a GaussianMixture"),
     (lambda: plotting.plot_track(np.eye(3), np.eye(3)), "covariances: expected shape"),

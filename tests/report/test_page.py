@@ -254,3 +254,6 @@ def test_shipped_models_show_their_equations_and_others_do_not():
     assert (
         equations(dataclasses.replace(load_scenario("ungm"), model={"type": "mine.py:Model"})) == ""
     )
+    # A stored scenario may name files that are elsewhere, and a report runs none of them.
+    absent = dataclasses.replace(load_scenario("ungm"), imports=("mine.py", "herdfilter.py"))
+    assert equations(absent) == equations(load_scenario("ungm"))

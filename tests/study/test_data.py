@@ -15,7 +15,7 @@ from scipy.io import savemat
 from herdfilter.models import RangeOnly
 from herdfilter.models.contract import wrap_angles
 from herdfilter.study.data import DATA_FILES, checksum
-from herdfilter.study.recording import load_data, record
+from herdfilter.study.recording import Recording, load_data, record
 from herdfilter.study.scenario import load_scenario
 
 FOLDERS = {file: folder_of_data(file) for file in ("Plaza1_.mat", "Plaza2_.mat")}
@@ -279,3 +279,9 @@ def test_radar_measurements_differ_between_runs_and_the_track_does_not(uav_file)
     np.testing.assert_array_equal(first.observations, again.observations)
     np.testing.assert_array_equal(first.truth, other.truth)
     assert (first.observations != other.observations).all()
+
+
+def test_a_time_step_may_be_an_array_of_one_number():
+    values = np.zeros((5, 1))
+    for dt in (0.5, np.array(0.5), np.full(5, 0.5)):
+        assert Recording(values, values, dt).first(2).times == pytest.approx([0.5, 1.0])

@@ -52,3 +52,11 @@ def test_a_run_that_cannot_be_made_ready_fails_for_every_filter_and_the_rest_goe
     assert table["traceback"][failed].str.contains("in sometimes").all()
     assert table["diverged"][failed].all()
     same_runs(table[~failed], good[~failed])
+
+
+def test_labels_of_a_model_that_is_no_familys_may_be_anything(scenario, monkeypatch):
+    """Only a family's model tells its kind by them."""
+    for labels in (np.array([1, 2]), 3):
+        monkeypatch.setattr(hf.models.LinearGaussian, "labels", labels, raising=False)
+        table = hf.compare(scenario, ["bootstrap"], particles=[10], runs=1)
+        assert (table["error"] == "").all()

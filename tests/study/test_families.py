@@ -369,3 +369,9 @@ def test_data_of_a_departing_model_and_targets_lost_in_its_spreads(bound, lost):
     last = -round(0.25 * len(z))
     errors = ((means - truth) / model.spread)[last:]
     assert table["final_rmse"][1] == pytest.approx(np.sqrt((errors**2).mean()))
+
+
+def test_arguments_of_plan_study_that_do_not_exist_are_named():
+    """Not taken for a field of the scenario."""
+    with pytest.raises(TypeError, match="unexpected keyword argument 'steps'"):
+        plan_study("random", ["bootstrap"], particles=[20], runs=1, steps=3)

@@ -30,6 +30,7 @@ def test_kalman_reference_is_filterpys(scenario):
 @cases(
     "reference message",
     ({"type": "kalman"}, "expected a linear model"),
+    ({"type": "grid-or-large", "n": 9, "guided": "auto-random"}, "unknown 'guided'"),
     (
         {"type": "grid", "lower": -1.0, "upper": 1.0, "points": 50},
         "expected a grid that resolves",
@@ -272,6 +273,19 @@ def test_kalman_reference_refuses_what_it_is_not_exact_for(scenario):
         match="initial: expected one Gaussian for the Kalman reference, got GaussianMixture",
     ):
         reference._kalman(model, recording, None)
+
+
+def test_kalman_reference_needs_no_jacobian_of_the_model(scenario, monkeypatch):
+    """A wrong one, which the extended Kalman filter believes, must not make the reference wrong as well."""
+    model, recording, exact = recorded(scenario)
+    for name in ("transition_jacobian", "observation_jacobian"):
+        monkeypatch.setattr(
+            type(model), name, lambda self, x, *_: np.zeros((len(x), 1, 1)), raising=False
+        )
+    again = reference._kalman(model, recording, None)
+    np.testing.assert_allclose(again.means, exact.means, rtol=1e-12)
+    np.testing.assert_allclose(again.covariances, exact.covariances, rtol=1e-12)
+    assert again.log_likelihood == pytest.approx(exact.log_likelihood)
 
 
 @cases(

@@ -238,3 +238,23 @@ def test_the_table_has_it_all(scenario):
     distances = particles.groupby("n_particles")["energy_distance"].mean()
     assert distances[10] > 10 * distances[500] > 0
     assert table.loc[table["filter"] == "kalman", "energy_distance"].isna().all()
+
+
+def test_a_filter_that_is_watched_needs_no_model():
+    recording = recorded(UNGM())
+    recording.observations[3] = np.nan
+
+    class OwnFilter:
+        step = 0
+
+        def predicted_observation(self):
+            return np.zeros(1), np.eye(1)
+
+        def run(self, observations, watcher, **_):
+            for z in observations:
+                self.step += 1
+                watcher.predicted(self, z)
+            return SimpleNamespace(means=np.zeros((len(observations), 1)))
+
+    expected = recording.observations[:, 0] ** 2
+    assert watched_run(OwnFilter(), recording).nis == pytest.approx(expected, nan_ok=True)

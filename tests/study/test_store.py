@@ -226,3 +226,16 @@ def test_a_store_without_leave_to_write_beside_it_can_be_read(whole, full):
             pd.testing.assert_frame_equal(kept.table(), whole)
     finally:
         full.parent.chmod(0o700)
+
+
+def test_a_machine_without_memory_is_no_damage_of_the_store(scenario, tmp_path, monkeypatch):
+    file = tmp_path / "study.sqlite"
+    hf.compare(scenario, ["bootstrap"], particles=[10], runs=1, store=file)
+
+    def full(*_, **__):
+        raise MemoryError
+
+    with open_for_reading(file) as store:
+        monkeypatch.setattr(pd, "read_sql_query", full)
+        with pytest.raises(MemoryError):
+            store.table()

@@ -187,6 +187,21 @@ def test_claims_at_the_ends_of_levels_are_refused_and_equal_filters_claim_nothin
             hf.study.claims(table, level=level)
 
 
+def test_an_empty_table_claims_nothing():
+    claims = hf.study.claims(table_of({"a": np.ones(9), "b": np.ones(9)})[:0])
+    assert len(claims) == 0
+    assert claims.columns[-1] == "better"
+
+
+def test_columns_of_objects_are_numbers_too():
+    """A user's own table may have None where nothing is known."""
+    table = table_of({"a": np.arange(1.0, 10.0), "b": np.ones(9)})
+    table["nees"], table["nees_degrees"] = np.arange(18.0), 2.0
+    table.loc[3, "nees"] = np.nan
+    objects = table.astype({"rmse": object, "nees": object}).replace({np.nan: None})
+    pd.testing.assert_frame_equal(hf.study.summarise(objects), hf.study.summarise(table))
+
+
 def test_series_with_gaps_are_summarised_from_what_there_is():
     """One value, none, or some: means, quantiles and bands leave NaN out, as pandas does."""
     rng = np.random.default_rng(3)
