@@ -33,6 +33,14 @@ FEW_WIDTHS = 3  # up to so many widths have a group each
 ACCURATE_SHARE = 1e-10
 NEGLIGIBLE_LOG_TERM = 36.0  # terms smaller than exp(-36) times the nearest are below rounding
 
+# Chebyshev nodes on one standard deviation: as a function of its mean, a Gaussian is their polynomial to 1e-20 of its peak.
+NODES = 20
+NODE_PLACES = -np.cos(np.pi * (np.arange(NODES) + 0.5) / NODES)
+NODE_SHARES = (2.0 / NODES) * np.cos(np.arange(NODES) * np.arccos(NODE_PLACES)[:, None])
+NODE_SHARES[:, 0] *= 0.5
+CROWD = 2 * NODES  # more components than this within one standard deviation are replaced by nodes
+CROWDED = 400  # components from which on looking for crowds takes less time than it saves
+
 # Rows of components, and of widths
 MEAN, DEVIATION, WEIGHT, TARGET = range(4)
 NARROWEST, WIDEST = range(2)
@@ -76,6 +84,83 @@ def in_order(
     return means, deviations, weights, weights if targets is None else targets[order]
 
 
+@compiled.njit(**compiled.CALLED)
+def condense(means, deviations, weights, targets):
+    """Return fewer components, by ascending means, of the same densities; their weights need not be positive.
+
+    Seen as a function of its mean, a Gaussian is a polynomial to rounding, as far as one standard deviation reaches. So the
+    weights of a crowd of one width are dealt to a few nodes, each component's by the values there of Lagrange's polynomials.
+    """
+    count = len(means)
+    condensed = np.empty((4, count))
+    sums = np.empty((2, NODES))
+    rows = np.empty((5, COMPONENTS_AT_ONCE))
+    size = 0
+    first = 0
+    while first < count:
+        width = deviations[first]
+        last = first + 1
+        while last < count and means[last] <= means[first] + width and deviations[last] == width:
+            last += 1
+        if last - first > CROWD:
+            middle = means[first] + 0.5 * width
+            _sum_chebyshev(
+                means[first:last],
+                weights[first:last],
+                targets[first:last],
+                (middle, 0.5 * width),
+                rows,
+                sums,
+            )
+            for q in range(NODES):
+                condensed[MEAN, size] = middle + 0.5 * width * NODE_PLACES[q]
+                condensed[DEVIATION, size] = width
+                condensed[WEIGHT, size] = 0.0
+                condensed[TARGET, size] = 0.0
+                for k in range(NODES):
+                    condensed[WEIGHT, size] += NODE_SHARES[q, k] * sums[0, k]
+                    condensed[TARGET, size] += NODE_SHARES[q, k] * sums[1, k]
+                size += 1
+        else:
+            for m in range(first, last):
+                condensed[MEAN, size] = means[m]
+                condensed[DEVIATION, size] = width
+                condensed[WEIGHT, size] = weights[m]
+                condensed[TARGET, size] = targets[m]
+                size += 1
+        first = last
+    return condensed[:, :size]
+
+
+@compiled.njit(**compiled.QUICK)
+def _sum_chebyshev(means, weights, targets, interval, rows, sums):
+    """Fill in, for each k, the sums over components of both weights times Chebyshev polynomial k on an interval."""
+    middle, half = interval
+    for k in range(NODES):
+        sums[0, k] = 0.0
+        sums[1, k] = 0.0
+    for start in range(0, len(means), COMPONENTS_AT_ONCE):
+        size = min(COMPONENTS_AT_ONCE, len(means) - start)
+        # Rows: both weights, the place in the interval, and polynomials k - 1 (that of -1 is that of 1) and k.
+        for i in range(size):
+            rows[0, i] = weights[start + i]
+            rows[1, i] = targets[start + i]
+            rows[2, i] = (means[start + i] - middle) / half
+            rows[3, i] = rows[2, i]
+            rows[4, i] = 1.0
+        for k in range(NODES):
+            weight = 0.0
+            target = 0.0
+            for i in range(size):
+                weight += rows[0, i] * rows[4, i]
+                target += rows[1, i] * rows[4, i]
+                polynomial = 2 * rows[2, i] * rows[4, i] - rows[3, i]
+                rows[3, i] = rows[4, i]
+                rows[4, i] = polynomial
+            sums[0, k] += weight
+            sums[1, k] += target
+
+
 @compiled.njit(**compiled.INSIDE)
 def start_line(means, deviations, weights, targets):
     """Group components whose means ascend, except those without any weight; return the line, before its first cells.
@@ -87,7 +172,7 @@ def start_line(means, deviations, weights, targets):
     order = np.empty(count, np.int64)
     starts = np.zeros(count + 1, np.int64)
     for i in range(count):
-        keys[i] = deviations[i] if weights[i] > 0 or targets[i] > 0 else np.inf
+        keys[i] = deviations[i] if weights[i] != 0 or targets[i] != 0 else np.inf
     most_groups = FEW_WIDTHS
     groups = 0
     size = 0

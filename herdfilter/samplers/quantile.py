@@ -14,8 +14,10 @@ from herdfilter.samplers import compiled
 from herdfilter.samplers.base import MixtureSampler
 from herdfilter.samplers.line import (
     ACCURATE_SHARE,
+    CROWDED,
     ROOT,
     advance_cells,
+    condense,
     evaluate_cells,
     in_order,
     start_line,
@@ -66,7 +68,10 @@ def quantiles(
     means, deviations, weights, targets_in_order = in_order(mixture, targets)
     points = np.empty(len(levels))
     densities = np.empty((2, len(levels)))
-    _sweep(means, deviations, weights, targets_in_order, levels, points, densities)
+    components = (means, deviations, weights, targets_in_order)
+    if len(means) >= CROWDED:
+        components = tuple(condense(*components))
+    _sweep(*components, levels, points, densities)
     if targets is None:
         # At levels near 0 and 1 the distribution function has no digits: bisection in logarithms.
         for i in np.flatnonzero(np.abs(levels - 0.5) > 0.5 - TAIL):

@@ -420,8 +420,7 @@ class _PartTransition(resolved.Transition):
     def has_density(self) -> bool:
         return bool(np.diagonal(self.model.roots, axis1=1, axis2=2).all())
 
-    @property
-    def noises(self) -> Array:
+    def noises(self, x: Array) -> Array:
         roots: Array = self.model.roots
         return roots @ roots.transpose(0, 2, 1)
 
