@@ -92,7 +92,7 @@ class FilterSpec:
         arguments = {"n_particles": n_particles, "rng": rng, **self._values(), **options}
         # Every study passes these; they are dropped where the class has no such argument.
         optional = {"n_particles", "rng", *TRACKER_ARGUMENTS}.difference(parameter_names(built))
-        return built(model, **{key: arguments[key] for key in arguments.keys() - optional})
+        return built(model, **{key: arguments[key] for key in arguments if key not in optional})
 
     def built(self) -> Callable[..., Any]:
         """Return the class of the filter."""

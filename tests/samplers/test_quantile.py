@@ -7,6 +7,7 @@ from scipy.special import ndtr, ndtri
 
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers import QuantileSampling
+from herdfilter.samplers.line import condense
 from herdfilter.samplers.quantile import quantiles
 
 QUANTILES = QuantileSampling()
@@ -132,3 +133,15 @@ def test_the_ratio_of_densities_at_the_quantiles_is_that_of_the_mixtures(kind, p
         np.testing.assert_array_equal(x, QUANTILES.sample(mixture, n).x[:, 0])
         expected = target.log_density(x[:, None]) - mixture.log_density(x[:, None])
         np.testing.assert_allclose(log_ratios, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_a_crowd_of_components_has_the_levels_at_its_points():
+    """Most of a thousand components are dealt to a few nodes for each standard deviation."""
+    rng = np.random.default_rng(0)
+    means = np.sort(5 * rng.standard_normal(1000))
+    mixture = GaussianMixture(rng.dirichlet(np.ones(1000)), means[:, None], [[0.3]])
+    condensed = condense(means, np.full(1000, np.sqrt(0.3)), mixture.weights, mixture.weights)
+    assert condensed.shape[1] < 600
+    points = QUANTILES.sample(mixture, 50).x
+    below = ndtr((points - means) / np.sqrt(0.3)) @ mixture.weights
+    np.testing.assert_allclose(below, levels(50), atol=1e-13)
