@@ -138,7 +138,7 @@ def test_the_ratio_of_densities_at_the_quantiles_is_that_of_the_mixtures(kind, p
 def test_a_crowd_of_components_has_the_levels_at_its_points():
     """Most of a thousand components are dealt to a few nodes for each standard deviation."""
     rng = np.random.default_rng(0)
-    means = np.sort(5 * rng.standard_normal(1000))
+    means = np.sort(2 * rng.standard_normal(1000))
     mixture = GaussianMixture(rng.dirichlet(np.ones(1000)), means[:, None], [[0.3]])
     condensed = condense(means, np.full(1000, np.sqrt(0.3)), mixture.weights, mixture.weights)
     assert condensed.shape[1] < 600
