@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose
 
 from herdfilter.angles import moments, unwrap_angles, wrap_angles
 
@@ -22,7 +23,7 @@ def test_wrapping_keeps_the_direction(angle):
 def test_wrapping_leaves_the_other_dimensions_and_the_argument_alone():
     x = np.array([[10.0, 10.0, -10.0]])
     wrapped = wrap_angles(x, (1,))
-    np.testing.assert_allclose(wrapped, [[10.0, 10.0 - 2 * TURN, -10.0]])
+    assert_allclose(wrapped, [[10.0, 10.0 - 2 * TURN, -10.0]])
     np.testing.assert_array_equal(x, [[10.0, 10.0, -10.0]])
     np.testing.assert_array_equal(wrap_angles(np.array([np.pi, -np.pi]), (0, 1)), [-np.pi, -np.pi])
 
@@ -31,7 +32,7 @@ def test_unwrapping_brings_a_cluster_across_the_seam_together():
     x = np.array([[3.1], [-3.1], [3.0]])
     unwrapped = unwrap_angles(x, np.full(3, 1 / 3), [0])
     assert np.ptp(unwrapped) == pytest.approx(TURN - 6.1, rel=1e-12)
-    np.testing.assert_allclose(wrap_angles(unwrapped, [0]), x, rtol=1e-12)
+    assert_allclose(wrap_angles(unwrapped, [0]), x, rtol=1e-12)
     np.testing.assert_array_equal(x, [[3.1], [-3.1], [3.0]])
 
 
@@ -39,15 +40,15 @@ def test_moments_without_angles_are_the_ordinary_ones():
     rng = np.random.default_rng(0)
     x, weights = rng.standard_normal((30, 3)) * 5, rng.dirichlet(np.ones(30))
     mean, covariance = moments(x, weights)
-    np.testing.assert_allclose(mean, np.average(x, axis=0, weights=weights), rtol=1e-12)
-    np.testing.assert_allclose(covariance, np.cov(x.T, aweights=weights, bias=True), rtol=1e-12)
+    assert_allclose(mean, np.average(x, axis=0, weights=weights), rtol=1e-12)
+    assert_allclose(covariance, np.cov(x.T, aweights=weights, bias=True), rtol=1e-12)
 
 
 def test_moments_at_the_seam_by_hand():
     x = np.array([[np.pi - 0.1, 1.0], [-np.pi + 0.3, 3.0]])
     mean, covariance = moments(x, np.array([0.5, 0.5]), [0])
-    np.testing.assert_allclose(mean, [-np.pi + 0.1, 2.0], rtol=1e-12)
-    np.testing.assert_allclose(covariance, [[0.04, 0.2], [0.2, 1.0]], rtol=1e-12)
+    assert_allclose(mean, [-np.pi + 0.1, 2.0], rtol=1e-12)
+    assert_allclose(covariance, [[0.04, 0.2], [0.2, 1.0]], rtol=1e-12)
 
 
 @few
@@ -60,6 +61,6 @@ def test_moments_turn_with_the_points(turn, seed):
     shift = np.array([turn, 0.0])
     turned_mean, turned_covariance = moments(wrap_angles(x + shift, (0,)), weights, (0,))
     expected = mean + shift
-    np.testing.assert_allclose(np.exp(1j * turned_mean[0]), np.exp(1j * expected[0]), atol=1e-12)
+    assert_allclose(np.exp(1j * turned_mean[0]), np.exp(1j * expected[0]), atol=1e-12)
     assert turned_mean[1] == pytest.approx(expected[1], abs=1e-12)
-    np.testing.assert_allclose(turned_covariance, covariance, atol=1e-11)
+    assert_allclose(turned_covariance, covariance, atol=1e-11)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from helpers import TILTED, cases, refuses
+from numpy.testing import assert_allclose
 
 from herdfilter import bandwidths
 from herdfilter.bandwidths import check_bandwidth, kernel_covariance, scale_rule
@@ -27,10 +28,8 @@ def test_whitened_widths_follow_their_formulas():
     assert bandwidths.Whitened().width(70, 3) == scale_rule(70, 3)
     assert bandwidths.Whitened(1.4, 4).width(32, 1) == pytest.approx(1.4 / 2)
     h = (4 / (100 * 4)) ** (1 / 6)
-    np.testing.assert_allclose(
-        bandwidths.Silverman().covariance(TILTED, 100), h**2 * TILTED.covariance
-    )
-    np.testing.assert_allclose(bandwidths.Scott().covariance(TILTED, 64), TILTED.covariance / 4)
+    assert_allclose(bandwidths.Silverman().covariance(TILTED, 100), h**2 * TILTED.covariance)
+    assert_allclose(bandwidths.Scott().covariance(TILTED, 64), TILTED.covariance / 4)
 
 
 @pytest.mark.parametrize("mixture", [TILTED, SHARED])
@@ -42,7 +41,7 @@ def test_whitened_metrics(mixture):
         ("components", components),
     ):
         found = bandwidths.Whitened(metric=metric).covariance(mixture, 30)
-        np.testing.assert_allclose(found, width * expected, rtol=1e-12)
+        assert_allclose(found, width * expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=repr)
@@ -59,7 +58,7 @@ def test_rules_give_positive_definite_matrices_even_for_flat_mixtures(rule):
 def test_samplers_take_rules_and_widths(kind, rule):
     by_rule = kind(bandwidth=rule).sample(TILTED, 12)
     by_matrix = kind(bandwidth=kernel_covariance(rule, TILTED, 12)).sample(TILTED, 12)
-    np.testing.assert_allclose(by_rule.x, by_matrix.x, atol=1e-6)
+    assert_allclose(by_rule.x, by_matrix.x, atol=1e-6)
     assert kind(bandwidth=rule) == kind(bandwidth=rule)
 
 
@@ -111,7 +110,7 @@ def test_auto_follows_a_change_of_units(singular):
     before = kernel_covariance("auto", GaussianMixture([1.0], means, root @ root.T), 100)
     scaled = units @ root
     after = kernel_covariance("auto", GaussianMixture([1.0], means, scaled @ scaled.T), 100)
-    np.testing.assert_allclose(after, units @ before @ units, rtol=1e-6)
+    assert_allclose(after, units @ before @ units, rtol=1e-6)
     assert np.linalg.eigvalsh(before)[0] > 0
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from helpers import on_a_line, published
+from numpy.testing import assert_allclose
 from scipy.stats import kstest
 
 import herdfilter as hf
@@ -224,7 +225,7 @@ def test_fitted_exponent_is_that_of_a_power_law(benchmark_module):
     half = (
         np.tan(0.475 * np.pi) * np.sqrt((residuals**2).sum() / 2) / np.log(2)
     )  # Student's t is Cauchy's distribution
-    np.testing.assert_allclose(fit, [1.5, 1.5 - half, 1.5 + half], rtol=1e-9)
+    assert_allclose(fit, [1.5, 1.5 - half, 1.5 + half], rtol=1e-9)
 
 
 def test_plain_version_finds_the_points_of_the_samplers(benchmark_module):
@@ -234,7 +235,7 @@ def test_plain_version_finds_the_points_of_the_samplers(benchmark_module):
         [0.6, 0.4], [[0, 0], [3, 1]], [[[1, 0.5], [0.5, 1]], [[0.5, 0], [0, 2]]]
     )
     x = naive.herded_gibbs(mixture, 6, 0.5)
-    np.testing.assert_allclose(
+    assert_allclose(
         x, ContinuousHerdedGibbs(target="paper", bandwidth=0.5).sample(mixture, 6).x, atol=1e-3
     )
     plain = herding_error(Points(naive.kernel_herding(mixture, 6, 0.5)), mixture, 0.5)
@@ -247,7 +248,7 @@ def test_plain_version_finds_the_points_of_the_samplers(benchmark_module):
 def test_plain_version_reproduces_the_published_programs_points(name, benchmark_module):
     case, mixture = published(name)
     x = benchmark_module("naive").herded_gibbs(mixture, 5, case["sigma_k"], start=case["chg"][0])
-    np.testing.assert_allclose(x, case["chg"][:5], atol=1e-3)
+    assert_allclose(x, case["chg"][:5], atol=1e-3)
 
 
 def test_errors_are_debiased_by_two_references(benchmark_module):
@@ -272,8 +273,8 @@ def test_errors_are_debiased_by_two_references(benchmark_module):
             rows.append(row | {"reference_error_sd": raw, "reference_uncertainty": own})
     table = over_random.debiased(pd.DataFrame(rows))
     sure = table[table["model"] < 2]
-    np.testing.assert_allclose(sure["reference_error_sd"] ** 2, sure["cross"], rtol=1e-9)
-    np.testing.assert_allclose(sure["reference_error_sd"], 2 * [1.0, 0.5], rtol=0.05)
+    assert_allclose(sure["reference_error_sd"] ** 2, sure["cross"], rtol=1e-9)
+    assert_allclose(sure["reference_error_sd"], 2 * [1.0, 0.5], rtol=0.05)
     doubtful = over_random.uncertain(table)["auto", 10]
     assert doubtful.to_list() == [False, False, True]
     assert over_random.ratios(table[table["model"] == 1], "auto", "bootstrap")[
@@ -365,7 +366,7 @@ def test_smoothers_are_measured_against_exact_means(study, benchmark_module):
     found = [
         module.exact_means(module.Case(line, 4, grid=grid), z) for grid in (None, (-9.0, 9.0, 401))
     ]
-    np.testing.assert_allclose(*found, atol=3e-7)
+    assert_allclose(*found, atol=3e-7)
 
 
 def test_posteriors_of_long_runs_are_exact(benchmark_module):

@@ -5,6 +5,7 @@ import pytest
 from helpers import cases, normal, refuses
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose
 from scipy.special import logsumexp
 from scipy.stats import gaussian_kde, multivariate_normal
 
@@ -41,9 +42,9 @@ def reference_log_density(mixture, x):
 
 
 def assert_same(a, b):
-    np.testing.assert_allclose(a.weights, b.weights, rtol=1e-10, atol=1e-300)
-    np.testing.assert_allclose(a.means, b.means, rtol=1e-10, atol=1e-10)
-    np.testing.assert_allclose(a.covariances, b.covariances, rtol=1e-10, atol=1e-10)
+    assert_allclose(a.weights, b.weights, rtol=1e-10, atol=1e-300)
+    assert_allclose(a.means, b.means, rtol=1e-10, atol=1e-10)
+    assert_allclose(a.covariances, b.covariances, rtol=1e-10, atol=1e-10)
 
 
 # Density
@@ -53,9 +54,7 @@ def assert_same(a, b):
 @given(mixtures(), SEEDS)
 def test_log_density_is_the_log_of_the_weighted_sum(mixture, seed):
     x = 6 * np.random.default_rng(seed).standard_normal((7, mixture.dim))
-    np.testing.assert_allclose(
-        mixture.log_density(x), reference_log_density(mixture, x), rtol=1e-10
-    )
+    assert_allclose(mixture.log_density(x), reference_log_density(mixture, x), rtol=1e-10)
 
 
 @pytest.mark.parametrize("distance", [1e2, 1e100])
@@ -73,9 +72,9 @@ def test_shared_and_repeated_covariance_are_the_same_mixture():
     assert one.shared
     assert not many.shared
     x = np.random.default_rng(2).standard_normal((5, 3))
-    np.testing.assert_allclose(one.log_density(x), many.log_density(x), rtol=1e-12)
-    np.testing.assert_allclose(one.covariance, many.covariance, rtol=1e-12)
-    np.testing.assert_allclose(one.sample(20, 3), many.sample(20, 3), rtol=1e-12)
+    assert_allclose(one.log_density(x), many.log_density(x), rtol=1e-12)
+    assert_allclose(one.covariance, many.covariance, rtol=1e-12)
+    assert_allclose(one.sample(20, 3), many.sample(20, 3), rtol=1e-12)
     assert_same(one.marginal([2, 0]), many.marginal([2, 0]))
     assert_same(one.conditional([1], [0.4]), many.conditional([1], [0.4]))
     assert_same(one.convolve(np.eye(3)), many.convolve(np.eye(3)))
@@ -86,9 +85,9 @@ def test_shared_and_repeated_covariance_are_the_same_mixture():
 
 def test_moments_by_hand():
     mixture = GaussianMixture([1, 3], [[0.0, 0.0], [4.0, 8.0]], [np.eye(2), 3 * np.eye(2)])
-    np.testing.assert_allclose(mixture.mean, [3, 6], rtol=1e-15)
+    assert_allclose(mixture.mean, [3, 6], rtol=1e-15)
     between = 0.25 * 0.75 * np.outer([4, 8], [4, 8])
-    np.testing.assert_allclose(mixture.covariance, 2.5 * np.eye(2) + between, rtol=1e-15)
+    assert_allclose(mixture.covariance, 2.5 * np.eye(2) + between, rtol=1e-15)
 
 
 def test_components_are_drawn_by_their_weights():
@@ -130,7 +129,7 @@ def test_marginal_is_the_integral_over_the_rest():
 def test_conditional_far_from_every_component_has_weights_that_sum_to_one():
     mixture = GaussianMixture([0.5, 0.5], [[0.0, 0.0], [1.0, 1.0]], [np.eye(2), 4 * np.eye(2)])
     weights = mixture.conditional(0, 1e5).weights
-    np.testing.assert_allclose(weights, [0.0, 1.0], atol=1e-15)
+    assert_allclose(weights, [0.0, 1.0], atol=1e-15)
 
 
 @few
@@ -138,8 +137,8 @@ def test_conditional_far_from_every_component_has_weights_that_sum_to_one():
 def test_convolution_adds_covariance_and_keeps_the_mean(mixture, seed):
     a, b = random_covariance(seed, mixture.dim), random_covariance(seed + 1, mixture.dim)
     once = mixture.convolve(a)
-    np.testing.assert_allclose(once.mean, mixture.mean, rtol=1e-13)
-    np.testing.assert_allclose(once.covariance, mixture.covariance + a, rtol=1e-12)
+    assert_allclose(once.mean, mixture.mean, rtol=1e-13)
+    assert_allclose(once.covariance, mixture.covariance + a, rtol=1e-12)
     assert_same(once.convolve(b), mixture.convolve(a + b))
 
 
@@ -154,8 +153,8 @@ def test_order_and_weightless_components_do_not_matter(mixture, seed):
     order = rng.permutation(len(padded))
     other = GaussianMixture(padded.weights[order], padded.means[order], padded.covariances[order])
     x = 4 * rng.standard_normal((5, d))
-    np.testing.assert_allclose(other.mean, mixture.mean, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(other.covariance, mixture.covariance, rtol=1e-10, atol=1e-12)
+    assert_allclose(other.mean, mixture.mean, rtol=1e-10, atol=1e-12)
+    assert_allclose(other.covariance, mixture.covariance, rtol=1e-10, atol=1e-12)
     for change in (
         lambda m: m,
         lambda m: m.marginal(1),
@@ -163,7 +162,7 @@ def test_order_and_weightless_components_do_not_matter(mixture, seed):
         lambda m: m.convolve(extra),
     ):
         a, b = change(other), change(mixture)
-        np.testing.assert_allclose(
+        assert_allclose(
             a.log_density(x[:, : a.dim]), b.log_density(x[:, : a.dim]), rtol=1e-9, atol=1e-9
         )
 
@@ -187,8 +186,8 @@ def test_singular_components_are_sampled_on_their_support():
 
 def test_singular_components_have_moments_but_no_density():
     assert normal([0.0], 0.0).covariance == 0.0
-    np.testing.assert_allclose(SINGULAR.mean, [0.5, 0.0])
-    np.testing.assert_allclose(SINGULAR.covariance, [[0.75, 0.5], [0.5, 0.5]])
+    assert_allclose(SINGULAR.mean, [0.5, 0.0])
+    assert_allclose(SINGULAR.covariance, [[0.75, 0.5], [0.5, 0.5]])
     with pytest.raises(
         ValueError, match="covariances: expected positive definite ones for a density"
     ):
@@ -202,9 +201,7 @@ def test_factor_squares_to_the_covariance(seed, d, rank):
     root = np.random.default_rng(seed).standard_normal((d, min(rank, d)))
     covariance = root @ root.T
     factor = covariance_factor(covariance)
-    np.testing.assert_allclose(
-        factor @ factor.T, covariance, atol=1e-12 * max(np.trace(covariance), 1)
-    )
+    assert_allclose(factor @ factor.T, covariance, atol=1e-12 * max(np.trace(covariance), 1))
 
 
 # Ownership
@@ -276,19 +273,17 @@ def test_mixtures_of_scikit_learn_keep_their_density(kind):
         2, covariance_type=kind, init_params="random", random_state=0
     ).fit(x)
     ours = GaussianMixture.from_sklearn(theirs)
-    np.testing.assert_allclose(ours.log_density(x), theirs.score_samples(x), rtol=1e-10)
+    assert_allclose(ours.log_density(x), theirs.score_samples(x), rtol=1e-10)
     assert ours.shared == (kind == "tied")
     bayesian = mixture.BayesianGaussianMixture(
         n_components=2, covariance_type=kind, max_iter=1000
     ).fit(x)
     found = GaussianMixture.from_sklearn(bayesian)
-    np.testing.assert_allclose(found.weights, bayesian.weights_)
+    assert_allclose(found.weights, bayesian.weights_)
     precisions = bayesian.precisions_
     if kind in ("diag", "spherical"):
         precisions = [p * np.eye(2) for p in precisions]
-    np.testing.assert_allclose(
-        found.covariances @ precisions, np.tile(np.eye(2), (2, 1, 1)), atol=1e-10
-    )
+    assert_allclose(found.covariances @ precisions, np.tile(np.eye(2), (2, 1, 1)), atol=1e-10)
 
 
 def test_what_is_no_fitted_mixture_of_scikit_learn_is_named():
@@ -311,9 +306,7 @@ def test_kernel_density_of_scipy_keeps_its_density(d, bw):
     rng = np.random.default_rng(d)
     kde = gaussian_kde(rng.normal(size=(d, 40)), bw, weights=rng.dirichlet(np.ones(40)))
     x = rng.normal(size=(9, d))
-    np.testing.assert_allclose(
-        GaussianMixture.from_kde(kde).log_density(x), kde.logpdf(x.T), rtol=1e-10
-    )
+    assert_allclose(GaussianMixture.from_kde(kde).log_density(x), kde.logpdf(x.T), rtol=1e-10)
 
 
 MIXTURE = GaussianMixture([0.5, 0.5], [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]], np.eye(3))
@@ -333,7 +326,7 @@ test_bad_calls_are_named = refuses(
 
 def test_conditioning_on_a_singular_block_is_refused():
     flat = GaussianMixture([1.0], [[0.0, 0.0]], np.diag([1.0, 0.0]))
-    np.testing.assert_allclose(flat.conditional(0, 2.0).covariance, [[0.0]])
+    assert_allclose(flat.conditional(0, 2.0).covariance, [[0.0]])
     with pytest.raises(ValueError, match="positive definite"):
         flat.conditional(1, 0.0)
 
@@ -356,7 +349,7 @@ def test_component_densities_do_not_lose_digits_far_from_the_origin(far):
     each = np.array([multivariate_normal(m, covariance).logpdf(x) for m in means]).T
     for same in (covariance, np.tile(covariance, (5, 1, 1))):
         mixture = GaussianMixture(np.full(5, 0.2), means + far, same)
-        np.testing.assert_allclose(mixture.component_log_densities(x + far), each, rtol=1e-11)
+        assert_allclose(mixture.component_log_densities(x + far), each, rtol=1e-11)
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 pytest.importorskip("particles", reason="the optional library particles is not installed")
 pytestmark = pytest.mark.slow
@@ -16,14 +17,12 @@ def test_volatilities_are_those_of_the_library(sqmc):
     rng, ssm = np.random.default_rng(0), sqmc.volatilities(2)
     x, z, step = rng.normal(-9, 1, (5, 2)), rng.normal(0, 0.01, 2), 1
     theirs = ssm.PX(step, x)
-    np.testing.assert_allclose(
+    assert_allclose(
         ssm.model.log_likelihood(z, x, step), ssm.PY(step, None, x).logpdf(z), rtol=1e-10
     )
-    np.testing.assert_allclose(
-        ssm.model.transition_mean(x, 1.0, None, step), theirs.loc, rtol=1e-12
-    )
-    np.testing.assert_allclose(ssm.model.transition_covariance(1.0, step), theirs.cov)
-    np.testing.assert_allclose(ssm.model.initial.covariance, ssm.PX0().cov)
+    assert_allclose(ssm.model.transition_mean(x, 1.0, None, step), theirs.loc, rtol=1e-12)
+    assert_allclose(ssm.model.transition_covariance(1.0, step), theirs.cov)
+    assert_allclose(ssm.model.initial.covariance, ssm.PX0().cov)
 
 
 def test_gains_are_set_beside_those_of_the_library(sqmc):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from helpers import refuses
+from numpy.testing import assert_allclose
 
 import herdfilter as hf
 
@@ -52,7 +53,7 @@ def test_linear_gaussian_models_have_the_librarys_exact_posterior(name):
         hf.ExtendedKalmanFilter(model).run(vectors(data)),
         hf.ParticleFilter(model, 64, hf.AutomaticProposal()).run(vectors(data)),
     ):
-        np.testing.assert_allclose(found.means, means, rtol=0, atol=1e-8)
+        assert_allclose(found.means, means, rtol=0, atol=1e-8)
         assert found.log_likelihood == pytest.approx(evidence, abs=1e-8)
 
 
@@ -154,7 +155,7 @@ def test_draws_follow_the_given_generator_and_leave_numpys_global_stream_alone()
 
 def test_start_that_is_not_gaussian_is_the_initial_distribution():
     model = from_particles(written(TWO_MODES, lambda t, xp: dists.Normal(loc=xp), heavy_tailed))
-    np.testing.assert_allclose(model.initial.means[:, 0], [-1.0, 1.0])
+    assert_allclose(model.initial.means[:, 0], [-1.0, 1.0])
     x = np.array([[0.3], [2.0]])
     np.testing.assert_array_equal(model.transition_mean(x, 1.0, None, 1), x)
     assert model.transition_covariance(1.0, 1) == 0
@@ -167,8 +168,8 @@ def test_bearings_of_rank_deficient_noise_and_whole_turns():
     x = np.array([[0.0, 0.0, -1.0, 0.1], [0.0, 0.0, -1.0, -0.1]])
     z = np.array([3.0])
     turned = model.log_likelihood(z - 2 * np.pi, x, 2)
-    np.testing.assert_allclose(turned, model.log_likelihood(z, x, 2))
-    np.testing.assert_allclose(
+    assert_allclose(turned, model.log_likelihood(z, x, 2))
+    assert_allclose(
         np.linalg.eigvalsh(model.transition_covariance(1.0, 2)), [0, 0, 0.01, 0.01], atol=1e-15
     )
 
@@ -204,7 +205,7 @@ def test_herded_filter_within_smc_has_the_numbers_of_ours(proposal):
     data[5] = np.array([np.nan])
     found, smc = herded(ssm, data, 40, proposal=proposal)
     ours = hf.ParticleFilter(from_particles(ssm), 40, proposal).run(vectors(data))
-    np.testing.assert_allclose(found, ours.means, rtol=0, atol=1e-9)
+    assert_allclose(found, ours.means, rtol=0, atol=1e-9)
     assert smc.logLt == pytest.approx(ours.log_likelihood, abs=1e-9)
 
 
@@ -234,4 +235,4 @@ def test_genealogies_of_the_library_are_those_of_the_particles():
     smc = particles.SMC(fk=fk, N=40, store_history=True)
     smc.run()
     for t in (1, 2):
-        np.testing.assert_allclose(smc.hist.X[t], smc.hist.X[t - 1][smc.hist.A[t]] + 1.0, atol=1e-6)
+        assert_allclose(smc.hist.X[t], smc.hist.X[t - 1][smc.hist.A[t]] + 1.0, atol=1e-6)

@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from helpers import cases, in_python
+from numpy.testing import assert_allclose
 
 from herdfilter import association
 from herdfilter.association import Exact, KBest, belief_propagation, exact
@@ -44,10 +45,8 @@ def test_a_long_chain_of_tracks_is_a_matter_of_two_open_measurements():
 
 def test_ratios_of_any_magnitude():
     """Two tracks want one measurement, and the weights of neither alternative can be squared."""
-    np.testing.assert_allclose(association.marginals([[1e-200, 1e200]] * 2), 0.5, rtol=1e-12)
-    np.testing.assert_allclose(
-        association.marginals([[3e-320, 3e-320, 0], [1e300, 0, 1e300]])[:, 0], 0.5
-    )
+    assert_allclose(association.marginals([[1e-200, 1e200]] * 2), 0.5, rtol=1e-12)
+    assert_allclose(association.marginals([[3e-320, 3e-320, 0], [1e300, 0, 1e300]])[:, 0], 0.5)
 
 
 def test_a_cluster_that_is_too_large_is_refused_with_its_cost():
@@ -57,7 +56,7 @@ def test_a_cluster_that_is_too_large_is_refused_with_its_cost():
     ways = int(elimination_order(linked_vertices(ratios[:, 1:] > 0), np.inf)[1])
     assert most / 2 < ways <= most
     allowed = Exact(max_ways=ways).marginals(ratios)
-    np.testing.assert_allclose(allowed, association.marginals(ratios), atol=1e-12)
+    assert_allclose(allowed, association.marginals(ratios), atol=1e-12)
     cost = re.escape(
         f"max_ways = {ways - 1:,} ways, got 12 tracks with 13 shared measurements, which need {ways:.3g} ways; take "
     )
@@ -70,7 +69,7 @@ def test_clusters_that_are_too_large_may_have_another_method():
     ratios[:, 0] = 1
     ratios[:2, 1:3] = ratios[2:, 3:] = 1
     both = association.Exact(max_ways=20, otherwise=association.KBest(1)).marginals(ratios)
-    np.testing.assert_allclose(both[:2], association.marginals(ratios)[:2])
+    assert_allclose(both[:2], association.marginals(ratios)[:2])
     assert set(both[2:].ravel()) == {0, 1}
 
 
@@ -146,7 +145,7 @@ def test_zeros_anywhere_and_rows_of_any_scale_equal_brute_force(brute, shape):
             continue
         scale = np.exp(rng.uniform(-300, 300, (shape[0], 1)))
         found = association.associate(scale * ratios)
-        np.testing.assert_allclose(found.marginals, brute.marginals(ratios), rtol=0, atol=1e-12)
+        assert_allclose(found.marginals, brute.marginals(ratios), rtol=0, atol=1e-12)
         assert found.log_evidence == pytest.approx(
             math.log(brute.total(ratios)) + np.log(scale).sum(), abs=1e-11
         )
@@ -161,13 +160,11 @@ def test_all_clusters_at_once_are_what_each_is_alone():
         ratios = np.column_stack([rng.exponential(size=15), rng.exponential(size=(15, 25)) * gated])
         split = association.associate(ratios)
         whole, log_evidence = Exact().cluster(ratios)
-        np.testing.assert_allclose(split.marginals, whole, rtol=0, atol=1e-13)
+        assert_allclose(split.marginals, whole, rtol=0, atol=1e-13)
         assert split.log_evidence == pytest.approx(log_evidence, abs=1e-12)
         rows, columns = rng.permutation(15), np.append(0, 1 + rng.permutation(25))
         turned = association.marginals(ratios[np.ix_(rows, columns)])
-        np.testing.assert_allclose(
-            turned, split.marginals[np.ix_(rows, columns)], rtol=0, atol=1e-13
-        )
+        assert_allclose(turned, split.marginals[np.ix_(rows, columns)], rtol=0, atol=1e-13)
 
 
 @cases(
@@ -205,7 +202,7 @@ def test_weights_over_hundreds_of_orders_of_magnitude_are_those_of_fractions(bru
         log_total = math.log(total.numerator) - math.log(total.denominator)
         for method in (Exact(), KBest(1000)):
             found = association.associate(ratios, method)
-            np.testing.assert_allclose(found.marginals, expected, atol=1e-9)
+            assert_allclose(found.marginals, expected, atol=1e-9)
             assert found.log_evidence == pytest.approx(log_total, rel=1e-9, abs=1e-9)
 
 
@@ -216,5 +213,5 @@ def test_compiled_code_stays_inside_its_arrays(method, shape, brute, monkeypatch
     compiled = association.associate(ratios, method)
     in_python(monkeypatch, exact, belief_propagation)
     found = association.associate(ratios, method)
-    np.testing.assert_allclose(found.marginals, compiled.marginals, rtol=1e-12)
+    assert_allclose(found.marginals, compiled.marginals, rtol=1e-12)
     assert found.log_evidence == pytest.approx(compiled.log_evidence, abs=1e-12)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
@@ -45,12 +46,12 @@ def example():
 
 def test_published_options_repeat_the_program_of_the_authors():
     found = HerdedGibbs(30, estimate="joint", **PUBLISHED).marginals(example_of_the_paper(1.0))
-    np.testing.assert_allclose(found, AUTHORS, rtol=0, atol=1e-6)
+    assert_allclose(found, AUTHORS, rtol=0, atol=1e-6)
 
 
 def test_the_published_example_converges(brute, example):
     exact = brute.marginals(example)
-    np.testing.assert_allclose(association.marginals(example), exact, rtol=0, atol=1e-12)
+    assert_allclose(association.marginals(example), exact, rtol=0, atol=1e-12)
     for estimate in ("conditionals", "counts", "joint"):
         for options in ({}, PUBLISHED):
             found = HerdedGibbs(10_000, estimate=estimate, **options).marginals(example)
@@ -143,13 +144,9 @@ def test_herding_is_that_of_the_rule_written_out(size, missed, neglect):
     for n_sweeps in (1, 7, 200):
         bound = 3 / np.sqrt(n_sweeps) if neglect == "auto" else neglect
         found = HerdedGibbs(n_sweeps, neglect=neglect).marginals(ratios)
-        np.testing.assert_allclose(
-            found, herded(ratios, moves, n_sweeps, True, bound, True), atol=1e-9
-        )
+        assert_allclose(found, herded(ratios, moves, n_sweeps, True, bound, True), atol=1e-9)
         found = HerdedGibbs(n_sweeps, **PUBLISHED).marginals(ratios)
-        np.testing.assert_allclose(
-            found, herded(ratios, alone, n_sweeps, False, 0, False), atol=1e-9
-        )
+        assert_allclose(found, herded(ratios, alone, n_sweeps, False, 0, False), atol=1e-9)
 
 
 def close_tracks(seed, tracks, clutter):
@@ -242,9 +239,5 @@ def test_random_sweeps_invert_the_distribution_of_each_track_in_turn():
             sums[t] += p
             state[t] = np.searchsorted(np.cumsum(p), u, "right")
         counts[np.arange(4), state] += 1
-    np.testing.assert_allclose(
-        RandomGibbs(n_sweeps).marginals(ratios, 3), sums / n_sweeps, atol=1e-12
-    )
-    np.testing.assert_allclose(
-        RandomGibbs(n_sweeps, "counts").marginals(ratios, 3), counts / n_sweeps
-    )
+    assert_allclose(RandomGibbs(n_sweeps).marginals(ratios, 3), sums / n_sweeps, atol=1e-12)
+    assert_allclose(RandomGibbs(n_sweeps, "counts").marginals(ratios, 3), counts / n_sweeps)

@@ -5,6 +5,7 @@ import operator
 import numpy as np
 import pytest
 from helpers import refuses
+from numpy.testing import assert_allclose
 from scipy.sparse.csgraph import connected_components
 
 from herdfilter import association
@@ -20,7 +21,7 @@ class TestEveryMethod:
         ratios[:, 2] *= 50  # all want it
         found = association.marginals(ratios, method, rng=0)
         assert (found >= 0).all()
-        np.testing.assert_allclose(found.sum(axis=1), 1)
+        assert_allclose(found.sum(axis=1), 1)
         assert (found[:, 1:].sum(axis=0) < 1 + 1e-6).all() or method == "random-gibbs"
         assert found[:, 1:].sum(axis=0)[1] > 0.8
 
@@ -28,14 +29,14 @@ class TestEveryMethod:
         ratios = np.array([[1, 2, 0, 0, 0], [3, 0, 1, 1, 0], [2, 0, 0, 0, 0.0]])
         exact = [[1 / 3, 2 / 3, 0, 0, 0], [0.6, 0, 0.2, 0.2, 0], [1, 0, 0, 0, 0]]
         found = association.associate(ratios, method, rng=0)
-        np.testing.assert_allclose(found.marginals, exact, rtol=1e-14)
+        assert_allclose(found.marginals, exact, rtol=1e-14)
         assert found.log_evidence == pytest.approx(np.log(3 * 5 * 2))
 
     def test_rows_may_have_any_scale(self, method):
         ratios = np.random.default_rng(2).exponential(size=(3, 4))
         scale = np.array([[1e-300], [1.0], [1e300]])
         found = association.marginals(scale * ratios, method, rng=0)
-        np.testing.assert_allclose(found, association.marginals(ratios, method, rng=0), atol=1e-8)
+        assert_allclose(found, association.marginals(ratios, method, rng=0), atol=1e-8)
 
     def test_nothing_to_associate(self, method):
         assert association.marginals(np.empty((0, 4)), method).shape == (0, 4)
@@ -81,10 +82,8 @@ def test_more_tracks_in_need_than_measurements_are_refused_in_the_same_words(met
 def test_tracks_in_need_that_find_a_measurement_each_are_no_hindrance():
     ratios = [[0, 1.0, 1.0], [0, 0, 2.0], [0.5, 1.0, 0]]
     exact = association.marginals(ratios)
-    np.testing.assert_allclose(exact, [[0, 1, 0], [0, 0, 1], [1, 0, 0]], atol=1e-12)
-    np.testing.assert_allclose(
-        association.marginals(ratios, "belief-propagation"), exact, atol=1e-6
-    )
+    assert_allclose(exact, [[0, 1, 0], [0, 0, 1], [1, 0, 0]], atol=1e-12)
+    assert_allclose(association.marginals(ratios, "belief-propagation"), exact, atol=1e-6)
 
 
 class Recording(Exact):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from helpers import cases, in_python, refuses
+from numpy.testing import assert_allclose
 
 from herdfilter.fitting import EMFit, em
 from herdfilter.mixture import GaussianMixture
@@ -49,7 +50,7 @@ def test_a_known_mixture_is_recovered_from_weighted_draws(truth):
     for ours, true, atol in zip(
         by_first_mean(fitted), by_first_mean(truth), (0.03, 0.2, 0.4), strict=True
     ):
-        np.testing.assert_allclose(ours, true, atol=atol)
+        assert_allclose(ours, true, atol=atol)
 
 
 @cases("components dims", (1, 6), (2, 3), (3, 1))
@@ -95,8 +96,8 @@ def test_of_particles_at_two_places_there_are_two_components_at_most():
     x = np.repeat([[-1.0, 0.0], [2.0, 1.0]], [10, 30], axis=0)
     for n_components in (2, 3, 5):
         weights, means, _ = by_first_mean(EMFit(n_components).fit(x, equal(40)))
-        np.testing.assert_allclose(weights, [0.25, 0.75], atol=1e-12)
-        np.testing.assert_allclose(means, [[-1.0, 0.0], [2.0, 1.0]], atol=1e-9)
+        assert_allclose(weights, [0.25, 0.75], atol=1e-12)
+        assert_allclose(means, [[-1.0, 0.0], [2.0, 1.0]], atol=1e-9)
 
 
 @pytest.mark.parametrize("n_components", [2, "bic"])
@@ -104,7 +105,7 @@ def test_one_iteration_is_enough_for_a_fit(n_components):
     """It has the mean of the particles, as every maximum-likelihood fit."""
     x = TWO.sample(60, 1)
     fitted = EMFit(n_components, max_iterations=1).fit(x, equal(60))
-    np.testing.assert_allclose(fitted.mean, x.mean(axis=0), atol=1e-12)
+    assert_allclose(fitted.mean, x.mean(axis=0), atol=1e-12)
 
 
 def test_compiled_code_stays_inside_its_arrays(monkeypatch):
@@ -112,4 +113,4 @@ def test_compiled_code_stays_inside_its_arrays(monkeypatch):
     compiled = EMFit(3).fit(x, weights)
     in_python(monkeypatch, em)
     found = EMFit(3).fit(x, weights)
-    np.testing.assert_allclose(found.log_density(x), compiled.log_density(x), rtol=1e-9)
+    assert_allclose(found.log_density(x), compiled.log_density(x), rtol=1e-9)

@@ -5,6 +5,7 @@ import pytest
 from helpers import assert_same, refuses
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose
 from scipy import stats
 
 from herdfilter.angles import wrap_angles
@@ -54,7 +55,7 @@ def test_fits_follow_the_contract(fit):
     assert_same(fit.fit(x, weights), first, "weights", "means", "covariances")
     order = np.random.default_rng(11).permutation(30)
     shuffled = fit.fit(x[order], weights[order])
-    np.testing.assert_allclose(shuffled.log_density(x), first.log_density(x), rtol=1e-9)
+    assert_allclose(shuffled.log_density(x), first.log_density(x), rtol=1e-9)
 
 
 @every_fit_that_keeps_moments
@@ -65,8 +66,8 @@ def test_mean_and_covariance_are_those_of_the_particles(fit, seed, n, d):
     mixture = fit.fit(x, weights)
     mean, covariance = moments(x, weights)
     sds = np.sqrt(np.diagonal(covariance))
-    np.testing.assert_allclose((mixture.mean - mean) / sds, 0, atol=1e-7)
-    np.testing.assert_allclose((mixture.covariance - covariance) / np.outer(sds, sds), 0, atol=1e-7)
+    assert_allclose((mixture.mean - mean) / sds, 0, atol=1e-7)
+    assert_allclose((mixture.covariance - covariance) / np.outer(sds, sds), 0, atol=1e-7)
     assert mixture.weights.sum() == pytest.approx(1, abs=1e-12)
 
 
@@ -75,8 +76,8 @@ def test_mean_and_covariance_are_exact_where_no_weight_is_negligible(fit):
     rng = np.random.default_rng(1)
     x, weights = rng.standard_normal((50, 3)), rng.dirichlet(np.full(50, 5.0))
     mixture, (mean, covariance) = fit.fit(x, weights), moments(x, weights)
-    np.testing.assert_allclose(mixture.mean, mean, atol=1e-14)
-    np.testing.assert_allclose(mixture.covariance, covariance, atol=1e-14)
+    assert_allclose(mixture.mean, mean, atol=1e-14)
+    assert_allclose(mixture.covariance, covariance, atol=1e-14)
 
 
 @every_fit
@@ -88,9 +89,9 @@ def test_angles_are_fitted_alike_wherever_they_lie(fit):
         shift, case = np.array([0.0, turn]), f"turned by {turn}"
         turned = fit.fit(wrap_angles(x + shift, (1,)), weights, (1,))
         offset = turned.means - plain.means - shift
-        np.testing.assert_allclose(wrap_angles(offset, (1,)), 0, atol=1e-12, err_msg=case)
+        assert_allclose(wrap_angles(offset, (1,)), 0, atol=1e-12, err_msg=case)
         assert np.ptp(offset[:, 1]) < 1e-12, case  # all components on the same side of the seam
-        np.testing.assert_allclose(turned.covariances, plain.covariances, atol=1e-12, err_msg=case)
+        assert_allclose(turned.covariances, plain.covariances, atol=1e-12, err_msg=case)
 
 
 @every_fit
@@ -142,8 +143,8 @@ def test_a_state_known_exactly_gets_the_same_width_whatever_its_value(fit):
     for value in (0.1, 1 / 3, -123.456, 1e9):
         x = np.column_stack([x[:, 0], np.full(30, value)])
         mixture = fit.fit(x, weights)
-        np.testing.assert_allclose(mixture.covariances, zero.covariances, rtol=1e-6, atol=1e-12)
-        np.testing.assert_allclose(mixture.means[:, 1], value, rtol=1e-9)
+        assert_allclose(mixture.covariances, zero.covariances, rtol=1e-6, atol=1e-12)
+        assert_allclose(mixture.means[:, 1], value, rtol=1e-9)
 
 
 # The kernel density
@@ -186,9 +187,9 @@ def test_a_kernel_density_is_that_of_the_formulas(d, options):
         weights = rng.dirichlet(np.full(300, 5.0))
         means, covariance, size = written_out(KernelDensityFit(modes=most, **options), x, weights)
         fit = KernelDensityFit(modes=most, **options).fit(x, weights)
-        np.testing.assert_allclose(fit.means, means, atol=1e-9)
-        np.testing.assert_allclose(fit.covariances[0], covariance, rtol=1e-8, atol=1e-9)
-        np.testing.assert_allclose(fit.weights, weights, rtol=1e-12)
+        assert_allclose(fit.means, means, atol=1e-9)
+        assert_allclose(fit.covariances[0], covariance, rtol=1e-8, atol=1e-9)
+        assert_allclose(fit.weights, weights, rtol=1e-12)
         found.append(size)
     assert (found[0], found[2], found[4]) in ((1, 3, 1), (1, 2, 1))
 
@@ -211,7 +212,5 @@ def test_two_headings_on_either_side_of_the_seam_are_told_apart():
     x = wrap_angles(np.column_stack([offsets + np.pi, rng.standard_normal(200)]), (0,))
     mixture = EMFit("bic").fit(x, np.full(200, 1 / 200), (0,))
     assert len(mixture) == 2
-    np.testing.assert_allclose(
-        np.sort(wrap_angles(mixture.means - np.pi, (0,))[:, 0]), [-0.6, 0.6], atol=0.05
-    )
+    assert_allclose(np.sort(wrap_angles(mixture.means - np.pi, (0,))[:, 0]), [-0.6, 0.6], atol=0.05)
     assert np.sqrt(mixture.covariances[:, 0, 0]).max() < 0.15

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from helpers import refuses
+from numpy.testing import assert_allclose
 from scipy import integrate
 
 from herdfilter import kernels
@@ -29,7 +30,7 @@ def test_the_mixture_of_gaussians_is_the_kernel(kernel):
     rates, weights = kernel.scales()
     assert rates.shape == weights.shape
     summed = np.exp(-0.5 * rates * r[:, None] ** 2) @ weights
-    np.testing.assert_allclose(summed, kernel.value(r**2), atol=2e-6)
+    assert_allclose(summed, kernel.value(r**2), atol=2e-6)
 
 
 @every_kernel
@@ -37,7 +38,7 @@ def test_slopes_are_derivatives(kernel):
     q = np.array([1e-4, 0.01, 0.5, 1.0, 4.0, 30.0])
     h = 1e-5 * q
     numerical = (kernel.value(q + h) - kernel.value(q - h)) / (2 * h)
-    np.testing.assert_allclose(kernel.slope(q), numerical, rtol=1e-5)
+    assert_allclose(kernel.slope(q), numerical, rtol=1e-5)
     assert np.isfinite(kernel.slope(np.zeros(1))).all()
 
 
@@ -83,17 +84,15 @@ def test_gradients_of_the_kernel_mean(kernel):
     mean = KernelMean(kernel, LINE.weights, LINE.means, LINE.distinct_covariances)
     x, h = np.array([[-4.0], [0.1], [1.7]]), 1e-4
     _, gradient = mean.with_gradient(x)
-    np.testing.assert_allclose(
-        gradient, ((mean(x + h) - mean(x - h)) / (2 * h))[:, None], atol=1e-6
-    )
+    assert_allclose(gradient, ((mean(x + h) - mean(x - h)) / (2 * h))[:, None], atol=1e-6)
 
 
 def test_matern_of_half_and_of_large_order():
     r = np.linspace(0, 3, 20)
-    np.testing.assert_allclose(kernels.Laplace().value(r**2), np.exp(-r), rtol=1e-12)
-    np.testing.assert_allclose(kernels.Matern(30.0).value(r**2), np.exp(-(r**2) / 2), atol=0.01)
+    assert_allclose(kernels.Laplace().value(r**2), np.exp(-r), rtol=1e-12)
+    assert_allclose(kernels.Matern(30.0).value(r**2), np.exp(-(r**2) / 2), atol=0.01)
     general = kernels.Matern(1.5 + 1e-9).value(r**2)
-    np.testing.assert_allclose(general, kernels.Matern(1.5).value(r**2), atol=1e-7)
+    assert_allclose(general, kernels.Matern(1.5).value(r**2), atol=1e-7)
 
 
 def test_the_localized_cumulative_kernel_is_its_integral():

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers import assert_jacobian
+from numpy.testing import assert_allclose
 from scipy import stats
 
 from herdfilter.models import (
@@ -109,14 +110,14 @@ def test_each_state_is_treated_alone(case, states):
     assert np.isfinite(likelihoods).all()
     for i in (0, 17, 49):
         one = states[i : i + 1]
-        np.testing.assert_allclose(
+        assert_allclose(
             case.model.transition_mean(one, case.dt, case.control, 2)[0], together[i], rtol=1e-13
         )
         alone = case.model.log_likelihood(z, one, 2)
         # a narrow likelihood tells a state from one that differs in the last places
         near = case.model.log_likelihood(z, one * (1 + 2.0**-40 * np.eye(one.shape[1])), 2)
         units = 2.0**-52 * 2.0**40 * np.abs(near - alone).sum()
-        np.testing.assert_allclose(alone, likelihoods[i : i + 1], rtol=1e-12, atol=4 * units)
+        assert_allclose(alone, likelihoods[i : i + 1], rtol=1e-12, atol=4 * units)
     transition = Transition(case.model, case.dt, case.control, 1)
     transition.propagate(states, np.zeros((len(states), transition.noise_dim)))
     np.testing.assert_array_equal(states, before)
@@ -173,7 +174,7 @@ def test_simulated_transitions_have_the_stated_mean_and_covariance(case, states)
     values, vectors = np.linalg.eigh(Q / np.outer(sd, sd))
     noisy = values > 1e-9  # the other directions have no noise
     along = (offset / sd) @ vectors
-    np.testing.assert_allclose(along[:, ~noisy], 0, atol=1e-6)
+    assert_allclose(along[:, ~noisy], 0, atol=1e-6)
     whitened = (along[:, noisy] / np.sqrt(values[noisy])).T
     assert_standard(whitened)
 
@@ -206,7 +207,7 @@ def test_likelihood_is_the_gaussian_density_of_wrapped_residuals(case, states):
                 residuals[:, part]
             )
             given = np.where(np.isin(np.arange(len(R)), part), z, np.nan)
-            np.testing.assert_allclose(model.log_likelihood(given, states, 1), expected, rtol=1e-8)
+            assert_allclose(model.log_likelihood(given, states, 1), expected, rtol=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -219,4 +220,4 @@ def test_two_short_steps_are_one_long_one(name):
     second = model.transition_mean(
         model.transition_mean(states, 0.2, case.control, 1), 0.3, case.control, 2
     )
-    np.testing.assert_allclose(second, both, rtol=1e-11, atol=1e-12 * np.abs(both).max())
+    assert_allclose(second, both, rtol=1e-11, atol=1e-12 * np.abs(both).max())

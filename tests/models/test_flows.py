@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy.integrate import solve_ivp
 
 from herdfilter.models import BallisticReentry, DoubleWell, Lorenz63, Lorenz96
@@ -41,15 +42,13 @@ FLOWS = {
 @pytest.mark.parametrize("name", FLOWS)
 def test_a_random_models_drift_solves_its_equations(name):
     flow, time, rate, starts = FLOWS[name]
-    np.testing.assert_allclose(
-        flow.f(np.array(starts)), solved(rate, starts, time), rtol=1e-4, atol=1e-4
-    )
+    assert_allclose(flow.f(np.array(starts)), solved(rate, starts, time), rtol=1e-4, atol=1e-4)
 
 
 def test_the_double_wells_flow_is_exact():
     starts = np.array([[-2.0], [-0.1], [0.0], [0.3], [1.0], [4.0]])
     moved = DoubleWell().transition_mean(starts, 0.3, None, 1)
-    np.testing.assert_allclose(moved, solved(lambda t, x: 4 * x - 4 * x**3, starts, 0.3), atol=1e-8)
+    assert_allclose(moved, solved(lambda t, x: 4 * x - 4 * x**3, starts, 0.3), atol=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +59,7 @@ def test_lorenz_systems_are_integrated_to_fourth_order(make, rate, time, atol):
     """Over a time that is no multiple of the step, too."""
     states = make().initial.sample(2, np.random.default_rng(0))
     exact = solved(rate, states, time)
-    np.testing.assert_allclose(
+    assert_allclose(
         make(integration_step=0.01).transition_mean(states, time, None, 1), exact, atol=atol
     )
     steps = time / np.array([13, 26, 52])
@@ -68,7 +67,7 @@ def test_lorenz_systems_are_integrated_to_fourth_order(make, rate, time, atol):
         np.abs(make(integration_step=h).transition_mean(states, time, None, 1) - exact).max()
         for h in steps
     ]
-    np.testing.assert_allclose(np.log2(np.divide(errors[:-1], errors[1:])), 4.0, atol=0.4)
+    assert_allclose(np.log2(np.divide(errors[:-1], errors[1:])), 4.0, atol=0.4)
 
 
 def test_reentry_is_integrated_by_fine_euler_steps():
@@ -81,6 +80,4 @@ def test_reentry_is_integrated_by_fine_euler_steps():
         np.linalg.norm(model.transition_mean(start, 100.0, None, 1)[0] - exact) for model in models
     ]
     assert errors[0] < 1.0  # km, after more than 500
-    np.testing.assert_allclose(
-        np.divide(errors[:-1], errors[1:]), 2.0, rtol=0.1
-    )  # a method of first order
+    assert_allclose(np.divide(errors[:-1], errors[1:]), 2.0, rtol=0.1)  # a method of first order

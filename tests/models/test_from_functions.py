@@ -9,6 +9,7 @@ import threading
 import numpy as np
 import pytest
 from helpers import refuses
+from numpy.testing import assert_allclose
 
 import herdfilter as hf
 from herdfilter.models.resolved import Measurement
@@ -49,7 +50,7 @@ def test_the_derived_likelihood_is_the_one_that_a_gaussian_model_writes_out():
     assert derived.takes_partial
     for observed in (z, np.array([np.nan, z[1]])):
         expected = model.log_likelihood(observed, x, 1)
-        np.testing.assert_allclose(
+        assert_allclose(
             derived.log_likelihood(observed, x, 1),
             expected,
             rtol=1e-12,
@@ -62,14 +63,14 @@ def test_noise_that_depends_on_the_state_has_the_density_of_each_states_own():
     x, z = np.array([[0.0], [2.0]]), np.array([1.0])
     variance, residual = 1 + x[:, 0] ** 2, 1.0 - x[:, 0] ** 2 / 20
     expected = -0.5 * (residual**2 / variance + np.log(2 * np.pi * variance))
-    np.testing.assert_allclose(Measurement(model).log_likelihood(z, x, 1), expected, rtol=1e-13)
+    assert_allclose(Measurement(model).log_likelihood(z, x, 1), expected, rtol=1e-13)
 
 
 def test_a_filter_does_the_same_with_functions_and_with_a_class(observations):
     functions, own = (
         hf.make_filter("auto", model, 30, rng=5).run(observations) for model in (ungm(), UNGM)
     )
-    np.testing.assert_allclose(functions.means, own.means, rtol=1e-6, atol=1e-6)
+    assert_allclose(functions.means, own.means, rtol=1e-6, atol=1e-6)
     assert functions.log_likelihood == pytest.approx(own.log_likelihood, rel=1e-6)
 
 
@@ -82,7 +83,7 @@ def test_functions_of_one_state_are_called_for_each():
         ]
     ]
     means = [hf.make_filter("auto", model, 10).run([[1.0], [2.0]], dt=0.5).means for model in both]
-    np.testing.assert_allclose(*means, rtol=1e-12)
+    assert_allclose(*means, rtol=1e-12)
 
 
 def test_arguments_are_passed_by_name():
@@ -127,7 +128,7 @@ def test_the_derivatives_of_functions_take_the_place_of_differences(observations
     plain, given = (
         hf.ExtendedKalmanFilter(model).run(observations).means for model in (ungm(), ungm_with())
     )
-    np.testing.assert_allclose(given, plain, rtol=1e-4, atol=1e-4)
+    assert_allclose(given, plain, rtol=1e-4, atol=1e-4)
     for wrong in (
         {"observation_jacobian": lambda x: x[:, :, None]},
         {"transition_jacobian": lambda x: 2 * slope(x)},
@@ -182,8 +183,8 @@ def test_an_observation_without_noise_is_for_kalman_filters_whatever_the_model(m
     online = hf.make_filter(name, model)
     online.predict()
     record = online.update([1.0], sensor)
-    np.testing.assert_allclose(record.mean, [1.0, 0.4], atol=1e-12)  # P = [[5, 2], [2, 4]]
-    np.testing.assert_allclose(record.covariance, [[0, 0], [0, 3.2]], atol=1e-12)
+    assert_allclose(record.mean, [1.0, 0.4], atol=1e-12)  # P = [[5, 2], [2, 4]]
+    assert_allclose(record.covariance, [[0, 0], [0, 3.2]], atol=1e-12)
     assert record.log_likelihood == pytest.approx(-0.1 - 0.5 * np.log(2 * np.pi * 5))
     for step in (0, 1):
         particles = hf.ParticleFilter(model, 10, rng=0)

@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 from helpers import refuses
+from numpy.testing import assert_allclose
 from scipy import stats
 
 import herdfilter as hf
@@ -50,14 +51,12 @@ def test_each_state_is_treated_alone_and_left_as_it_is():
         z = model.sample_observation(x[:1], rng, step)[0]
         likelihoods = model.log_likelihood(z, x, step)
         assert likelihoods.shape == (20,)
-        np.testing.assert_allclose(
-            model.log_likelihood(z, x[7:8], step), likelihoods[7:8], rtol=1e-9
-        )
+        assert_allclose(model.log_likelihood(z, x[7:8], step), likelihoods[7:8], rtol=1e-9)
         if model.labels[1] != "only simulable":
             noise = rng.standard_normal((20, Motion(model).noise_dim))
             moved = Transition(model).propagate(x, noise)
             again = Transition(model).propagate(x[7:8], noise[7:8])
-            np.testing.assert_allclose(again, moved[7:8], rtol=1e-9, atol=1e-9)
+            assert_allclose(again, moved[7:8], rtol=1e-9, atol=1e-9)
         np.testing.assert_array_equal(x, before)
 
 
@@ -151,8 +150,8 @@ def test_departures_are_as_stated():
             other.sample_transition(x, rng, 1.0, None, 1),
             other.sample_observation(x, rng, 1),
         )
-        np.testing.assert_allclose((moved - mean).std(axis=0), factor * own[0], rtol=0.06)
-        np.testing.assert_allclose((seen - view).std(axis=0), factor * own[1], rtol=0.06)
+        assert_allclose((moved - mean).std(axis=0), factor * own[0], rtol=0.06)
+        assert_allclose((seen - view).std(axis=0), factor * own[1], rtol=0.06)
     other = random_model(4, departure="unknown drift")
     shift = (other.sample_transition(x, rng, 1.0, None, 1) - mean).mean(axis=0) / model.spread
     assert np.sqrt(np.mean(shift**2)) == pytest.approx(UNKNOWN_DRIFTS["general"], rel=0.25)
@@ -165,12 +164,12 @@ def test_departures_are_as_stated():
 
 
 def test_maps_by_hand():
-    np.testing.assert_allclose(
+    assert_allclose(
         drifts.henon(1.4, 0.3).f(np.array([[0.5, 0.2]])), [[1 - 1.4 * 0.25 + 0.2, 0.15]]
     )
     z = 0.5 + 0.2j
     z = 1 + 0.8 * z * np.exp(1j * (0.4 - 6 / (1 + abs(z) ** 2)))
-    np.testing.assert_allclose(drifts.ikeda(0.8).f(np.array([[0.5, 0.2]])), [[z.real, z.imag]])
+    assert_allclose(drifts.ikeda(0.8).f(np.array([[0.5, 0.2]])), [[z.real, z.imag]])
 
 
 def test_simulated_noise_is_students_t_or_jumps():
@@ -193,14 +192,14 @@ COUNTS = observations.linear_view("counts", np.eye(2), np.zeros(2))
 def test_likelihoods_by_scipy():
     sd, z = np.array([0.5, 0.2]), np.array([1.4, 2.0])
     ranges = observations.sensor_view("range", *SENSORS)
-    np.testing.assert_allclose(ranges.h(X)[:, 0], np.hypot(X[:, 0] - 3, X[:, 1] - 3))
+    assert_allclose(ranges.h(X)[:, 0], np.hypot(X[:, 0] - 3, X[:, 1] - 3))
     heavy, law = (
         observations.gaussian_noise(ranges, sd, ALWAYS, freedom=3.0),
         stats.t(3.0, ranges.h(X), sd),
     )
-    np.testing.assert_allclose(heavy.log_likelihood(z, X, 1), law.logpdf(z).sum(axis=1))
-    np.testing.assert_allclose(heavy.observation_covariance(1), np.diag(law.var()[0]))
-    np.testing.assert_allclose(
+    assert_allclose(heavy.log_likelihood(z, X, 1), law.logpdf(z).sum(axis=1))
+    assert_allclose(heavy.observation_covariance(1), np.diag(law.var()[0]))
+    assert_allclose(
         observations.counts(COUNTS, ALWAYS).log_likelihood([2.0, 0.0], X, 1),
         stats.poisson.logpmf([2, 0], np.exp(X)).sum(axis=1),
     )

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from helpers import assert_jacobian
+from numpy.testing import assert_allclose
 from scipy import linalg, stats
 
 import herdfilter as hf
@@ -31,7 +32,7 @@ def test_simulated_robot_drives_a_figure_of_eight():
         reverse_every=50,
     )
     truth, _ = hf.simulate(model, 100, 0, dt=0.5)
-    np.testing.assert_allclose(truth[[49, 99], :2], 0, atol=1e-6)
+    assert_allclose(truth[[49, 99], :2], 0, atol=1e-6)
     side = 2 * 2.0 / model.turn_rate
     assert truth[:50, 1].max() == pytest.approx(side, rel=0.01)
     assert truth[50:, 1].min() == pytest.approx(-side, rel=0.01)
@@ -53,7 +54,7 @@ def test_likelihood_is_students_t_about_the_scaled_distance():
     x = np.array([[3.0, 4.0, 0.0], [10.0, 10.0, 1.0], [-5.0, 20.0, 2.0]])
     distance = np.linalg.norm(x[:, :2] - BEACONS[beacon], axis=1)
     expected = stats.t.logpdf(25.0, 3, loc=1.1 * distance, scale=0.5)
-    np.testing.assert_allclose(model.log_likelihood([beacon, 25.0], x, 1), expected, rtol=1e-12)
+    assert_allclose(model.log_likelihood([beacon, 25.0], x, 1), expected, rtol=1e-12)
 
 
 def test_simulated_beacons_take_turns_and_ranges_follow_the_likelihood():
@@ -66,9 +67,7 @@ def test_simulated_beacons_take_turns_and_ranges_follow_the_likelihood():
     )
     scaled = (z[:, 1] - 1.07 * 5.0) / model.range_spread
     levels = [0.05, 0.25, 0.5, 0.75, 0.95]
-    np.testing.assert_allclose(
-        (scaled[:, None] < stats.t.ppf(levels, 5)).mean(axis=0), levels, atol=0.015
-    )
+    assert_allclose((scaled[:, None] < stats.t.ppf(levels, 5)).mean(axis=0), levels, atol=0.015)
 
 
 def test_at_a_sensor_the_jacobian_is_no_number():
@@ -97,7 +96,7 @@ def test_the_turn_solves_its_differential_equation(rate):
     generator[0, 1] = generator[2, 3] = 1.0
     generator[1, 3], generator[3, 1] = -rate, rate
     moved = CoordinatedTurn().transition_mean(np.array([[*x, rate]]), dt, None, 1)[0]
-    np.testing.assert_allclose(moved[:4], linalg.expm(generator * dt) @ x, rtol=1e-12)
+    assert_allclose(moved[:4], linalg.expm(generator * dt) @ x, rtol=1e-12)
     assert moved[4] == rate
 
 
@@ -116,7 +115,7 @@ def test_jacobians_of_a_turn_at_any_rate_are_the_derivatives(rate):
 def test_likelihood_is_the_density_of_a_return():
     x, model = np.linspace(-6, 4, 21)[:, None], StochasticVolatility()
     expected = stats.norm(0, np.exp(x[:, 0] / 2)).logpdf(-3.0)
-    np.testing.assert_allclose(model.log_likelihood([-3.0], x, 1), expected, rtol=1e-12)
+    assert_allclose(model.log_likelihood([-3.0], x, 1), expected, rtol=1e-12)
     drawn = model.sample_observation(np.full((4000, 1), -1.0), np.random.default_rng(0), 1)
     assert stats.kstest(drawn[:, 0], stats.norm(0, np.exp(-0.5)).cdf).pvalue > 1e-3
 
@@ -124,10 +123,8 @@ def test_likelihood_is_the_density_of_a_return():
 def test_the_prior_of_volatility_is_stationary():
     model = StochasticVolatility(mu=0.4, rho=-0.8, sigma=0.5)
     variance = model.rho**2 * model.initial.covariance + model.transition_covariance(1.0, 1)
-    np.testing.assert_allclose(variance, model.initial.covariance, rtol=1e-13)
-    np.testing.assert_allclose(
-        model.transition_mean(model.initial.mean[None], 1.0, None, 1), [[0.4]]
-    )
+    assert_allclose(variance, model.initial.covariance, rtol=1e-13)
+    assert_allclose(model.transition_mean(model.initial.mean[None], 1.0, None, 1), [[0.4]])
 
 
 def test_density_of_a_box_is_flat_inside_and_draws_fill_it_evenly():
@@ -137,7 +134,7 @@ def test_density_of_a_box_is_flat_inside_and_draws_fill_it_evenly():
     ).reshape(-1, 2)
     density = np.exp(box.log_density(grid))
     assert density.sum() * 0.01 == pytest.approx(1.0)
-    np.testing.assert_allclose(np.unique(density), [0.0, 1 / 8], rtol=1e-12)
+    assert_allclose(np.unique(density), [0.0, 1 / 8], rtol=1e-12)
     counts, *_ = np.histogram2d(*box.sample(40_000, 0).T, bins=(4, 4), range=((0, 2), (-1, 3)))
     assert counts.sum() == 40_000
     assert np.abs(counts - 2500).max() < 5 * np.sqrt(2500)

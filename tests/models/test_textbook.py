@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy import stats
 from scipy.integrate import trapezoid
 
@@ -76,7 +77,7 @@ def test_reports_are_negative_binomial():
     counts = np.arange(400)
     log = [model.log_likelihood([y], x, 1)[0] for y in counts]
     mean = 0.3 * 40 + 0.2
-    np.testing.assert_allclose(log, stats.nbinom.logpmf(counts, 10, 10 / (10 + mean)), rtol=1e-9)
+    assert_allclose(log, stats.nbinom.logpmf(counts, 10, 10 / (10 + mean)), rtol=1e-9)
     drawn = observed(model, x)
     assert drawn.mean() == pytest.approx(mean, rel=0.02)
     assert drawn.var() == pytest.approx(mean + mean**2 / 10, rel=0.05)
@@ -118,8 +119,8 @@ def test_returns_and_next_log_variances_have_the_correlations_that_are_stated():
     np.testing.assert_array_equal(Transition(model, 1.0, None, 4).sample(x, rng)[:, :2], later)
     epsilon = z * np.exp(-now / 2)
     eta = (later - model.mu - model.phi * (now - model.mu)) / model.sigma
-    np.testing.assert_allclose(np.cov(np.hstack([epsilon, eta]).T), JOINT, atol=0.02)
-    np.testing.assert_allclose(now.std(axis=0), model.sigma / np.sqrt(1 - model.phi**2), rtol=0.1)
+    assert_allclose(np.cov(np.hstack([epsilon, eta]).T), JOINT, atol=0.02)
+    assert_allclose(now.std(axis=0), model.sigma / np.sqrt(1 - model.phi**2), rtol=0.1)
 
 
 def test_the_likelihood_of_returns_is_that_of_the_joint_noise_given_the_step():
@@ -131,9 +132,7 @@ def test_the_likelihood_of_returns_is_that_of_the_joint_noise_given_the_step():
     expected = stats.multivariate_normal(cov=JOINT).logpdf(both) - stats.multivariate_normal(
         cov=JOINT[2:, 2:]
     ).logpdf(eta)
-    np.testing.assert_allclose(
-        model.log_likelihood(z, x, 1), expected - x[:, :2].sum(axis=1) / 2, rtol=1e-9
-    )
+    assert_allclose(model.log_likelihood(z, x, 1), expected - x[:, :2].sum(axis=1) / 2, rtol=1e-9)
 
 
 def test_predators_and_prey_keep_volterras_constant_without_noise():
@@ -150,17 +149,17 @@ def test_predators_and_prey_keep_volterras_constant_without_noise():
         )
 
     path = [x := model.transition(x, np.zeros((1, 3)), 0.5, None, step) for step in range(1, 60)]
-    np.testing.assert_allclose([constant(one) for one in path], constant(path[0]), rtol=2e-3)
+    assert_allclose([constant(one) for one in path], constant(path[0]), rtol=2e-3)
     assert np.ptp([one[0, 0] for one in path]) > 10
 
 
 def test_counts_of_prey_are_lognormal():
     model, x = textbook.PredatorsAndPrey(), np.array([[20.0, 5.0, 0.0], [40.0, 5.0, 0.0]])
     expected = stats.lognorm.logpdf(25.0, 0.25, scale=x[:, 0])
-    np.testing.assert_allclose(model.log_likelihood([25.0], x, 1), expected, rtol=1e-9)
+    assert_allclose(model.log_likelihood([25.0], x, 1), expected, rtol=1e-9)
     law = stats.lognorm(0.25, scale=x[:, 0])
-    np.testing.assert_allclose(model.observation_mean(x, 1)[:, 0], law.mean(), rtol=1e-9)
-    np.testing.assert_allclose(model.observation_covariance(1, x)[:, 0, 0], law.var(), rtol=1e-9)
+    assert_allclose(model.observation_mean(x, 1)[:, 0], law.mean(), rtol=1e-9)
+    assert_allclose(model.observation_covariance(1, x)[:, 0, 0], law.var(), rtol=1e-9)
 
 
 def test_a_leverage_that_leaves_no_covariance_is_named():

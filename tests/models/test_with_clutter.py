@@ -5,6 +5,7 @@ import copy
 import numpy as np
 import pytest
 from helpers import EYE, cases
+from numpy.testing import assert_allclose
 
 import herdfilter as hf
 from herdfilter.models import WithClutter
@@ -108,10 +109,10 @@ def test_the_likelihood_is_a_sum_over_what_may_be_of_the_state(p, clutter, chanc
     g = np.array([np.exp(-0.5 * ((z - X) ** 2).sum(axis=1)) / (2 * np.pi) for z in SCAN])
     model = WithClutter(PLANE, p, clutter)
     expected = 1 - chances + chances * (g / density[:, None]).sum(axis=0)
-    np.testing.assert_allclose(np.exp(model.log_likelihood(SCAN, X, 1)), expected)
-    np.testing.assert_allclose(np.exp(model.log_likelihood(np.empty((0, 2)), X, 1)), 1 - chances)
+    assert_allclose(np.exp(model.log_likelihood(SCAN, X, 1)), expected)
+    assert_allclose(np.exp(model.log_likelihood(np.empty((0, 2)), X, 1)), 1 - chances)
     alone = WithClutter(PLANE, p, 0.0)
-    np.testing.assert_allclose(np.exp(alone.log_likelihood(SCAN[:1], X, 1)), chances * g[0])
+    assert_allclose(np.exp(alone.log_likelihood(SCAN[:1], X, 1)), chances * g[0])
 
 
 def test_simulation_thins_detections_by_the_state_and_clutter_by_the_place():
@@ -119,7 +120,7 @@ def test_simulation_thins_detections_by_the_state_and_clutter_by_the_place():
     x = np.repeat(X, 400, axis=0)
     scans = model.sample_observation(x, np.random.default_rng(1), 1)
     seen = np.array([(scan < 100).any(axis=1).sum() for scan in scans]).reshape(3, -1).mean(axis=1)
-    np.testing.assert_allclose(seen, near(X), atol=4 * np.sqrt(0.09 / 400))
+    assert_allclose(seen, near(X), atol=4 * np.sqrt(0.09 / 400))
     assert seen[1] == 0
     places = np.concatenate([scan[(scan > 100).all(axis=1)] for scan in scans])[:, 0] - 100
     expected = 20 * (0.01 * (20 + 200))  # the integral over the region

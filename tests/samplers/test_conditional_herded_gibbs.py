@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from helpers import cases, refuses
+from numpy.testing import assert_allclose
 
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers import ContinuousHerdedGibbs
@@ -42,9 +43,7 @@ def test_a_mixture_s_own_conditionals_give_the_points_of_the_mixture(d, options)
     mixture = random_mixture(d, d, n_components=3)
     reference = ContinuousHerdedGibbs("paper", 0.6, **{"effective_count": True} | options)
     expected = reference.sample(mixture, 30, start=mixture.mean)
-    np.testing.assert_allclose(
-        herd(mixture, 30, mixture.mean, 0.6, **options), expected.x, atol=1e-4
-    )
+    assert_allclose(herd(mixture, 30, mixture.mean, 0.6, **options), expected.x, atol=1e-4)
 
 
 def test_conditionals_narrower_than_the_search_grid_are_resolved():
@@ -55,7 +54,7 @@ def test_conditionals_narrower_than_the_search_grid_are_resolved():
     start = narrow.means[narrow.weights.argmax()] + [0.03, -0.05]
     reference = ContinuousHerdedGibbs("paper", 0.5, effective_count=True)
     expected = reference.sample(narrow, 12, start=start)
-    np.testing.assert_allclose(herd(narrow, 12, start, 0.5), expected.x, atol=1e-4)
+    assert_allclose(herd(narrow, 12, start, 0.5), expected.x, atol=1e-4)
 
 
 def test_a_kernel_width_for_each_coordinate_is_a_change_of_units():
@@ -65,7 +64,7 @@ def test_a_kernel_width_for_each_coordinate_is_a_change_of_units():
     )
     points = herd(mixture, 30, mixture.mean, 0.7)
     other = herd(scaled, 30, scaled.mean, 0.7 * units)
-    np.testing.assert_allclose(other / units, points, atol=1e-4)
+    assert_allclose(other / units, points, atol=1e-4)
 
 
 def test_unnormalised_conditionals_give_the_same_points():
@@ -77,7 +76,7 @@ def test_unnormalised_conditionals_give_the_same_points():
     bounds = wide_bounds(mixture)
     points = ConditionalHerdedGibbs(0.5).herd(exact, 30, mixture.mean, bounds)
     other = ConditionalHerdedGibbs(0.5, normalised=False).herd(scaled, 30, mixture.mean, bounds)
-    np.testing.assert_allclose(other.x, points.x, atol=1e-6)
+    assert_allclose(other.x, points.x, atol=1e-6)
 
 
 def test_rounding_moves_no_point_where_the_objective_is_flat():
@@ -93,13 +92,13 @@ def test_rounding_moves_no_point_where_the_objective_is_flat():
     for change in (-1e-14, -2.5e-16, 2.5e-16, 1e-14):
         other = ConditionalHerdedGibbs(0.024 * (1 + change), normalised=False)
         moved = other.herd(conditionals, 40, [0.31, 0.27], bounds)
-        np.testing.assert_allclose(moved.x, points.x, atol=1e-4 * 0.024)
+        assert_allclose(moved.x, points.x, atol=1e-4 * 0.024)
 
 
 def test_of_a_flat_objective_the_middle_of_the_longest_stretch_is_taken():
     uniform = [lambda v, x: np.ones(len(v))]
     x = ConditionalHerdedGibbs(0.01).herd(uniform, 4, [0.2], [[0, 1]]).x[:, 0]
-    np.testing.assert_allclose(x[1], 0.6, atol=0.01)
+    assert_allclose(x[1], 0.6, atol=0.01)
     assert sorted(x[2:].round(1)) == [0.4, 0.8]
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from helpers import cases, published, refuses
+from numpy.testing import assert_allclose
 
 from herdfilter.bandwidths import Whitened
 from herdfilter.discrepancy import energy_distance
@@ -18,7 +19,7 @@ def test_published_sequences_are_reproduced(name):
     case, mixture = published(name)
     sampler = ContinuousHerdedGibbs(target="paper", bandwidth=case["sigma_k"])
     points = sampler.sample(mixture, len(case["chg_exact"]), start=case["chg"][0])
-    np.testing.assert_allclose(points.x, case["chg_exact"], atol=1e-4)
+    assert_allclose(points.x, case["chg_exact"], atol=1e-4)
 
 
 # The recursion, coordinate by coordinate: with one sweep per point, the place of every move is known from outside
@@ -129,11 +130,9 @@ def test_the_first_point_is_a_maximum_of_the_smoothed_density(random_mixture):
 @cases("target bandwidth", ("paper", 0.5), ("smoothed", Whitened()))
 def test_start_is_the_first_point(random_mixture, target, bandwidth):
     sampler, mixture = ContinuousHerdedGibbs(target, bandwidth), random_mixture(46, 2)
-    np.testing.assert_allclose(
-        sampler.sample(mixture, 5, start=[1.0, -2.0]).x[0], [1.0, -2.0], rtol=1e-12
-    )
+    assert_allclose(sampler.sample(mixture, 5, start=[1.0, -2.0]).x[0], [1.0, -2.0], rtol=1e-12)
     own = sampler.sample(mixture, 5).x
-    np.testing.assert_allclose(sampler.sample(mixture, 5, start=own[0]).x, own, atol=1e-5)
+    assert_allclose(sampler.sample(mixture, 5, start=own[0]).x, own, atol=1e-5)
 
 
 # The repairs
@@ -221,7 +220,7 @@ def test_modes_any_number_of_kernel_widths_apart(distance, full):
     assert 0 < far.sum() < 24
     points[far, 0] -= distance
     expected[far, 0] -= 40
-    np.testing.assert_allclose(points, expected, atol=1e-4 + 1e-15 * distance)
+    assert_allclose(points, expected, atol=1e-4 + 1e-15 * distance)
 
 
 # Many samples
@@ -242,7 +241,7 @@ def test_points_do_not_depend_on_how_many_follow_when_they_are_many(random_mixtu
     """Herding takes differences of rounding tenfold with every hundred points, here from 1e-13 to 1e-9."""
     sampler, mixture = ContinuousHerdedGibbs(bandwidth=0.6), random_mixture(47, 2)
     few, many = sampler.sample(mixture, 200).x, sampler.sample(mixture, 700).x
-    np.testing.assert_allclose(few, many[:200], rtol=0, atol=1e-7)
+    assert_allclose(few, many[:200], rtol=0, atol=1e-7)
 
 
 # Bad input

@@ -4,6 +4,7 @@ from functools import cache
 
 import numpy as np
 from helpers import cases, normal, refuses
+from numpy.testing import assert_allclose
 
 from herdfilter.bandwidths import Whitened
 from herdfilter.discrepancy import energy_distance, herding_error
@@ -30,8 +31,8 @@ def test_points_are_symmetric_with_the_moments_of_the_gaussian(d, n):
         np.abs(points.x[:, None] + points.x).sum(-1).min(axis=1)
     )  # of each mirror image to a point
     assert distance.max() < 1e-8
-    np.testing.assert_allclose(points.mean, 0, atol=1e-12)
-    np.testing.assert_allclose(points.covariance, np.eye(d), atol=1e-9)
+    assert_allclose(points.mean, 0, atol=1e-12)
+    assert_allclose(points.covariance, np.eye(d), atol=1e-9)
     np.testing.assert_array_equal(points.weights, np.full(n, 1 / n))
 
 
@@ -49,8 +50,8 @@ def test_points_are_closer_to_the_gaussian_than_herded_ones(d, n):
 def test_twice_as_many_points_as_dimensions_lie_on_rectangular_axes():
     """At a distance that gives them the covariance: the points of the cubature rule."""
     x = optimal(3, 6).x
-    np.testing.assert_allclose(np.linalg.norm(x, axis=1), np.sqrt(3), rtol=1e-5)
-    np.testing.assert_allclose(np.sort(np.abs(x @ x.T), axis=1)[:, :4], 0, atol=1e-4)
+    assert_allclose(np.linalg.norm(x, axis=1), np.sqrt(3), rtol=1e-5)
+    assert_allclose(np.sort(np.abs(x @ x.T), axis=1)[:, :4], 0, atol=1e-4)
 
 
 test_bad_arguments_are_named = refuses(

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from helpers import cases, normal
+from numpy.testing import assert_allclose
 from scipy.special import ndtr, ndtri
 
 from herdfilter.mixture import GaussianMixture
@@ -27,7 +28,7 @@ def cdf_and_density(mixture, x):
 def test_points_of_a_normal_are_its_quantiles():
     for n in (1, 2, 1000):
         x = QUANTILES.sample(normal([3.0], 4.0), n).x[:, 0]
-        np.testing.assert_allclose(x, 3 + 2 * ndtri(levels(n)), atol=1e-12)
+        assert_allclose(x, 3 + 2 * ndtri(levels(n)), atol=1e-12)
 
 
 def test_the_distribution_function_has_the_levels_at_the_points_of_hostile_mixtures(
@@ -48,9 +49,9 @@ def test_a_level_kept_across_a_gap_is_reached_at_the_lower_end():
     """Between two far modes of equal weight lies the middle one of an odd number of points."""
     mixture = GaussianMixture([0.5, 0.5], [[-100.0], [100.0]], [[1.0]])
     x = QUANTILES.sample(mixture, 9).x[:, 0]
-    np.testing.assert_allclose(x[:4], -100 + ndtri(levels(9)[:4] * 2), atol=1e-12)
+    assert_allclose(x[:4], -100 + ndtri(levels(9)[:4] * 2), atol=1e-12)
     assert -93 < x[4] < -90
-    np.testing.assert_allclose(x[5:], 100 + ndtri(levels(9)[5:] * 2 - 1), atol=1e-12)
+    assert_allclose(x[5:], 100 + ndtri(levels(9)[5:] * 2 - 1), atol=1e-12)
 
 
 def test_quantiles_in_the_tails_keep_their_digits():
@@ -59,9 +60,7 @@ def test_quantiles_in_the_tails_keep_their_digits():
     weight = modes.weights[0]
     x = quantiles(modes, np.array([1e-300, 2.0**-52 * weight, weight / 2, 1 - 2.0**-51]))[0]
     expected = [ndtri(1e-300 / weight), ndtri(2.0**-52), 0.0, ndtri(1 - 2.0**-51 / weight)]
-    np.testing.assert_allclose(
-        x, [*(-50 + 2 * np.array(expected[:3])), 50 + 2 * expected[3]], rtol=1e-12
-    )
+    assert_allclose(x, [*(-50 + 2 * np.array(expected[:3])), 50 + 2 * expected[3]], rtol=1e-12)
 
 
 def test_a_far_mode_gets_no_point_until_its_weight_is_half_a_share():
@@ -76,10 +75,10 @@ def test_components_without_extent_hold_the_levels_of_their_jump():
     )
     x, p, before = QUANTILES.sample(mixture, 40).x[:, 0], levels(40), 0.5 * ndtr(-2.0)
     at_the_first, at_the_last = (before < p) & (p < before + 0.25), p > 0.75
-    np.testing.assert_allclose(x[at_the_first], -2.0, rtol=1e-13)
-    np.testing.assert_allclose(x[at_the_last], 5.0, rtol=1e-13)
+    assert_allclose(x[at_the_first], -2.0, rtol=1e-13)
+    assert_allclose(x[at_the_last], 5.0, rtol=1e-13)
     between = (p > before + 0.25) & (p < 0.75)
-    np.testing.assert_allclose(x[between], ndtri(2 * p[between] - 0.5), atol=1e-12)
+    assert_allclose(x[between], ndtri(2 * p[between] - 0.5), atol=1e-12)
 
 
 def test_more_dimensions_are_refused_in_one_line():
@@ -132,7 +131,7 @@ def test_the_ratio_of_densities_at_the_quantiles_is_that_of_the_mixtures(kind, p
         x, log_ratios = quantiles(mixture, levels(n), target.weights)
         np.testing.assert_array_equal(x, QUANTILES.sample(mixture, n).x[:, 0])
         expected = target.log_density(x[:, None]) - mixture.log_density(x[:, None])
-        np.testing.assert_allclose(log_ratios, expected, rtol=1e-9, atol=1e-9)
+        assert_allclose(log_ratios, expected, rtol=1e-9, atol=1e-9)
 
 
 def test_a_crowd_of_components_has_the_levels_at_its_points():
@@ -144,4 +143,4 @@ def test_a_crowd_of_components_has_the_levels_at_its_points():
     assert condensed.shape[1] < 600
     points = QUANTILES.sample(mixture, 50).x
     below = ndtr((points - means) / np.sqrt(0.3)) @ mixture.weights
-    np.testing.assert_allclose(below, levels(50), atol=1e-13)
+    assert_allclose(below, levels(50), atol=1e-13)

@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 from helpers import fixture_of, normal, refuses
+from numpy.testing import assert_allclose
 
 from herdfilter.samplers import SigmaPoints
 
@@ -26,8 +27,8 @@ def test_mean_and_covariance_are_exact(sigma, random_mixture):
     for d, components in product((1, 10), (1, 5)):
         case, mixture = f"{components} in {d} dimensions", random_mixture(50, d, components)
         points = points_of(sigma, mixture)
-        np.testing.assert_allclose(points.mean, mixture.mean, atol=1e-12, err_msg=case)
-        np.testing.assert_allclose(points.covariance, mixture.covariance, atol=1e-11, err_msg=case)
+        assert_allclose(points.mean, mixture.mean, atol=1e-12, err_msg=case)
+        assert_allclose(points.covariance, mixture.covariance, atol=1e-11, err_msg=case)
 
 
 @pytest.mark.parametrize("d", [1, 3])
@@ -35,12 +36,12 @@ def test_kappa_of_three_less_d_makes_fourth_moments_along_the_axes_exact(d):
     """E[z^4] = 3 (Julier and Uhlmann 1997); in one dimension these are the nodes of Gauss and Hermite."""
     gaussian = normal(np.zeros(d))
     points = points_of(SigmaPoints(kappa=3.0 - d), gaussian)
-    np.testing.assert_allclose(points.weights @ points.x**4, 3.0, rtol=1e-12)
+    assert_allclose(points.weights @ points.x**4, 3.0, rtol=1e-12)
     if d == 1:
         nodes, weights = np.polynomial.hermite_e.hermegauss(3)
         order = np.argsort(points.x[:, 0])
-        np.testing.assert_allclose(points.x[order, 0], nodes, atol=1e-12)
-        np.testing.assert_allclose(points.weights[order], weights / weights.sum(), rtol=1e-12)
+        assert_allclose(points.x[order, 0], nodes, atol=1e-12)
+        assert_allclose(points.weights[order], weights / weights.sum(), rtol=1e-12)
 
 
 test_what_does_not_fit_the_dimension_is_named = refuses(

@@ -5,6 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 from helpers import Simulated, cases, plane, turned_compass
+from numpy.testing import assert_allclose
 
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
@@ -34,19 +35,15 @@ def ran(name, model, z=Z, n=60):
 @every_of_particles
 def test_where_zero_lies_on_the_circle_does_not_matter(name, smoother, turn):
     plain, turned = turned_compass(lambda model, z: smoother(*ran(name, model, z)), turn)
-    np.testing.assert_allclose(
-        wrap_angles(turned.means - plain.means - [0.0, turn], (1,)), 0, atol=1e-9
-    )
-    np.testing.assert_allclose(turned.covariances, plain.covariances, atol=1e-9)
+    assert_allclose(wrap_angles(turned.means - plain.means - [0.0, turn], (1,)), 0, atol=1e-9)
+    assert_allclose(turned.covariances, plain.covariances, atol=1e-9)
     assert (np.abs(turned.means[:, 1]) <= np.pi).all()
     assert turned.circular == (1,)
     if name == "backward_simulation":
         assert (np.abs(turned.x[..., 1]) <= np.pi).all()
-        np.testing.assert_allclose(
-            wrap_angles(turned.x - plain.x - [0.0, turn], (1,)), 0, atol=1e-9
-        )
+        assert_allclose(wrap_angles(turned.x - plain.x - [0.0, turn], (1,)), 0, atol=1e-9)
     else:
-        np.testing.assert_allclose(turned.weights, plain.weights, atol=1e-9)
+        assert_allclose(turned.weights, plain.weights, atol=1e-9)
 
 
 @cases(

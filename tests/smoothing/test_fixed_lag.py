@@ -5,6 +5,7 @@ import pytest
 from helpers import CONTROLS, Simulated
 from helpers import DURATIONS as DT
 from helpers import READINGS as Z
+from numpy.testing import assert_allclose
 
 import herdfilter as hf
 
@@ -34,7 +35,7 @@ def same(one, other, rows, of_other, tolerance=1e-12):
         if b is None:
             assert a is None
         else:
-            np.testing.assert_allclose(a[rows], b[of_other], rtol=0, atol=tolerance)
+            assert_allclose(a[rows], b[of_other], rtol=0, atol=tolerance)
 
 
 @pytest.mark.parametrize("build", [kalman, particles])
@@ -62,8 +63,8 @@ def test_step_by_step_is_as_in_a_batch(driven, build, lag):
         np.testing.assert_array_equal(record.mean, expected.mean)
         assert online.step == max(k + 1 - lag, 1)
         if k >= lag:
-            np.testing.assert_allclose(online.mean, batch.means[k - lag], atol=1e-12)
-            np.testing.assert_allclose(online.covariance, batch.covariances[k - lag], atol=1e-12)
+            assert_allclose(online.mean, batch.means[k - lag], atol=1e-12)
+            assert_allclose(online.covariance, batch.covariances[k - lag], atol=1e-12)
     rest = slice(max(len(Z) - 1 - lag, 0), None)
     same(online.window, batch, slice(None), rest)
     np.testing.assert_array_equal(online.window.steps, batch.steps[rest])
@@ -81,7 +82,7 @@ def test_sensors_and_several_updates_at_a_step(driven, readings):
                 if at == time:
                     online.update(z, sensor=sensor)
             found.append(online.mean)
-        np.testing.assert_allclose(found[1:], batch.means[[1, 2]], atol=1e-12)
+        assert_allclose(found[1:], batch.means[[1, 2]], atol=1e-12)
         np.testing.assert_array_equal(batch.means[[0, 3]], batch.means[[1, 4]])
 
 

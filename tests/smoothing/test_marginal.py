@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 from helpers import on_a_line
+from numpy.testing import assert_allclose
 
 import herdfilter as hf
 
@@ -56,9 +57,9 @@ def test_particles_that_are_all_states_have_their_exact_probabilities():
     shares = [
         np.bincount(x[:, 0].astype(int), w) for x, w in zip(states, found.weights, strict=True)
     ]
-    np.testing.assert_allclose(shares, exact, atol=1e-14)
-    np.testing.assert_allclose(found.means[:, 0], exact @ [0, 1, 2], atol=1e-14)
-    np.testing.assert_allclose(
+    assert_allclose(shares, exact, atol=1e-14)
+    assert_allclose(found.means[:, 0], exact @ [0, 1, 2], atol=1e-14)
+    assert_allclose(
         found.covariances[:, 0, 0], exact @ [0, 1, 4] - (exact @ [0, 1, 2]) ** 2, atol=1e-14
     )
 
@@ -70,7 +71,7 @@ def test_two_modes_are_smoothed_as_on_a_grid(growth):
         found, filtered = of(model, z, n, proposal=hf.HerdedProposal(hf.QuantileSampling()))
         assert np.abs(found.means[:, 0] - mean).max() < tolerance
     right = (found.weights * (found.particles[..., 0] > 0)).sum(axis=1)
-    np.testing.assert_allclose(right, exact[:, x > 0].sum(axis=1), atol=0.02)
+    assert_allclose(right, exact[:, x > 0].sum(axis=1), atol=0.02)
     assert np.abs(filtered.means[:, 0] - mean).max() > 3
 
 
@@ -81,9 +82,7 @@ def test_the_filter_stands_for_its_model_and_knows_the_times(driven):
     pf = hf.ParticleFilter(driven, 40, rng=0)
     result = pf.run(z, dt=dt, keep_particles=True)
     found = hf.marginal_smoother(pf, result)
-    np.testing.assert_allclose(
-        found.means, hf.marginal_smoother(driven, result, dt).means, atol=1e-12
-    )
+    assert_allclose(found.means, hf.marginal_smoother(driven, result, dt).means, atol=1e-12)
     blind = hf.Sensor(None, None, log_likelihood=lambda z, x: np.zeros(len(x)))
     readings = [
         (0.5, None, None),
@@ -95,12 +94,10 @@ def test_the_filter_stands_for_its_model_and_knows_the_times(driven):
     several = hf.ParticleFilter(driven, 40, rng=0).run(readings, keep_particles=True)
     again = hf.marginal_smoother(driven, several)
     place = [0, 0, 1, 2, 2]
-    np.testing.assert_allclose(again.weights, found.weights[place], atol=1e-12)
-    np.testing.assert_allclose(again.particles, result.particles[place], atol=1e-12)
+    assert_allclose(again.weights, found.weights[place], atol=1e-12)
+    assert_allclose(again.particles, result.particles[place], atol=1e-12)
     drawn = hf.backward_simulation(driven, several, 20, 1).x
-    np.testing.assert_allclose(
-        drawn, hf.backward_simulation(pf, result, 20, 1).x[:, place], atol=1e-12
-    )
+    assert_allclose(drawn, hf.backward_simulation(pf, result, 20, 1).x[:, place], atol=1e-12)
 
 
 def test_a_transition_far_out_in_the_tails_still_has_weights():
@@ -109,7 +106,7 @@ def test_a_transition_far_out_in_the_tails_still_has_weights():
     found = hf.marginal_smoother(
         stiff, kept(np.array([[[0.0], [1.0]], [[30.0], [0.4]]]), np.array([[0.5, 0.5], [0.1, 0.9]]))
     )
-    np.testing.assert_allclose(found.weights[0], [0.9, 0.1])
+    assert_allclose(found.weights[0], [0.9, 0.1])
 
 
 def test_a_state_that_no_particle_leads_to_is_named():
@@ -136,13 +133,13 @@ def test_a_linear_model_of_four_dimensions_is_smoothed_exactly():
     pf = hf.make_filter("auto", VELOCITY, n_particles=100)
     filtered = pf.run(z, keep_particles=True)
     for found in (hf.marginal_smoother(pf, filtered), hf.fixed_lag_smoother(pf, filtered, 30)):
-        np.testing.assert_allclose(found.means, exact.means, atol=1e-9)
-        np.testing.assert_allclose(found.covariances, exact.covariances, atol=1e-9)
+        assert_allclose(found.means, exact.means, atol=1e-9)
+        assert_allclose(found.covariances, exact.covariances, atol=1e-9)
     by_weights = np.einsum("tn,tnd->td", found.weights, found.particles)
     deviation = (by_weights - exact.means) / np.sqrt(np.einsum("tii->ti", exact.covariances))
     assert np.sqrt(np.mean(deviation**2)) > 0.1
     delayed = hf.fixed_lag_smoother(pf, filtered, 3)
-    np.testing.assert_allclose(delayed.means, hf.fixed_lag_smoother(kf, known, 3).means, atol=1e-9)
+    assert_allclose(delayed.means, hf.fixed_lag_smoother(kf, known, 3).means, atol=1e-9)
 
 
 class Turning:
@@ -168,7 +165,7 @@ def test_moments_are_those_of_the_weights_where_a_gaussian_would_be_wrong(kind):
         x[0, :, 0] += np.where(np.arange(300) % 2, 4.0, -4.0)
     model = Turning(curved=float(kind == "a curved transition"))
     found = hf.marginal_smoother(model, kept(x, np.full((2, 300), 1 / 300)))
-    np.testing.assert_allclose(
+    assert_allclose(
         found.means, np.einsum("tn,tnd->td", found.weights, found.particles), atol=1e-12
     )
     linear = hf.marginal_smoother(

@@ -8,6 +8,7 @@ from filterpy.kalman import MerweScaledSigmaPoints, UnscentedKalmanFilter
 from helpers import CONTROLS, cases, in_units, of_inner_noise
 from helpers import DURATIONS as DT
 from helpers import READINGS as Z
+from numpy.testing import assert_allclose
 
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
@@ -28,8 +29,8 @@ def one_start(monkeypatch):
 
 def agree(smoothed, means, covariances, tolerance=1e-9):
     """Differences know the slopes of the extended filter to eps ** (2 / 3) = 4e-11 of the states, here below 10."""
-    np.testing.assert_allclose(smoothed.means, means, rtol=0, atol=tolerance)
-    np.testing.assert_allclose(smoothed.covariances, covariances, rtol=0, atol=tolerance)
+    assert_allclose(smoothed.means, means, rtol=0, atol=tolerance)
+    assert_allclose(smoothed.covariances, covariances, rtol=0, atol=tolerance)
 
 
 @cases("name noise", *((name, "additive") for name in FILTERS), ("unscented", "pushed"))
@@ -131,8 +132,8 @@ def test_units_do_not_matter(driven):
         hf.rts_smoother(kf, kf.run(Z))
         for kf in map(hf.UnscentedKalmanFilter, (plain, in_units(plain, unit)))
     )
-    np.testing.assert_allclose(other.means / unit, one.means, atol=1e-9)
-    np.testing.assert_allclose(other.covariances / np.outer(unit, unit), one.covariances, atol=1e-9)
+    assert_allclose(other.means / unit, one.means, atol=1e-9)
+    assert_allclose(other.covariances / np.outer(unit, unit), one.covariances, atol=1e-9)
 
 
 @pytest.mark.parametrize("build", [hf.UnscentedKalmanFilter, hf.ExtendedKalmanFilter])

@@ -2,6 +2,7 @@
 
 import numpy as np
 from helpers import filterpy_filter, kalman, model_of, normal, plane
+from numpy.testing import assert_allclose
 
 import herdfilter as hf
 
@@ -65,8 +66,8 @@ def test_time_steps_and_controls_lead_to_the_step_of_their_index(driven, exact):
         [smoothed(driven, z, 500, seed, dt=dt, controls=controls)[0].x for seed in range(4)]
     )
     spread = np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
-    np.testing.assert_allclose((drawn.mean(axis=0) - means) / spread, 0, atol=0.2)
-    np.testing.assert_allclose(statistics(drawn)[1], covariances, atol=0.2 * covariances.max())
+    assert_allclose((drawn.mean(axis=0) - means) / spread, 0, atol=0.2)
+    assert_allclose(statistics(drawn)[1], covariances, atol=0.2 * covariances.max())
 
 
 def grid_statistics(x, marginal, joint):
@@ -86,8 +87,8 @@ def test_the_growth_model_is_smoothed_as_on_a_grid(growth):
     few, many = (errors(model, z, exact, n, runs=6) for n in (50, 500))
     assert (many < 0.5 * few).all(), (few, many)
     drawn = np.vstack([smoothed(model, z, 500, seed)[0].x[..., 0] for seed in range(6)])
-    np.testing.assert_allclose((drawn > 0).mean(axis=0), marginal[:, x > 0].sum(axis=1), atol=0.05)
-    np.testing.assert_allclose(drawn.mean(axis=0), exact[0][:, 0], atol=0.5)
+    assert_allclose((drawn > 0).mean(axis=0), marginal[:, x > 0].sum(axis=1), atol=0.05)
+    assert_allclose(drawn.mean(axis=0), exact[0][:, 0], atol=0.5)
 
 
 def laplace(x_next, x, dt, control, step):

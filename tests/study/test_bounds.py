@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from helpers import WithJacobians
+from numpy.testing import assert_allclose
 
 import herdfilter as hf
 from herdfilter.models import UNGM, BearingsTracking, LinearGaussian, UniformBox
@@ -36,7 +37,7 @@ def test_it_is_the_kalman_filters_covariance(model):
     _, observations = simulate(model, 12, 0)
     exact = hf.ExtendedKalmanFilter(model).run(observations).covariances
     bound = posterior_cramer_rao_bound(model, 12, runs=3, rng=0)
-    np.testing.assert_allclose(bound, exact, atol=1e-8)
+    assert_allclose(bound, exact, atol=1e-8)
 
 
 def published(mean, variance, Q, transition, slope, information):
@@ -63,7 +64,7 @@ def test_ungm_by_the_published_recursion():
     )
     for model in (UNGM(), WithJacobians()):
         bound = posterior_cramer_rao_bound(model, 6, runs=20000, rng=1)
-        np.testing.assert_allclose(bound[:, 0, 0], expected, rtol=0.05)
+        assert_allclose(bound[:, 0, 0], expected, rtol=0.05)
 
 
 def test_no_filter_on_bearings_is_below():
@@ -114,7 +115,7 @@ def test_information_of_overlapping_components_is_the_integral_over_their_densit
         weights, np.column_stack([means, [0, 0]]), [np.diag([s**2, 4.0]) for s in sds]
     )
     bound = _initial_bound(plane, plane.sample(40000, np.random.default_rng(2)))
-    np.testing.assert_allclose(bound, np.diag([1 / expected, 4.0]), rtol=0.03, atol=0.1)
+    assert_allclose(bound, np.diag([1 / expected, 4.0]), rtol=0.03, atol=0.1)
 
 
 def test_noise_in_directions_that_no_axis_has_bounds_as_much_as_along_one():
@@ -143,7 +144,7 @@ def test_noise_in_directions_that_no_axis_has_bounds_as_much_as_along_one():
 
     straight = bent(0.0, 1.0)
     for angle, unit in ((0.6, 1.0), (0.0, 1e-4), (2.0, 1e3)):
-        np.testing.assert_allclose(bent(angle, unit), straight, rtol=0.1, atol=0.02)
+        assert_allclose(bent(angle, unit), straight, rtol=0.1, atol=0.02)
 
 
 def test_what_varies_in_the_slope_of_a_transition_weighs_in_the_bound():
@@ -166,4 +167,4 @@ def test_what_varies_in_the_slope_of_a_transition_weighs_in_the_bound():
         lambda x: 1 / 4,
     )
     bound = posterior_cramer_rao_bound(model, 6, runs=20_000, rng=1)
-    np.testing.assert_allclose(bound[:, 0, 0], expected, rtol=0.02)
+    assert_allclose(bound[:, 0, 0], expected, rtol=0.02)

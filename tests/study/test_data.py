@@ -10,6 +10,7 @@ import pytest
 from helpers import command, folder_of_data, refused
 from herdfilter.study.data.plaza import load_plaza
 from herdfilter.study.data.uav import load_uav, local_position
+from numpy.testing import assert_allclose
 from scipy.io import savemat
 
 from herdfilter.models import RangeOnly
@@ -64,7 +65,7 @@ def test_events_come_in_order_of_time(plaza_file):
     gaps = np.diff(plaza.time, prepend=0.0)
     assert (gaps >= 0).all()
     apart = gaps > 1e-3
-    np.testing.assert_allclose(plaza.dt[apart], gaps[apart], rtol=1e-9)
+    assert_allclose(plaza.dt[apart], gaps[apart], rtol=1e-9)
     assert (plaza.dt > 0).all(), "a filter needs a positive duration for every step"
 
 
@@ -81,10 +82,10 @@ def test_truth_is_the_survey_at_the_time_of_each_range_and_observations_name_the
     plaza = load_plaza(plaza_file.parent)
     expected = circle(100 + plaza.time)
     assert np.abs(plaza.truth[:, 2]).max() <= np.pi
-    np.testing.assert_allclose(wrap_angles(plaza.truth - expected, [2]), 0, atol=CHORD)
+    assert_allclose(wrap_angles(plaza.truth - expected, [2]), 0, atol=CHORD)
     np.testing.assert_array_equal(plaza.beacon_ids, list(BEACONS))
     np.testing.assert_array_equal(plaza.beacons, list(BEACONS.values()))
-    np.testing.assert_allclose(distances(plaza), plaza.observations[:, 1], rtol=0, atol=CHORD)
+    assert_allclose(distances(plaza), plaza.observations[:, 1], rtol=0, atol=CHORD)
 
 
 def test_controls_carry_the_model_from_truth_to_truth(plaza_file):
@@ -94,7 +95,7 @@ def test_controls_carry_the_model_from_truth_to_truth(plaza_file):
     x = circle(np.array([100.0]))
     for control, truth in zip(plaza.controls, plaza.truth, strict=True):
         x = model.transition_mean(x, 1.0, control, 1)
-        np.testing.assert_allclose(wrap_angles(x - truth, [2]), 0, atol=1e-3)
+        assert_allclose(wrap_angles(x - truth, [2]), 0, atol=1e-3)
 
 
 @pytest.mark.parametrize("name", ["Plaza1", "Plaza2"])
@@ -116,7 +117,7 @@ def test_folders_are_the_argument_or_in_the_environment(plaza_file, monkeypatch)
     assert (len(whole), len(load_plaza(max_ranges=13))) == (200, 13)
     monkeypatch.setenv("HERDFILTER_DATA", "elsewhere")
     turned = load_plaza(plaza_file.parent, heading_offset=np.pi)
-    np.testing.assert_allclose(
+    assert_allclose(
         np.abs(turned.truth - whole.truth), np.tile([0, 0, np.pi], (200, 1)), atol=1e-12
     )
 
@@ -251,9 +252,9 @@ def test_track_starts_one_second_after_the_first_fix(uav_file):
     np.testing.assert_array_equal(uav.time, np.arange(1.0, 20.0))
     np.testing.assert_array_equal(uav.origin, [50.0, -30.0, 100.0])
     # A degree of latitude at 50 degrees is 111,229 m long on the ellipsoid (Snyder 1987, "Map projections").
-    np.testing.assert_allclose(uav.truth[:5, 1], 111.23 * np.arange(1, 6), rtol=2e-4)
-    np.testing.assert_allclose(uav.truth[:, 3:], np.tile([0.0, 111.23, 1.0], (19, 1)), atol=0.35)
-    np.testing.assert_allclose(uav.truth[:, 0], 0, atol=1e-6)
+    assert_allclose(uav.truth[:5, 1], 111.23 * np.arange(1, 6), rtol=2e-4)
+    assert_allclose(uav.truth[:, 3:], np.tile([0.0, 111.23, 1.0], (19, 1)), atol=0.35)
+    assert_allclose(uav.truth[:, 0], 0, atol=1e-6)
     assert len(load_uav(uav_file.parent, max_steps=7)) == 7
 
 
@@ -262,7 +263,7 @@ def test_local_positions_keep_distances():
     origin = np.array([60.0, 10.0, 0.0])
     fixes = np.array([[60.0, 10.0, 250.0], [60.0, 10.001, 0.0]])
     up, east = local_position(fixes, origin)
-    np.testing.assert_allclose(up, [0, 0, 250], atol=1e-6)
+    assert_allclose(up, [0, 0, 250], atol=1e-6)
     radius = 6_378_137.0 / np.sqrt(1 - 0.00669437999014 * 0.75) * 0.5
     assert east[0] == pytest.approx(radius * np.radians(0.001), rel=1e-6)
     assert np.abs(east[1:]).max() < 1e-3

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from helpers import position_and_speed, refuses
+from numpy.testing import assert_allclose
 
 import herdfilter as hf
 from herdfilter.models.simulation import simulate
@@ -62,8 +63,8 @@ def test_nees_does_not_depend_on_the_units():
     covariances = roots @ roots.transpose(0, 2, 1)
     units = np.diag([1e-6, 1.0, 1e5])
     expected = [e @ np.linalg.inv(P) @ e for e, P in zip(errors, covariances, strict=True)]
-    np.testing.assert_allclose(normalised_squares(errors, covariances), expected, rtol=1e-6)
-    np.testing.assert_allclose(
+    assert_allclose(normalised_squares(errors, covariances), expected, rtol=1e-6)
+    assert_allclose(
         normalised_squares(errors @ units, units @ covariances @ units), expected, rtol=1e-6
     )
 
@@ -79,7 +80,7 @@ def test_a_covariance_that_is_singular_up_to_rounding_has_no_nees():
     squares = normalised_squares(
         np.ones((8, 2)), np.array([np.eye(2), correlated(1e-11), *singular])
     )
-    np.testing.assert_allclose(squares, [2.0, 1.0, *[np.nan] * 6])
+    assert_allclose(squares, [2.0, 1.0, *[np.nan] * 6])
 
 
 def test_points_beyond_the_grid_and_equal_points_count():
@@ -96,7 +97,7 @@ def test_the_bootstrap_takes_values_of_any_size():
     assert 0 < low < values.mean() <= high <= 1e200
     few = np.arange(1.0, 7.0)
     scaled = np.array(bootstrap_interval(1e-200 * few, np.mean)) / 1e-200
-    np.testing.assert_allclose(scaled, bootstrap_interval(few, np.mean))
+    assert_allclose(scaled, bootstrap_interval(few, np.mean))
 
 
 def test_errors_are_over_the_dimensions_named_with_angles_wrapped():
@@ -104,10 +105,8 @@ def test_errors_are_over_the_dimensions_named_with_angles_wrapped():
         np.array([[1.0, 3.0, 9.0], [0.0, 0.0, 0.0]]),
         np.array([[0.0, -3.0, 0.0], [2.0, 0.0, 5.0]]),
     )
-    np.testing.assert_allclose(squared_error(estimate, target, [0, 1]), [37.0, 4.0])
-    np.testing.assert_allclose(
-        squared_error(estimate, target, [0, 1], [1]), [1 + (2 * np.pi - 6) ** 2, 4.0]
-    )
+    assert_allclose(squared_error(estimate, target, [0, 1]), [37.0, 4.0])
+    assert_allclose(squared_error(estimate, target, [0, 1], [1]), [1 + (2 * np.pi - 6) ** 2, 4.0])
     assert root_mean(np.array([16.0, 16.0, 4.0])) == pytest.approx(np.sqrt(12))
 
 
@@ -187,9 +186,7 @@ def test_the_table_says_how_far_the_sets_are_apart(read):
         "cardinality_error": (0, count.mean()),
     }
     for name, values in expected.items():
-        np.testing.assert_allclose(
-            rows.loc[["told", "blind"], name], values, atol=0.01, err_msg=name
-        )
+        assert_allclose(rows.loc[["told", "blind"], name], values, atol=0.01, err_msg=name)
     assert (
         rows[["rmse", "anees", "nis", "nees_degrees", "log_likelihood", "ess"]]
         .isna()
@@ -202,10 +199,10 @@ def test_a_study_is_stored_drawn_and_reported(scenario, read):
     shown, truth = read.trajectory, read.trajectory.recording.truth
     assert [len(scan) for scan in shown.positions] == [1, 1, 2, 2, 2, 1]
     seen = np.isfinite(truth).all(axis=2)
-    np.testing.assert_allclose(shown.estimates["told"][seen], truth[seen], atol=0.11)
+    assert_allclose(shown.estimates["told"][seen], truth[seen], atol=0.11)
     assert np.isnan(shown.estimates["told"][~seen]).all()
     detections = np.sort(np.concatenate(shown.positions), axis=0)
-    np.testing.assert_allclose(detections, np.sort(truth[seen], axis=0), atol=0.11)
+    assert_allclose(detections, np.sort(truth[seen], axis=0), atol=0.11)
     assert read.verdict.startswith("With 10 particles no gain over blind is shown: told's GOSPA is")
 
     plans = drawings(read)
@@ -238,7 +235,7 @@ def test_crossing_is_the_published_one():
     there = np.isfinite(made.truth).all(axis=2)
     known = {1: 3, 19: 3, 20: 6, 40: 8, 60: 10, 70: 10, 71: 8, 80: 10, 100: 10}
     assert {step: there[step - 1].sum() for step in known} == known
-    np.testing.assert_allclose(made.truth[69, 0], [0, 0, -700, -10])
+    assert_allclose(made.truth[69, 0], [0, 0, -700, -10])
     assert model.clutter_density * 2000**2 == pytest.approx(30)
     assert np.mean([len(scan) for scan in made.scans]) == pytest.approx(
         30 + 0.98 * there.sum(axis=1).mean(), abs=2.5

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from helpers import cases, kalman, plane
+from numpy.testing import assert_allclose
 
 import herdfilter as hf
 from herdfilter.study import machine, reference
@@ -22,8 +23,8 @@ def test_kalman_reference_is_filterpys(scenario):
         scenario, model, Recording(truth, observations), np.random.default_rng(0)
     )
     means, covariances, log_likelihoods = kalman(model, observations)
-    np.testing.assert_allclose(found.means, means, atol=1e-10)
-    np.testing.assert_allclose(found.covariances, covariances, atol=1e-10)
+    assert_allclose(found.means, means, atol=1e-10)
+    assert_allclose(found.covariances, covariances, atol=1e-10)
     assert found.log_likelihood == pytest.approx(log_likelihoods.sum())
 
 
@@ -70,7 +71,7 @@ def test_error_of_a_large_reference_is_its_distance_to_the_exact_posterior(scena
         squares, rel=0.35
     )
     covariances = np.mean([one.covariances for one in found], axis=0)
-    np.testing.assert_allclose(
+    assert_allclose(
         covariances, exact.covariances, rtol=0.1
     )  # the filters' own and that of their means
 
@@ -88,8 +89,8 @@ def test_repeats_average_likelihoods_not_their_logs(scenario):
 def test_angles_are_averaged_on_the_circle():
     estimates = np.array([[[np.pi - 0.1, 1.0]], [[-np.pi + 0.3, 2.0]]])
     means, covariances = reference._averaged(estimates, (0,))
-    np.testing.assert_allclose(means, [[-np.pi + 0.1, 1.5]])
-    np.testing.assert_allclose(
+    assert_allclose(means, [[-np.pi + 0.1, 1.5]])
+    assert_allclose(
         covariances, [[[0.08, 0.2], [0.2, 0.5]]]
     )  # half the square of the distance of two
 
@@ -283,8 +284,8 @@ def test_kalman_reference_needs_no_jacobian_of_the_model(scenario, monkeypatch):
             type(model), name, lambda self, x, *_: np.zeros((len(x), 1, 1)), raising=False
         )
     again = reference._kalman(model, recording, None)
-    np.testing.assert_allclose(again.means, exact.means, rtol=1e-12)
-    np.testing.assert_allclose(again.covariances, exact.covariances, rtol=1e-12)
+    assert_allclose(again.means, exact.means, rtol=1e-12)
+    assert_allclose(again.covariances, exact.covariances, rtol=1e-12)
     assert again.log_likelihood == pytest.approx(exact.log_likelihood)
 
 

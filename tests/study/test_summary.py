@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 import scipy.stats
 from helpers import table_of
+from numpy.testing import assert_allclose
 
 import herdfilter as hf
 from herdfilter.study.statistics import chi_square_band, median_interval
@@ -227,18 +228,16 @@ def test_series_with_gaps_are_summarised_from_what_there_is():
     frame = both[both["filter"] == "a"]
     tables = {name: pd.DataFrame(values) for name, values in series.items()}
     assert frame["runs"].tolist() == (~gaps).sum(axis=0).tolist()
-    np.testing.assert_allclose(frame["rmse"], np.sqrt(tables["truth"].mean()))
-    np.testing.assert_allclose(frame["cardinality"], tables["cardinality"].mean())
+    assert_allclose(frame["rmse"], np.sqrt(tables["truth"].mean()))
+    assert_allclose(frame["cardinality"], tables["cardinality"].mean())
     whole = pd.Series(degrees.sum(axis=0)).where(lambda total: total > 0)
-    np.testing.assert_allclose(frame["nees"], tables["nees"].sum() / whole)
+    assert_allclose(frame["nees"], tables["nees"].sum() / whole)
     for end, tail in (("low", 0.025), ("high", 0.975)):
-        np.testing.assert_allclose(
-            frame[f"nees_band_{end}"], scipy.stats.chi2(whole).ppf(tail) / whole
-        )
+        assert_allclose(frame[f"nees_band_{end}"], scipy.stats.chi2(whole).ppf(tail) / whole)
     parts = (
         ("rmse", np.sqrt(tables["truth"])),
         ("nees", tables["nees"] / np.where(gaps, 1, degrees)),
     )
     for name, values in (*parts, ("cardinality", tables["cardinality"]), ("ess", tables["ess"])):
         for end, q in (("median", 0.5), ("low", 0.25), ("high", 0.75)):
-            np.testing.assert_allclose(frame[f"{name}_{end}"], values.quantile(q))
+            assert_allclose(frame[f"{name}_{end}"], values.quantile(q))

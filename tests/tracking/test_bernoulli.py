@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from herdfilter.tracking.track import CLUTTER_WEIGHT, association_matrix
 
@@ -16,18 +17,16 @@ def test_rows_are_in_proportion_to_a_miss_and_to_detections_over_clutter(shift):
     with np.errstate(divide="ignore"):
         found = association_matrix(R, p, np.log(DENSITIES) + shift, np.log(clutter) + shift)
     expected = np.column_stack([1 - R * p, (R * p)[:, None] * DENSITIES / clutter])
-    np.testing.assert_allclose(found / found[:, :1], expected / expected[:, :1], rtol=1e-9)
+    assert_allclose(found / found[:, :1], expected / expected[:, :1], rtol=1e-9)
     assert found.max() <= 1
 
 
 def test_a_detection_that_is_all_but_impossible_or_certain_leaves_finite_rows():
     """One beside the other: e^3000 times likelier than a miss, and as much less likely."""
     found = association_matrix(R, P, np.array([[3000.0, -3000.0]] * 3), 0.0)
-    np.testing.assert_allclose(found, [[0.0, 1.0, 0.0]] * 3)
-    np.testing.assert_allclose(association_matrix(R, P, np.full((3, 1), -np.inf), 0.0)[:, 1], 0.0)
-    np.testing.assert_allclose(
-        association_matrix(np.zeros(1), P, np.zeros((1, 1)), 0.0), [[1.0, 0.0]]
-    )
+    assert_allclose(found, [[0.0, 1.0, 0.0]] * 3)
+    assert_allclose(association_matrix(R, P, np.full((3, 1), -np.inf), 0.0)[:, 1], 0.0)
+    assert_allclose(association_matrix(np.zeros(1), P, np.zeros((1, 1)), 0.0), [[1.0, 0.0]])
     assert association_matrix(np.ones(1), 1.0, np.empty((1, 0)), 0.0).tolist() == [
         [0.0]
     ]  # no way is left
@@ -39,5 +38,5 @@ def test_without_clutter_a_detection_is_of_some_target_whatever_its_density():
         found = association_matrix(R, P, np.log(DENSITIES) - 50.0, -np.inf)
     weights = (R * P)[:, None] * DENSITIES
     expected = np.column_stack([1 - R * P, weights / weights.max(axis=0) / CLUTTER_WEIGHT])
-    np.testing.assert_allclose(found, expected / expected.max(axis=1, keepdims=True), rtol=1e-9)
+    assert_allclose(found, expected / expected.max(axis=1, keepdims=True), rtol=1e-9)
     assert CLUTTER_WEIGHT <= 1e-9

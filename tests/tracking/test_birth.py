@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from helpers import assert_same, normal, polar, refuses
+from numpy.testing import assert_allclose
 
 import herdfilter as hf
 from herdfilter.tracking import Birth, BirthFromMeasurements, LMBTracker
@@ -62,8 +63,8 @@ def test_a_detection_of_radar_points_to_where_it_was_made(walk):
         np.array([np.cos(bearing), np.sin(bearing)]),
         np.array([-np.sin(bearing), np.cos(bearing)]),
     )
-    np.testing.assert_allclose(means[0], 500 * along, atol=0.01)
-    np.testing.assert_allclose(
+    assert_allclose(means[0], 500 * along, atol=0.01)
+    assert_allclose(
         [along @ covariances[0] @ along, across @ covariances[0] @ across], [1, 25], rtol=0.01
     )
 
@@ -102,7 +103,7 @@ def test_births_are_as_probable_as_detections_are_unexplained(walk, gaussian, cl
     assert [one.probability for one in born] == pytest.approx(
         0.15 * np.array([0.5, 1.0, 0.25]) / 1.75
     )
-    np.testing.assert_allclose([one.initial.means[0] for one in born], z[[0, 2, 0]], atol=0.01)
+    assert_allclose([one.initial.means[0] for one in born], z[[0, 2, 0]], atol=0.01)
     most = [one.probability for one in births.births_at(scans, 1, dt=2.0)]
     assert most == pytest.approx([0.6 * 0.5 / 1.75, 0.2, 0.6 * 0.25 / 1.75])
     assert births.births_at([], 1, 1.0) == []
@@ -144,10 +145,8 @@ def test_the_posterior_of_a_bent_detection_is_a_stationary_point_with_the_curvat
     weight = np.diag([1.0, 1e4])
     left = z[0] - [np.sqrt(r2), np.arctan2(mean[1], mean[0])]
     inverse = np.linalg.inv(prior.covariances[0])
-    np.testing.assert_allclose(slope.T @ weight @ left, inverse @ (mean - [30.0, 40.0]), atol=1e-5)
-    np.testing.assert_allclose(
-        np.linalg.inv(covariance), inverse + slope.T @ weight @ slope, rtol=1e-5
-    )
+    assert_allclose(slope.T @ weight @ left, inverse @ (mean - [30.0, 40.0]), atol=1e-5)
+    assert_allclose(np.linalg.inv(covariance), inverse + slope.T @ weight @ slope, rtol=1e-5)
 
 
 def test_detections_that_one_target_may_have_made_start_one_track(walk, gaussian):
@@ -161,4 +160,4 @@ def test_detections_that_one_target_may_have_made_start_one_track(walk, gaussian
     means, covariances = births.locate(walk, z, 1)
     pair = hf.GaussianMixture([0.5, 0.5], means[:2], covariances[:2])
     assert_same(born[0].initial, pair, "mean", "covariance", atol=1e-12)
-    np.testing.assert_allclose([one.initial.mean for one in born[1:]], means[2:])
+    assert_allclose([one.initial.mean for one in born[1:]], means[2:])

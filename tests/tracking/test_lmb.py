@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 from helpers import cases
+from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 
 import herdfilter as hf
@@ -29,7 +30,7 @@ def same(one, other, tolerance=1e-12):
     assert one.labels == other.labels
     for field in ("means", "covariances", "existence"):
         a, b = (np.concatenate(getattr(result, field)) for result in (one, other))
-        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
+        assert_allclose(a, b, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("name", ["ukf", "bootstrap"])
@@ -102,8 +103,8 @@ def test_gaussian_tracks_follow_the_recursion_written_out(association, walk, clu
         tracker.update(z)
         tracks, r, _ = written_out(tracks, z, r, model)
         for track, (mean, P), q in zip(tracker.tracks, tracks, r, strict=True):
-            np.testing.assert_allclose(track.mean, mean, rtol=0, atol=1e-12)
-            np.testing.assert_allclose(track.covariance, P, rtol=0, atol=1e-12)
+            assert_allclose(track.mean, mean, rtol=0, atol=1e-12)
+            assert_allclose(track.covariance, P, rtol=0, atol=1e-12)
             assert track.existence == pytest.approx(q, abs=1e-12)
 
 
@@ -141,7 +142,7 @@ def test_without_detections_existence_falls_by_its_formula(walk, cluttered):
         assert tracker.cardinality == pytest.approx(r, rel=1e-13)
     alone = hf.make_filter("ekf", walk)
     alone.run([None] * 4)
-    np.testing.assert_allclose(tracker.tracks[0].covariance, alone.covariance, rtol=1e-13)
+    assert_allclose(tracker.tracks[0].covariance, alone.covariance, rtol=1e-13)
 
 
 def test_half_a_time_twice_is_one_time(walk, cluttered):
@@ -348,7 +349,7 @@ def test_detections_start_tracks_as_far_as_no_track_explains_them(walk, cluttere
     left = written_out(tracks, z, [0.7, 0.9], model)[2]
     assert left[0] < 0.5 < left[2]
     newborn = [track.existence for track in tracker.tracks if track.label[0] == 2]
-    np.testing.assert_allclose(newborn, 0.3 * left / left.sum(), rtol=1e-9)
+    assert_allclose(newborn, 0.3 * left / left.sum(), rtol=1e-9)
 
 
 def near(x):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from helpers import position_and_speed
+from numpy.testing import assert_allclose
 
 import herdfilter as hf
 from herdfilter.tracking.simulation import simulate_path, simulate_scans
@@ -23,7 +24,7 @@ def test_a_scan_is_of_its_step_which_count_from_one():
     scans = simulate_scans(
         hf.models.WithClutter(drifting, 1.0, 0.0, region=[[-50, 150]]), np.zeros((3, 1, 1)), 1
     )
-    np.testing.assert_allclose(np.concatenate(scans)[:, 0], [10, 20, 30], atol=1e-4)
+    assert_allclose(np.concatenate(scans)[:, 0], [10, 20, 30], atol=1e-4)
 
 
 def test_misses_and_false_alarms_are_as_many_as_the_model_says_and_in_the_region():
@@ -47,7 +48,7 @@ def test_misses_and_false_alarms_are_as_many_as_the_model_says_and_in_the_region
 def test_a_path_has_the_noise_of_the_model_forward_and_back(at):
     path = simulate_path(LINE, np.zeros(2), at, range(1, 401), np.random.default_rng(3))
     noise = path[1:] - path[:-1] @ LINE.F.T
-    np.testing.assert_allclose(np.cov(noise.T), LINE.Q, atol=0.08)  # four standard errors
+    assert_allclose(np.cov(noise.T), LINE.Q, atol=0.08)  # four standard errors
     assert np.abs(noise.mean(axis=0)).max() < 4 * np.sqrt(0.3 / 400)
 
 
@@ -94,7 +95,7 @@ def test_a_path_follows_a_transition_with_an_offset_back(noise):
     matrix, offset = np.array([[0.9, 0.5], [-0.2, 0.8]]), np.array([3.0, -7.0])
     model, rng = map_of(matrix, offset), np.random.default_rng(5)
     path = simulate_path(model, np.array([2.0, 0.5]), 200, range(1, 206), rng, noise=noise)
-    np.testing.assert_allclose(path[199], [2.0, 0.5])
+    assert_allclose(path[199], [2.0, 0.5])
     rest = path[1:] - path[:-1] @ matrix.T - offset
     size = np.abs(path).max(axis=1)[1:, None]
     assert (np.abs(rest) < 1e-9 * (1 + size) + (6 * noise)).all()
@@ -107,4 +108,4 @@ def test_a_path_far_away_is_followed_back_though_an_entry_is_nought():
         matrix = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
         model, rng = map_of(matrix, np.zeros(2)), np.random.default_rng(0)
         path = simulate_path(model, np.array([1e9, 0.0]), 2, [1, 2], rng, noise=False)
-        np.testing.assert_allclose(path[0], 1e9 * matrix[0], atol=1.0)
+        assert_allclose(path[0], 1e9 * matrix[0], atol=1.0)

@@ -6,6 +6,7 @@ from datetime import timedelta
 import numpy as np
 import pytest
 from helpers import refuses
+from numpy.testing import assert_allclose
 
 import herdfilter as hf
 from herdfilter.models.resolved import Measurement
@@ -111,24 +112,22 @@ def test_transitions_are_the_librarys(model):
     x = np.random.default_rng(5).standard_normal((7, ours.dim))
     x[0] = 0.0  # a turn rate of zero, too
     before = x.copy()
-    np.testing.assert_allclose(
+    assert_allclose(
         ours.transition_mean(x, dt, None, 1), one_by_one(model, x, **given), rtol=1e-12, atol=1e-12
     )
     np.testing.assert_array_equal(x, before)
-    np.testing.assert_allclose(ours.transition_covariance(dt, 1), model.covar(**given), rtol=1e-12)
+    assert_allclose(ours.transition_covariance(dt, 1), model.covar(**given), rtol=1e-12)
     if hasattr(ours, "transition_jacobian"):
         jacobian = ours.transition_jacobian(x, dt, None, 1)
-        np.testing.assert_allclose(
-            (jacobian @ x[:, :, None])[..., 0], ours.transition_mean(x, dt, None, 1)
-        )
+        assert_allclose((jacobian @ x[:, :, None])[..., 0], ours.transition_mean(x, dt, None, 1))
 
 
 @pytest.mark.parametrize(("model", "circular"), MEASUREMENTS, ids=class_name)
 def test_measurements_are_the_librarys(model, circular):
     sensor = from_stonesoup(measurement_model=model)
     x = 3 * np.random.default_rng(5).standard_normal((7, model.ndim_state))
-    np.testing.assert_allclose(sensor.mean(x), one_by_one(model, x), rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(sensor.covariance, model.covar(), rtol=1e-12)
+    assert_allclose(sensor.mean(x), one_by_one(model, x), rtol=1e-12, atol=1e-12)
+    assert_allclose(sensor.covariance, model.covar(), rtol=1e-12)
     assert sensor.circular == circular
     z = sensor.mean(x[:1])[0] + 0.1
     if isinstance(model, seen.RangeRangeRateBinning):  # in the middle of their bins
@@ -139,14 +138,14 @@ def test_measurements_are_the_librarys(model, circular):
     )  # elevations less than a quarter turn apart
     theirs = [float(model.logpdf(state, State(StateVector(row)))) for row in near]
     likelihood = Measurement(sensor.on(None)).log_likelihood(z, near, 1)
-    np.testing.assert_allclose(likelihood, theirs, rtol=1e-10)
+    assert_allclose(likelihood, theirs, rtol=1e-10)
 
 
 def test_times_are_not_rounded_to_microseconds():
     model, dt = from_stonesoup(ConstantVelocity(2.0)), 1e-7 / 3
     covariance = np.array([[dt**3 / 3, dt**2 / 2], [dt**2 / 2, dt]]) * 2.0
-    np.testing.assert_allclose(model.transition_covariance(dt, 1), covariance, rtol=1e-12)
-    np.testing.assert_allclose(
+    assert_allclose(model.transition_covariance(dt, 1), covariance, rtol=1e-12)
+    assert_allclose(
         model.transition_mean(np.array([[1.0, 3.0]]), dt, None, 1)[0, 0] - 1, 3 * dt, rtol=1e-8
     )
 
@@ -178,9 +177,7 @@ def test_a_function_of_its_own_is_taken():
     x, patched = np.array([[0.1, 0.2], [0.3, 0.4]]), ConstantVelocity(1.0)
     patched.function = Sine(1.0).function
     for model in (Sine(1.0), patched):
-        np.testing.assert_allclose(
-            from_stonesoup(model).transition_mean(x, 1.0, None, 1), np.sin(x)
-        )
+        assert_allclose(from_stonesoup(model).transition_mean(x, 1.0, None, 1), np.sin(x))
 
 
 def test_model_weighs_states_by_its_own_likelihood_where_that_is_not_gaussian():
@@ -188,7 +185,7 @@ def test_model_weighs_states_by_its_own_likelihood_where_that_is_not_gaussian():
     x = np.array([[3.0, 4, 1, 5, 2, 0.3, 1, 8], [5.0, 1, 1, 5, 2, 0.3, 1, 8]])
     sensor = from_stonesoup(plume)
     theirs = plume.logpdf(State(StateVector([0.3])), State(StateVectors(x.T)))
-    np.testing.assert_allclose(sensor.log_likelihood(np.array([0.3]), x), theirs)
+    assert_allclose(sensor.log_likelihood(np.array([0.3]), x), theirs)
     assert sensor.mean is None
 
 
@@ -205,8 +202,8 @@ PRIOR = GaussianState([[1.0], [2.0]], [[2.0, 0.5], [0.5, 1.0]])
 )
 def test_gaussian_priors(prior):
     initial = from_stonesoup(ConstantVelocity(1.0), prior=prior).initial
-    np.testing.assert_allclose(initial.mean, [1.0, 2.0], rtol=1e-12)
-    np.testing.assert_allclose(initial.covariance, PRIOR.covar, rtol=1e-12)
+    assert_allclose(initial.mean, [1.0, 2.0], rtol=1e-12)
+    assert_allclose(initial.covariance, PRIOR.covar, rtol=1e-12)
 
 
 def test_mixtures_and_particles_as_priors():
@@ -214,8 +211,8 @@ def test_mixtures_and_particles_as_priors():
         WeightedGaussianState([k, 0.0], np.eye(2), weight=w) for k, w in ((0.0, 0.25), (4.0, 0.75))
     ]
     mixture = from_stonesoup(ConstantVelocity(1.0), prior=GaussianMixture(parts)).initial
-    np.testing.assert_allclose(mixture.weights, [0.25, 0.75])
-    np.testing.assert_allclose(mixture.mean, [3.0, 0.0])
+    assert_allclose(mixture.weights, [0.25, 0.75])
+    assert_allclose(mixture.mean, [3.0, 0.0])
     x = np.array([[0.0, 1], [1, 2], [2, 3], [3, 4]])
     for prior in (
         EnsembleState(StateVectors(x.T)),
@@ -225,7 +222,7 @@ def test_mixtures_and_particles_as_priors():
         np.testing.assert_array_equal(
             np.unique(hf.ParticleFilter(model, 8, rng=0).particles, axis=0), x
         )
-        np.testing.assert_allclose(model.initial.mean, [1.5, 2.5])
+        assert_allclose(model.initial.mean, [1.5, 2.5])
 
 
 test_what_cannot_be_converted_is_named_with_the_reason = refuses(

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 from helpers import cases, refuses
+from numpy.testing import assert_allclose
 from scipy.special import logsumexp
 
 import herdfilter as hf
@@ -73,11 +74,11 @@ def test_their_filter_with_our_proposal_is_our_filter(tutorial, proposal, look):
         if not look:
             pf.update(None)  # so that the particles are moved before the observation comes
         pf.update(np.asarray(measurement.state_vector, dtype=float)[:, 0])
-        np.testing.assert_allclose(posterior.state_vector.T, pf.particles, rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(np.exp(posterior.log_weight), pf.weights, rtol=1e-7, atol=1e-12)
+        assert_allclose(posterior.state_vector.T, pf.particles, rtol=1e-9, atol=1e-9)
+        assert_allclose(np.exp(posterior.log_weight), pf.weights, rtol=1e-7, atol=1e-12)
         likelihood = tutorial.radar.logpdf(measurement, prediction)
         evidence += logsumexp(prediction.log_weight + likelihood)
-    np.testing.assert_allclose(evidence, pf.log_likelihood, rtol=1e-8)
+    assert_allclose(evidence, pf.log_likelihood, rtol=1e-8)
 
 
 def test_on_a_linear_model_it_is_their_kalman_filter(tutorial):
@@ -93,8 +94,8 @@ def test_on_a_linear_model_it_is_their_kalman_filter(tutorial):
         state = updater.update(
             SingleHypothesis(predictor.predict(state, measurement.timestamp), measurement)
         )
-        np.testing.assert_allclose(posterior.mean, state.mean, atol=1e-7)
-        np.testing.assert_allclose(posterior.covar, state.covar, atol=1e-7)
+        assert_allclose(posterior.mean, state.mean, atol=1e-7)
+        assert_allclose(posterior.covar, state.covar, atol=1e-7)
 
 
 def test_runs_are_bit_identical_whatever_the_hour_and_the_global_stream(tutorial):
@@ -118,7 +119,7 @@ def test_second_detection_at_the_same_time_moves_nothing(tutorial):
     posteriors = tracked(tutorial, [first, second], 30)
     np.testing.assert_array_equal(posteriors[1].state_vector, posteriors[0].state_vector)
     twice = posteriors[0].log_weight + tutorial.radar.logpdf(second, posteriors[0])
-    np.testing.assert_allclose(posteriors[1].log_weight, twice - logsumexp(twice))
+    assert_allclose(posteriors[1].log_weight, twice - logsumexp(twice))
 
 
 def test_bearings_in_the_state_stay_what_they_are():
@@ -130,8 +131,8 @@ def test_bearings_in_the_state_stay_what_they_are():
     assert isinstance(state.state_vector[0, 0], Bearing)
     moved = ours.rvs(state, time_interval=SECOND)
     assert isinstance(moved.state_vector[0, 0], Bearing)
-    np.testing.assert_allclose(np.cos(float(moved.mean[0, 0]) - 3.1), 1.0, atol=1e-6)
-    np.testing.assert_allclose(moved.covar[0, 0], 0.02, rtol=0.1)
+    assert_allclose(np.cos(float(moved.mean[0, 0]) - 3.1), 1.0, atol=1e-6)
+    assert_allclose(moved.covar[0, 0], 0.02, rtol=0.1)
     assert from_stonesoup(turning, prior=state).circular == (0,)
 
 
