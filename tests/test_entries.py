@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_array_equal
 
 import herdfilter as hf
 from herdfilter import angles
@@ -315,7 +316,7 @@ def test_a_masked_reading_is_a_missing_one(name):
     expected = make(CHAIN).run(SERIES)
     for form in FORMS.values() if name == "ukf" else [FORMS["masked"]]:
         found = make(CHAIN).run(form)
-        np.testing.assert_array_equal(found.means, expected.means)
+        assert_array_equal(found.means, expected.means)
         np.testing.assert_equal(found.log_likelihood, expected.log_likelihood)
 
 
@@ -326,9 +327,7 @@ def test_so_it_is_in_a_flat_series_of_numbers():
         pd.Series([1, 2, pd.NA, 3]),
         [1, 2, np.ma.masked, 3],
     ):
-        np.testing.assert_array_equal(
-            hf.ParticleFilter(hf.models.UNGM(), 50, rng=0).run(form).means, expected
-        )
+        assert_array_equal(hf.ParticleFilter(hf.models.UNGM(), 50, rng=0).run(form).means, expected)
 
 
 def test_so_it_is_in_single_updates_of_filters_smoothers_and_sensors():
@@ -338,13 +337,13 @@ def test_so_it_is_in_single_updates_of_filters_smoothers_and_sensors():
         lambda model: hf.FixedLagSmoother(hf.UnscentedKalmanFilter(model), 2),
     ):
         if hasattr(make(CHAIN), "predict"):
-            np.testing.assert_array_equal(filtered(make, z), filtered(make, plain))
+            assert_array_equal(filtered(make, z), filtered(make, plain))
 
     def seen(one):
         replay = hf.Replay(hf.UnscentedKalmanFilter(CHAIN), lag=5)
         return [replay.update(at, one, sensor).mean for at, sensor in ((1.0, SENSOR), (2.0, None))]
 
-    np.testing.assert_array_equal(seen(z), seen(plain))
+    assert_array_equal(seen(z), seen(plain))
 
 
 def test_a_masked_detection_is_refused_like_one_of_nan():
@@ -362,7 +361,7 @@ def test_a_masked_detection_is_refused_like_one_of_nan():
 
 def test_a_recording_keeps_no_masks():
     truth = np.zeros((6, 2))
-    np.testing.assert_array_equal(Recording(truth, FORMS["masked"]).observations, SERIES)
+    assert_array_equal(Recording(truth, FORMS["masked"]).observations, SERIES)
 
 
 COUNTS = {

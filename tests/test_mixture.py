@@ -5,7 +5,7 @@ import pytest
 from helpers import cases, normal, refuses
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logsumexp
 from scipy.stats import gaussian_kde, multivariate_normal
 
@@ -212,9 +212,9 @@ def test_the_callers_arrays_stay_the_callers():
     weights, means, covariances = np.ones(1), np.zeros((1, 2)), np.eye(2)
     mixture = GaussianMixture(weights, means, covariances)
     weights[0], means[0, 0], covariances[0, 0] = 7.0, 9.0, 5.0
-    np.testing.assert_array_equal(mixture.weights, [1.0])
-    np.testing.assert_array_equal(mixture.means, [[0.0, 0.0]])
-    np.testing.assert_array_equal(mixture.covariances, [np.eye(2)])
+    assert_array_equal(mixture.weights, [1.0])
+    assert_array_equal(mixture.means, [[0.0, 0.0]])
+    assert_array_equal(mixture.covariances, [np.eye(2)])
 
 
 # Bad input
@@ -261,7 +261,7 @@ def test_a_square_of_covariances_is_the_shared_matrix():
     with pytest.raises(ValueError, match="covariances: expected symmetric matrices"):
         GaussianMixture([0.5, 0.5], TWO, variances)
     found = GaussianMixture([0.5, 0.5], TWO, variances[:, None] * np.eye(2))
-    np.testing.assert_array_equal(found.covariances[1], np.diag([0.7, 1.0]))
+    assert_array_equal(found.covariances[1], np.diag([0.7, 1.0]))
 
 
 @pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
@@ -337,7 +337,7 @@ def test_rounding_is_not_asymmetry_or_indefiniteness():
     covariance = root @ root.T
     covariance[0, 1] *= 1 + 1e-12
     stored = GaussianMixture([1.0], np.zeros((1, 4)), covariance).distinct_covariances[0]
-    np.testing.assert_array_equal(stored, stored.T)
+    assert_array_equal(stored, stored.T)
 
 
 @pytest.mark.parametrize("far", [0.0, 2.0**32])
@@ -371,4 +371,4 @@ def test_floor_lifts_the_correlations_and_nothing_else(seed, d, rank):
 def test_floor_leaves_sound_covariances_alone():
     # The second has units apart, but full rank.
     for sound in (np.array([[0.7, 0.3], [0.3, 0.5]]), np.diag([1e-12, 1.0, 1e12])):
-        np.testing.assert_array_equal(regularised(sound), sound)
+        assert_array_equal(regularised(sound), sound)

@@ -7,6 +7,7 @@ import filterpy.kalman as fp
 import numpy as np
 import pytest
 from helpers import refuses
+from numpy.testing import assert_array_equal
 
 import herdfilter as hf
 from herdfilter.adapters.filterpy import from_filterpy
@@ -167,10 +168,8 @@ def test_time_is_counted_in_the_filters_own_steps_unless_told_otherwise():
     kf = unscented()
     x = kf.x[None] + np.arange(3.0)[:, None]
     own, seconds = from_filterpy(kf), from_filterpy(kf, time_unit=1.0)
-    np.testing.assert_array_equal(own.transition_mean(x, 1.0, None, 1), [moved(s, DT) for s in x])
-    np.testing.assert_array_equal(
-        seconds.transition_mean(x, 0.2, None, 1), [moved(s, 0.2) for s in x]
-    )
+    assert_array_equal(own.transition_mean(x, 1.0, None, 1), [moved(s, DT) for s in x])
+    assert_array_equal(seconds.transition_mean(x, 0.2, None, 1), [moved(s, 0.2) for s in x])
 
 
 def test_further_arguments_and_control_reach_the_functions():
@@ -179,8 +178,8 @@ def test_further_arguments_and_control_reach_the_functions():
     kf.hx = lambda x, origin: x[:2] - origin
     model = from_filterpy(kf, fx_args={"gain": 2.0}, hx_args=(1.0,), control="u")
     x = np.zeros((2, 4))
-    np.testing.assert_array_equal(model.transition_mean(x, 1.0, 3.0, 1), x + DT * 6.0)
-    np.testing.assert_array_equal(model.observation_mean(x, 1), x[:, :2] - 1.0)
+    assert_array_equal(model.transition_mean(x, 1.0, 3.0, 1), x + DT * 6.0)
+    assert_array_equal(model.observation_mean(x, 1), x[:, :2] - 1.0)
 
 
 def test_what_is_done_to_the_filter_later_changes_nothing():
@@ -195,7 +194,7 @@ def test_what_is_done_to_the_filter_later_changes_nothing():
     for matrix in (kf.x, kf.P, kf.Q, kf.R):
         matrix *= 7
     for old, new in zip(before, parts(), strict=True):
-        np.testing.assert_array_equal(old, new)
+        assert_array_equal(old, new)
 
 
 def test_the_other_filters_with_functions_are_taken():
@@ -204,8 +203,8 @@ def test_the_other_filters_with_functions_are_taken():
     x = np.array([[1.0, 2.0, 3.0, 4.0]])
     for kf in (cubature, ensemble):
         model = from_filterpy(kf)
-        np.testing.assert_array_equal(model.transition_mean(x, 1.0, None, 1)[0], moved(x[0], DT))
-        np.testing.assert_array_equal(model.initial.means[0], kf.x)
+        assert_array_equal(model.transition_mean(x, 1.0, None, 1)[0], moved(x[0], DT))
+        assert_array_equal(model.initial.means[0], kf.x)
 
 
 def test_control_is_given_to_a_function_of_more_arguments():
@@ -288,7 +287,7 @@ def test_what_changes_no_part_of_the_model_is_converted():
         kf.F, kf.H = np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([[1.0, 0.0]])
         model = from_filterpy(kf, ignore=["update"] if kind is Counted else ())
         rows[kind] = hf.ExtendedKalmanFilter(model).run([1.0, 2.0]).means
-    np.testing.assert_array_equal(rows[Counted], rows[fp.KalmanFilter])
+    assert_array_equal(rows[Counted], rows[fp.KalmanFilter])
 
 
 class Adaptive(EKF):

@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 from helpers import cases, refuses
+from numpy.testing import assert_array_equal
 
 from herdfilter.discrete import DictionaryFullError, HerdedGibbs
 
@@ -77,9 +78,9 @@ def test_the_same_call_gives_the_same_states_and_leaves_its_arguments_alone():
     sampler, start = HerdedGibbs.from_joint(random_table(2, (2, 2, 3))), np.array([1, 0, 2])
     first = sampler.sample(100, start)
     assert (first != sampler.sample(100)).any()
-    np.testing.assert_array_equal(sampler.sample(80, start, burn_in=20), first[20:])
-    np.testing.assert_array_equal(sampler.sample(100, start), first)
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(sampler)).sample(100, start), first)
+    assert_array_equal(sampler.sample(80, start, burn_in=20), first[20:])
+    assert_array_equal(sampler.sample(100, start), first)
+    assert_array_equal(pickle.loads(pickle.dumps(sampler)).sample(100, start), first)
     assert start.tolist() == [1, 0, 2]
 
 
@@ -95,7 +96,7 @@ def test_conditionals_are_asked_once_for_a_configuration_unless_told_not_to_be_r
     assert len(calls) == len(set(calls)) == 12
     asked = HerdedGibbs(conditional, table.shape, remember=False).sample(300)
     assert len(calls) == 12 + 900
-    np.testing.assert_array_equal(asked, remembered)
+    assert_array_equal(asked, remembered)
 
 
 # The bound on the dictionary
@@ -111,9 +112,9 @@ def test_a_full_dictionary_is_an_error_that_keeps_the_states_so_far():
         HerdedGibbs.from_joint(table, max_vectors=100).sample(400)
     error = caught.value
     assert 0 < len(error.states) < 400
-    np.testing.assert_array_equal(error.states, free[: len(error.states)])
+    assert_array_equal(error.states, free[: len(error.states)])
     assert error.vectors == 100
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(error)).states, error.states)
+    assert_array_equal(pickle.loads(pickle.dumps(error)).states, error.states)
 
 
 def test_a_bound_that_is_certain_to_be_hit_is_refused_before_the_start():

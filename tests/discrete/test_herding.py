@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from helpers import cases, refuses
+from numpy.testing import assert_array_equal
 
 from herdfilter.discrete import herding
 from herdfilter.discrete.herding import herded_labels
@@ -29,7 +30,7 @@ def test_counts_stay_close_to_the_probabilities_at_every_length(size, concentrat
 
 
 def test_probabilities_are_normalised_and_impossible_states_never_come():
-    np.testing.assert_array_equal(herding([3, 0, 1], 40), herding([0.75, 0, 0.25], 40))
+    assert_array_equal(herding([3, 0, 1], 40), herding([0.75, 0, 0.25], 40))
     assert np.bincount(herding([3, 0, 1], 40), minlength=3).tolist() == [30, 0, 10]
 
 
@@ -47,9 +48,9 @@ def test_ties_are_those_of_exact_arithmetic(shares):
         lack[expected[-1]] -= 1
     for change in (-1e-15, 0.0, 1e-15):
         changed = np.array(shares) / sum(shares) * (1 + change * np.arange(len(shares)))
-        np.testing.assert_array_equal(herding(changed, 500), expected)
-        np.testing.assert_array_equal(herded_labels(changed, 500), expected)
-        np.testing.assert_array_equal(herding(changed, 500, np.eye(len(shares))), expected)
+        assert_array_equal(herding(changed, 500), expected)
+        assert_array_equal(herded_labels(changed, 500), expected)
+        assert_array_equal(herding(changed, 500, np.eye(len(shares))), expected)
 
 
 @cases("size k", (10, 3), (200, 10))

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from numpy.testing import assert_array_equal
 
 from herdfilter import plotting
 from herdfilter.plotting.summaries import pareto
@@ -77,7 +78,7 @@ def test_error_over_particles_shows_summary_and_intervals(result):
 def test_error_over_seconds_has_time_across_and_particle_counts_apart_and_inside(result):
     figure = plotting.drawings(result)["error_over_seconds"].figure
     lines = {line.get_label(): line for line in figure.axes[0].lines}
-    np.testing.assert_array_equal(lines[FILTERS[0]].get_xdata(), result.summary["ms_per_step"][:3])
+    assert_array_equal(lines[FILTERS[0]].get_xdata(), result.summary["ms_per_step"][:3])
     FigureCanvasAgg(figure).draw()
     for ax in figure.axes:
         assert ax.texts[0].get_text() == "n = 10"
@@ -99,12 +100,8 @@ def test_a_trajectory_in_the_plane(result):
     assert [ax.get_title() for ax in figure.axes] == [f"{name}, n = 20" for name in FILTERS]
     for ax, name in zip(figure.axes, FILTERS, strict=True):
         lines = {line.get_label(): line for line in ax.lines}
-        np.testing.assert_array_equal(
-            lines["truth"].get_xydata(), result.trajectory.recording.truth
-        )
-        np.testing.assert_array_equal(
-            lines["estimate"].get_xydata(), result.trajectory.estimates[name]
-        )
+        assert_array_equal(lines["truth"].get_xydata(), result.trajectory.recording.truth)
+        assert_array_equal(lines["estimate"].get_xydata(), result.trajectory.estimates[name])
     assert labels(figure) == ("east (m)", "north (m)")
 
 
@@ -122,7 +119,7 @@ def test_figures_of_one_run_at_one_count_without_a_reference():
         if line.get_marker() not in ("", "None", None)
     } == {10.0}
     (weighted,) = plans["trajectory"].figure.axes[1].collections
-    np.testing.assert_array_equal(
+    assert_array_equal(
         weighted.get_offsets()[:, 1], result.trajectory.particles["guided"][:, :, 0].ravel()
     )
 

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from helpers import cases, refuses
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers import ContinuousHerdedGibbs
@@ -31,7 +31,7 @@ def wide_bounds(mixture):
 def herd(mixture, n, start, bandwidth, **options):
     sampler = ConditionalHerdedGibbs(bandwidth, **options)
     points = sampler.herd(conditionals_of(mixture), n, start, wide_bounds(mixture))
-    np.testing.assert_array_equal(points.weights, 1 / n)
+    assert_array_equal(points.weights, 1 / n)
     return points.x
 
 
@@ -124,11 +124,11 @@ def test_points_are_bit_identical_and_arguments_untouched():
 
     sampler = ConditionalHerdedGibbs([0.4, 0.5])
     points = sampler.herd(conditionals_of(mixture), 20, start, bounds).x
-    np.testing.assert_array_equal(
+    assert_array_equal(
         sampler.herd([meddling(0), meddling(1)], 20, start, bounds.tolist()).x, points
     )
-    np.testing.assert_array_equal(start, mixture.mean)
-    np.testing.assert_array_equal(points[0], start)
+    assert_array_equal(start, mixture.mean)
+    assert_array_equal(points[0], start)
 
 
 # Bad input

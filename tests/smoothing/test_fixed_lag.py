@@ -1,11 +1,10 @@
 """Fixed-lag smoothing: by definition the smoother of the series cut off at the lag; in a batch and step by step."""
 
-import numpy as np
 import pytest
 from helpers import CONTROLS, Simulated
 from helpers import DURATIONS as DT
 from helpers import READINGS as Z
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
 
@@ -60,14 +59,14 @@ def test_step_by_step_is_as_in_a_batch(driven, build, lag):
         plain.predict(dt, control)
         record, expected = online.update(z), plain.update(z)
         assert record.step == expected.step == online.filter.step
-        np.testing.assert_array_equal(record.mean, expected.mean)
+        assert_array_equal(record.mean, expected.mean)
         assert online.step == max(k + 1 - lag, 1)
         if k >= lag:
             assert_allclose(online.mean, batch.means[k - lag], atol=1e-12)
             assert_allclose(online.covariance, batch.covariances[k - lag], atol=1e-12)
     rest = slice(max(len(Z) - 1 - lag, 0), None)
     same(online.window, batch, slice(None), rest)
-    np.testing.assert_array_equal(online.window.steps, batch.steps[rest])
+    assert_array_equal(online.window.steps, batch.steps[rest])
 
 
 def test_sensors_and_several_updates_at_a_step(driven, readings):
@@ -83,7 +82,7 @@ def test_sensors_and_several_updates_at_a_step(driven, readings):
                     online.update(z, sensor=sensor)
             found.append(online.mean)
         assert_allclose(found[1:], batch.means[[1, 2]], atol=1e-12)
-        np.testing.assert_array_equal(batch.means[[0, 3]], batch.means[[1, 4]])
+        assert_array_equal(batch.means[[0, 3]], batch.means[[1, 4]])
 
 
 def test_a_model_may_be_changed_between_steps(driven):
@@ -98,7 +97,7 @@ def test_a_model_may_be_changed_between_steps(driven):
         if changed:
             driven.Q *= 10.0
         found.append(online.mean)
-    np.testing.assert_array_equal(*found)
+    assert_array_equal(*found)
 
 
 def test_bad_arguments_are_named(driven):

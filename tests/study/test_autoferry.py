@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from herdfilter.study.data.autoferry import load_autoferry
+from numpy.testing import assert_array_equal
 
 LIDAR, RADAR, INFRARED = 1, 2, 3
 
@@ -66,9 +67,9 @@ def test_every_form_of_a_scan_is_a_table(write):
         [],
         [[101.0, 9.0], [102.0, 10.0]],  # not the rows of the file
     ]
-    np.testing.assert_array_equal(data.time, [0, 1, 2, 3])
+    assert_array_equal(data.time, [0, 1, 2, 3])
     assert data.start == 1e9 + 2
-    np.testing.assert_array_equal(data.own_ship, [[100, 2], [100, 3], [100, 4], [100, 5]])
+    assert_array_equal(data.own_ship, [[100, 2], [100, 3], [100, 4], [100, 5]])
 
 
 def test_truth_is_interpolated_to_the_time_of_the_scan(write):
@@ -82,7 +83,7 @@ def test_truth_is_interpolated_to_the_time_of_the_scan(write):
     expected = np.array([6.0, 9.0, 10.5, 12.0, 13.5, 15.0])
     np.testing.assert_allclose(data.truth[:-1, 0, 0], expected, atol=1e-6)
     np.testing.assert_allclose(data.truth[:, 1, 0], -5 / 3 * np.append(expected, 18), atol=1e-6)
-    np.testing.assert_array_equal(data.truth[:-1, :, 1], 7)
+    assert_array_equal(data.truth[:-1, :, 1], 7)
     assert np.isnan(data.truth[-1, 0]).all(), "no fix at the time of the last scan or after it"
 
 
@@ -92,7 +93,7 @@ def test_truth_is_missing_in_a_gap_of_the_receiver(write):
         for both in FIXES
     ]
     truth = load_autoferry(write(fixes=fixes)).truth
-    np.testing.assert_array_equal(np.isnan(truth[:, 1, 0]), [False, True, True, False])
+    assert_array_equal(np.isnan(truth[:, 1, 0]), [False, True, True, False])
     assert np.isfinite(truth[:, 0]).all()
 
 

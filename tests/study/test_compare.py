@@ -4,6 +4,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from helpers import cases, same_runs
+from numpy.testing import assert_array_equal
 
 import herdfilter as hf
 from herdfilter.study.engine import run_study
@@ -45,9 +46,9 @@ def test_every_filter_of_a_run_sees_the_same_measurements(scenario, constant):
     table = hf.compare(
         scenario, filters={"a": remembering("a"), "b": remembering("b")}, particles=[5]
     )
-    np.testing.assert_array_equal(filters["a"].seen, filters["b"].seen)
+    assert_array_equal(filters["a"].seen, filters["b"].seen)
     by_run = [table[table["filter"] == name]["rmse"].to_numpy() for name in "ab"]
-    np.testing.assert_array_equal(*by_run)
+    assert_array_equal(*by_run)
     assert len(np.unique(by_run[0])) == scenario.runs  # the runs differ
 
 
@@ -73,7 +74,7 @@ def test_a_failing_run_is_recorded_and_the_rest_goes_on(scenario, constant, fail
     assert bad["diverged"][failed].all()
     assert bad[failed][["rmse", "reference_error", "ms_per_step"]].isna().all(axis=None)
     assert (ok["error"] == "").all()
-    np.testing.assert_array_equal(bad["rmse"][~failed], ok["rmse"][~failed])
+    assert_array_equal(bad["rmse"][~failed], ok["rmse"][~failed])
 
 
 def estimating(means):
@@ -103,7 +104,7 @@ def test_filters_are_given_by_name_by_keywords_or_by_function(scenario, constant
     assert list(table["filter"].unique()) == list(filters)
     assert (table["error"] == "").all()
     errors = table.set_index(["filter", "run"])["rmse"]
-    np.testing.assert_array_equal(errors["objects"], errors["text"])  # no random number in either
+    assert_array_equal(errors["objects"], errors["text"])  # no random number in either
 
 
 @cases(

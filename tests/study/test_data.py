@@ -10,7 +10,7 @@ import pytest
 from helpers import command, folder_of_data, refused
 from herdfilter.study.data.plaza import load_plaza
 from herdfilter.study.data.uav import load_uav, local_position
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.io import savemat
 
 from herdfilter.models import RangeOnly
@@ -83,8 +83,8 @@ def test_truth_is_the_survey_at_the_time_of_each_range_and_observations_name_the
     expected = circle(100 + plaza.time)
     assert np.abs(plaza.truth[:, 2]).max() <= np.pi
     assert_allclose(wrap_angles(plaza.truth - expected, [2]), 0, atol=CHORD)
-    np.testing.assert_array_equal(plaza.beacon_ids, list(BEACONS))
-    np.testing.assert_array_equal(plaza.beacons, list(BEACONS.values()))
+    assert_array_equal(plaza.beacon_ids, list(BEACONS))
+    assert_array_equal(plaza.beacons, list(BEACONS.values()))
     assert_allclose(distances(plaza), plaza.observations[:, 1], rtol=0, atol=CHORD)
 
 
@@ -199,7 +199,7 @@ def test_a_download_happens_once_and_only_what_is_whole_is_kept(server, plaza_fi
     assert not cached.exists()
     before = server.requests
     for url in (server.url, server.url + "/"):
-        np.testing.assert_array_equal(
+        assert_array_equal(
             load_plaza(base_url=url).observations, load_plaza(plaza_file.parent).observations
         )
     assert server.requests == before + 1
@@ -249,8 +249,8 @@ def uav_file(tmp_path):
 
 def test_track_starts_one_second_after_the_first_fix(uav_file):
     uav = load_uav(uav_file.parent)
-    np.testing.assert_array_equal(uav.time, np.arange(1.0, 20.0))
-    np.testing.assert_array_equal(uav.origin, [50.0, -30.0, 100.0])
+    assert_array_equal(uav.time, np.arange(1.0, 20.0))
+    assert_array_equal(uav.origin, [50.0, -30.0, 100.0])
     # A degree of latitude at 50 degrees is 111,229 m long on the ellipsoid (Snyder 1987, "Map projections").
     assert_allclose(uav.truth[:5, 1], 111.23 * np.arange(1, 6), rtol=2e-4)
     assert_allclose(uav.truth[:, 3:], np.tile([0.0, 111.23, 1.0], (19, 1)), atol=0.35)
@@ -277,8 +277,8 @@ def test_radar_measurements_differ_between_runs_and_the_track_does_not(uav_file)
         record(scenario, model, data, np.random.default_rng(seed)) for seed in (0, 0, 1)
     )
     assert first.observations.shape == (19, 3)
-    np.testing.assert_array_equal(first.observations, again.observations)
-    np.testing.assert_array_equal(first.truth, other.truth)
+    assert_array_equal(first.observations, again.observations)
+    assert_array_equal(first.truth, other.truth)
     assert (first.observations != other.observations).all()
 
 

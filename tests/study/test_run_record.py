@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 from scipy.special import gamma
 
 import herdfilter as hf
@@ -44,12 +45,12 @@ def test_watching_changes_nothing(build):
     recording.observations[12] = np.nan
     watched = watched_run(build(model, 40), recording, steps=[3, 19])
     plain = build(model, 40).run(recording.observations, dt=0.1)
-    np.testing.assert_array_equal(watched.result.means, plain.means)
-    np.testing.assert_array_equal(watched.result.covariances, plain.covariances)
+    assert_array_equal(watched.result.means, plain.means)
+    assert_array_equal(watched.result.covariances, plain.covariances)
     assert watched.result.log_likelihood == plain.log_likelihood
     degrees = np.full(20, 2)
     degrees[[4, 9, 12]] = 1, 1, 0
-    np.testing.assert_array_equal(watched.nis_degrees, degrees)
+    assert_array_equal(watched.nis_degrees, degrees)
     assert np.isfinite(watched.nis).tolist() == (degrees > 0).tolist()
 
 
@@ -134,7 +135,7 @@ def test_numbers_are_means_of_the_series(scenario):
     known = record_of(bounded, result, innovations=(nis, degrees))
     numbers, series = measured(known), series_of(known)
     assert set(series) == {one.name for one in SERIES} - OF_SETS - {"reference", "energy_distance"}
-    np.testing.assert_array_equal(series["truth"], errors**2)
+    assert_array_equal(series["truth"], errors**2)
     kept = np.delete(errors**2 / 4, 2)
     expected = {
         "rmse": np.sqrt((errors**2).mean()),
@@ -221,7 +222,7 @@ def test_references_know_their_posteriors(scenario):
     )
     np.testing.assert_allclose(gridded.covariances, exact.covariances, atol=1e-6)
     rng = np.random.default_rng(0)
-    np.testing.assert_array_equal(gridded.steps, exact.steps)
+    assert_array_equal(gridded.steps, exact.steps)
     for k in exact.steps:
         x = rng.multivariate_normal(exact.means[k], 4 * exact.covariances[k], 20)
         weights = rng.dirichlet(np.ones(20))

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 from helpers import cases
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import multivariate_normal
 
 import herdfilter as hf
@@ -40,10 +40,10 @@ def test_one_certain_target_without_clutter_is_the_single_filter(name, walk, clu
     alone = copy.deepcopy(tracker.tracks[0].filter)
     scans = scans_of(5, 1)
     found, expected = tracker.run(scans), alone.run([z[0] for z in scans])
-    np.testing.assert_array_equal(np.concatenate(found.means), expected.means)
-    np.testing.assert_array_equal(np.concatenate(found.covariances), expected.covariances)
+    assert_array_equal(np.concatenate(found.means), expected.means)
+    assert_array_equal(np.concatenate(found.covariances), expected.covariances)
     assert found.labels == [[(0, 0)]] * 5
-    np.testing.assert_array_equal(found.cardinality, 1.0)
+    assert_array_equal(found.cardinality, 1.0)
 
 
 def written_out(tracks, z, r, model):
@@ -123,7 +123,7 @@ def test_targets_are_counted_and_keep_their_labels(walk, cluttered, gaussian):
     places = [np.nanmean(path[:, 0]) for path in found.trajectories().values()]
     assert sorted(np.sign(places)) == [-1, 1]
     # after the first miss a target is still there with 0.99 * 0.02 / (1 - 0.99 * 0.98), more probable than not
-    np.testing.assert_array_equal(np.flatnonzero(counts == 2) + 1, np.arange(6, 17))
+    assert_array_equal(np.flatnonzero(counts == 2) + 1, np.arange(6, 17))
     assert set(counts) == {1, 2}
 
 
@@ -222,7 +222,7 @@ def test_a_first_scan_of_the_wrong_length_leaves_a_tracker_with_births_from_dete
         tracker.predict()
         tracker.update(right, sensor)
     assert one.tracks
-    np.testing.assert_array_equal(one.tracks[0].filter.mean, other.tracks[0].filter.mean)
+    assert_array_equal(one.tracks[0].filter.mean, other.tracks[0].filter.mean)
 
 
 def test_impossible_scans_are_named(walk, cluttered, gaussian):
@@ -319,11 +319,9 @@ def test_the_table_has_a_row_for_each_track_and_scan_with_the_numbers_of_the_res
         == labels
     )
     assert len(labels) > 5
-    np.testing.assert_array_equal(frame["existence"], np.concatenate(result.existence))
-    np.testing.assert_array_equal(frame[["east_mean", "north_mean"]], np.concatenate(result.means))
-    np.testing.assert_array_equal(
-        frame["north_sd"], np.sqrt(np.concatenate(result.covariances)[:, 1, 1])
-    )
+    assert_array_equal(frame["existence"], np.concatenate(result.existence))
+    assert_array_equal(frame[["east_mean", "north_mean"]], np.concatenate(result.means))
+    assert_array_equal(frame["north_sd"], np.sqrt(np.concatenate(result.covariances)[:, 1, 1]))
 
 
 def test_detections_start_tracks_as_far_as_no_track_explains_them(walk, cluttered, gaussian):
