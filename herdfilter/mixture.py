@@ -169,7 +169,9 @@ class GaussianMixture:
             for start in range(0, len(x), rows):
                 white = inverse @ (x[start : start + rows].T - self.means[:, :, None])
                 squares[start : start + rows] = np.einsum("min,min->nm", white, white)
-        return -0.5 * (squares + (log_det + self.dim * float(np.log(2 * np.pi))))
+        squares += log_det + self.dim * float(np.log(2 * np.pi))
+        squares *= -0.5
+        return squares
 
     @cached_property
     def _inverse_factors(self) -> tuple[Array, Array]:

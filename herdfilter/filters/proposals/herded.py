@@ -138,14 +138,11 @@ def log_ratio(p: GaussianMixture, q: GaussianMixture, x: Array) -> Array:
     """Return ``log p(x) - log q(x)`` at points (n, d), (n,); on a line at a price that grows with n, and not its square."""
     if x.shape[1] == 1:
         return log_densities(p, x) - log_densities(q, x)
-    terms = p_terms = q.log_terms(x)
     if p.means is q.means and p.distinct_covariances is q.distinct_covariances:
-        densities = np.exp(terms - terms.max(axis=1, keepdims=True)) @ np.stack(
-            [p.weights, q.weights], axis=1
-        )
+        terms = q.log_terms(x)
+        terms -= terms.max(axis=1, keepdims=True)
+        densities = np.exp(terms, out=terms) @ np.stack([p.weights, q.weights], axis=1)
         if (densities > 0).all():  # no weight of zero hides where the highest component stands
             logs = np.log(densities)
             return np.asarray(logs[:, 0] - logs[:, 1])
-    else:
-        p_terms = p.log_terms(x)
-    return log_sums(p_terms, p.weights) - log_sums(terms, q.weights)
+    return log_sums(p.log_terms(x), p.weights) - log_sums(q.log_terms(x), q.weights)

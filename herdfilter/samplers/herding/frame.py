@@ -280,8 +280,9 @@ def _tree_labels(tree: Array, height: float) -> Labels:
             labels[node] = count
             count += 1
     for node in range(lowest - 1, size - 1, -1):
-        for branch in branches[node - size]:
-            labels[branch] = labels[node]
+        left, right = branches[node - size]
+        labels[left] = labels[node]
+        labels[right] = labels[node]
     return np.array(labels[:size])
 
 
