@@ -212,10 +212,9 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
     def _propose(self, observation: Observation | None = None) -> state.Particles:
         """Make the transition that waits; return the particles, their weights times the likelihood, not normalised."""
         particles = self._particles
-        proposed = self._checked(
-            proposals.propose_step(self.proposal, self._waiting, particles, self.rng, observation),
-            "propose",
-        )
+        arguments = (self._waiting, particles, self.rng, observation)
+        successors = proposals.propose_step(self.proposal, *arguments)
+        proposed = self._checked(successors, "propose")
         return proposed.traced(particles.ancestors) if self._resampled else proposed
 
     def _current(self) -> Any:
