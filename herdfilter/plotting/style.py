@@ -11,7 +11,7 @@ import matplotlib as mpl
 from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogFormatterSciNotation
+from matplotlib.ticker import LogFormatter, LogLocator
 
 INK = "#1b1b1b"  # colour of the truth and of text
 QUIET = "#8f8f8f"  # colour of things to compare with
@@ -86,7 +86,17 @@ def log_axis(ax: Axes, which: Literal["x", "y"]) -> None:
     """Make an axis logarithmic, with plain numbers, also between the decades if there are at most two."""
     ax.set(**{f"{which}scale": "log"})
     axis = getattr(ax, f"{which}axis")
-    axis.set_minor_formatter(LogFormatterSciNotation(minor_thresholds=(2, 0.5)))
+    axis.set_major_formatter(PlainNumbers())
+    axis.set_minor_locator(LogLocator(subs=(2, 3, 5)))
+    axis.set_minor_formatter(PlainNumbers(minor_thresholds=(2, 0.5)))
+
+
+class PlainNumbers(LogFormatter):
+    """Labels without powers in mathematical type, which take more time than all else of a figure."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        """Return the number, if its tick has a label."""
+        return f"{x:g}" if super().__call__(x, pos) else ""
 
 
 def legend(figure: Figure, axes: Iterable[Axes]) -> None:
