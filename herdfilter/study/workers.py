@@ -132,7 +132,7 @@ def distribute(
                 while len(running) < workers and (batches or runs):
                     batch = batches.popleft() if batches else []
                     # Several runs in a batch save transfers while there are many; towards the end they are spread out.
-                    for _ in range(0 if batch else 1 + len(runs) // (2 * workers)):
+                    for _ in range(0 if batch else max(1, len(runs) // (2 * workers))):
                         batch += runs.popleft()
                     if not batches and not runs and len(running) + 1 < workers and len(batch) > 1:
                         half = len(batch) // 2  # for a worker that would be idle
