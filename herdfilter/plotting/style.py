@@ -87,7 +87,7 @@ def log_axis(ax: Axes, which: Literal["x", "y"]) -> None:
     ax.set(**{f"{which}scale": "log"})
     axis = getattr(ax, f"{which}axis")
     axis.set_major_formatter(PlainNumbers())
-    axis.set_minor_locator(LogLocator(subs=(2, 3, 5)))
+    axis.set_minor_locator(LogLocator(subs=(2, 3, 5, 7)))
     axis.set_minor_formatter(PlainNumbers(minor_thresholds=(2, 0.5)))
 
 

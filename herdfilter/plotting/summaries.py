@@ -103,7 +103,10 @@ def _seconds_panel(summary: pd.DataFrame, measure: str, ax: Axes) -> None:
     for n, time, median in widest[["n_particles", *columns]].itertuples(index=False):
         if np.log(time) - last >= 0.16 * np.log(high / low):
             last = np.log(time)
-            beside: Any = {"xytext": (8, -4), "textcoords": "offset points", "va": "top"}
+            # The last number goes beyond the end of the line, the others to the left of what falls.
+            side = 1 if n == widest["n_particles"].iloc[-1] else -1
+            beside: Any = {"xytext": (8 * side, -4), "textcoords": "offset points", "va": "top"}
+            beside["ha"] = "left" if side > 0 else "right"
             ax.annotate(f"n = {n}", (time, median), fontsize="small", **beside)
 
 
