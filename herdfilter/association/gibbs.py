@@ -40,7 +40,7 @@ class Herding(NamedTuple):
 
 
 class GibbsMethod(Method):
-    """What the two methods share: the options, and the sweeps over one cluster."""
+    """Base of both methods: their options, and the sweeps over one cluster."""
 
     sweeps: int
     estimate: Estimate

@@ -1,4 +1,4 @@
-"""What the filters of one state share: the loop over a series, and a state that can be saved as arrays."""
+"""Base of the filters of one state: the loop over a series, and a state that can be saved as arrays."""
 
 from __future__ import annotations
 

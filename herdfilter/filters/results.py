@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Views:
-    """What every result offers that has ``means`` (T, d) and ``covariances`` (T, d, d)."""
+    """Base of results that have ``means`` (T, d) and ``covariances`` (T, d, d)."""
 
     __slots__ = ()
     name_in_pictures: ClassVar[str] = "estimate"
@@ -186,7 +186,7 @@ def _names(labels: Sequence[str], dim: int) -> list[str]:
 
 
 class Outcome(Enum):
-    """What became of an observation.
+    """Use that was made of an observation.
 
     Examples
     --------

@@ -87,7 +87,7 @@ class Wrapper:
     hidden: Iterable[str] = ()
     """Names that are not looked up in the other model."""
     kind_suffix = ""
-    """What errors say after the name of the other model's class."""
+    """Text that follows the name of the other model's class in errors."""
 
     def __getattr__(self, name: str) -> Any:
         # `model` is missing while the object is copied or unpickled

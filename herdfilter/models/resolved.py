@@ -52,7 +52,7 @@ class Resolved:
 
 
 class Motion(Resolved):
-    """How states move from step to step.
+    """The transition functions of a model.
 
     Attributes
     ----------
@@ -276,7 +276,7 @@ class Transition:
 
 
 class Measurement(Resolved):
-    """How states are observed.
+    """The observation functions of a model.
 
     Attributes
     ----------

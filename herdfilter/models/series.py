@@ -26,7 +26,7 @@ Reading = tuple[Any, Sensor | None, ArrayLike | None]
 """Time, sensor (None for the model's own observation functions) and observation."""
 
 Late = Literal["raise", "replay"]
-"""What to do about a reading that arrives after a later one: refuse it, or insert it at its time."""
+"""Treatment of a reading that arrives after a later one: refuse it, or insert it at its time."""
 
 SECOND = np.timedelta64(1, "s")
 # times the median time step: if the first step is longer, the user forgot the time of the state

@@ -113,7 +113,7 @@ class WithClutter(contract.Wrapper):
 
     @cached_property
     def _detection(self) -> Measurement:
-        """How a detection of the state is read, in the first mode if there are several."""
+        """The observation functions of a detection, in the first mode if there are several."""
         return Measurement(contract.in_mode(self.model, 0))
 
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:

@@ -16,7 +16,7 @@ from herdfilter.filters.state import Particles
 from herdfilter.samplers import compiled
 
 FEW = 500
-"""Where there are more particles than this, about so many of them are tested first."""
+"""Number of particles above which about so many of them are tested first."""
 
 CLEARLY = 6.0
 """If the cumulants of these few exceed chance by this factor, the particles are not Gaussian: the others are not tested."""

@@ -111,7 +111,7 @@ class GuidedProposal(base.BootstrapProposal):
 
 
 class GuidedSampledProposal(herded.SampledProposal):
-    """What proposals share whose points a sampler draws from a `guided_mixture`."""
+    """Base of proposals whose points a sampler draws from a `guided_mixture`."""
 
     rule: str | rules.MomentRule
     defensive_share: float

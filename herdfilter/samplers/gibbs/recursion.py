@@ -38,7 +38,7 @@ class ConditionalTarget(NamedTuple):
 
 
 class Sweeps(NamedTuple):
-    """How the points are reached.
+    """Starts and number of the sweeps that lead to the points.
 
     The sweeps of point t start from column ``origins[t]`` of the points, or, counted from -1 downwards, from the mean of a
     component. There are `sweep_count` sweeps a point. `effective_count` replaces the number of points by that of the slice;
