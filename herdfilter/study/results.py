@@ -144,7 +144,7 @@ READINGS: tuple[Callable[[Array], Array], ...] = (
     lambda z: z[:, ::-1],
     lambda z: z[:, :1] * np.column_stack([np.cos(z[:, 1]), np.sin(z[:, 1])]),
 )
-"""Possible meanings of the two entries of a detection: a position, in either order, or range and bearing; (k, 2) -> (k, 2)."""
+"""Meanings of the two entries of a detection: a position in either order, or range and bearing; (k, 2) -> (k, 2)."""
 
 _SAME_POSITION = 1e-9  # relative difference up to which two positions are the same
 
