@@ -410,8 +410,8 @@ def check_label(name: str, value: Any) -> None:
 def check_part(name: str, part: object, kind: type, expected: str) -> None:
     """Raise TypeError unless `part` is an instance of this kind."""
     if isinstance(part, type):  # it passes `isinstance` if the kind is a protocol
-        expected += ", an instance"
-    elif isinstance(part, kind):
+        raise TypeError(f"{name}: expected {expected}, got the class {part.__name__}")
+    if isinstance(part, kind):
         return
     call = f"herdfilter.make_filter({part!r}, model, n_particles, rng)"
     advice = f"; to make a filter by its name, call {call}" if isinstance(part, str) else ""

@@ -32,6 +32,7 @@ ODD = {
     "hf.ParticleFilter(WALK, 9, rng=0).predict(1.0, RAGGED)": "control: expected numbers",
     "hf.ParticleFilter(WALK, 9, rng=0).run([[[0.9], [2.1]]])": r"z: expected .*\(2, 1\)",
     "hf.GridFilter(STILL, [-9], [9], [200]).run([[[0.9], [2.1]]])": r"z: expected .*\(2, 1\)",
+    "hf.ParticleFilter(WALK, 9, hf.BootstrapProposal)": r"proposal: .*\(\), got the class Boot",
     "kernels.Matern(5e-324)": "nu: expected a number from 0.001 to 30",
     "hf.GaussianFit().fit(X, circular=0)": "circular: expected a sequence of indices from 0 to 1",
     "angles.moments(X, np.full(6, np.nan))": "x, weights: expected finite numbers",
