@@ -80,8 +80,8 @@ def in_order(
     if not mixture.shared:
         deviations = deviations[order]
     deviations = np.maximum(deviations, np.maximum(RESOLUTION * np.abs(means), SMALLEST_DEVIATION))
-    weights = mixture.weights[order]
-    return means, deviations, weights, weights if targets is None else targets[order]
+    targets = mixture.weights if targets is None else targets
+    return means, deviations, mixture.weights[order], targets[order]
 
 
 @compiled.njit(**compiled.CALLED)
