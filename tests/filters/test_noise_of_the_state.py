@@ -2,13 +2,15 @@
 
 import numpy as np
 import pytest
-from helpers import cases, model_of, normal, plane
+from helpers import assert_same, cases, model_of, normal, plane
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import multivariate_normal
 
 import herdfilter as hf
 from herdfilter.filters.kalman.gaussian import update_gaussians
 from herdfilter.filters.kalman.rules import OptimalPoints, PointRule, ScaledSigmaPoints, moment_rule
 from herdfilter.filters.observation import Observation
+from herdfilter.models.resolved import Measurement
 
 LINEAR = plane(H=[[1.0, 0.5], [0.0, 1.0]], R=[[0.7, 0.2], [0.2, 0.5]])
 KALMAN = {
@@ -59,11 +61,9 @@ COUNTS = (
 
 def best_linear(mean, P, H, R, z):
     S = H @ P @ H.T + R
-    gain, residual = P @ H.T @ np.linalg.inv(S), z - H @ mean
-    log_density = -0.5 * (
-        residual @ np.linalg.solve(S, residual) + np.linalg.slogdet(2 * np.pi * S)[1]
-    )
-    return mean + gain @ residual, P - gain @ S @ gain.T, log_density
+    gain = P @ H.T @ np.linalg.inv(S)
+    log_density = multivariate_normal(H @ mean, S).logpdf(z)
+    return mean + gain @ (z - H @ mean), P - gain @ S @ gain.T, log_density
 
 
 MEANS = np.array([[0.5, 1.0], [-2.0, 0.3], [0.0, 0.0]])
@@ -120,13 +120,21 @@ class Fixed:
         return np.repeat(LINEAR.observation_covariance(step)[None], len(x), axis=0)
 
 
-def same_results(make):
+def same_results(make, tolerance=1e-14):
+    """Some ten sums a step round differently, over three steps: results of order 1 agree to 45 units in the last place."""
     _, observations = hf.simulate(LINEAR, 3, rng=4)
     observations[1, 0] = np.nan
     # the first observation is one of the initial state
     ours, theirs = (make(model).run(observations, dt=[0, 1, 1]) for model in (Fixed(), LINEAR))
-    for name in ("means", "covariances", "log_likelihood"):
-        assert_array_equal(getattr(ours, name), getattr(theirs, name))
+    assert_same(
+        ours, theirs, "means", "covariances", "log_likelihood", rtol=tolerance, atol=tolerance
+    )
+
+
+def test_a_constant_is_one_matrix():
+    """Then it is factorised once."""
+    noises, expected = (Measurement(model).noises(MEANS, 2, 1) for model in (Fixed(), LINEAR))
+    assert_array_equal(noises, expected)
 
 
 @pytest.mark.parametrize("name", KALMAN)
@@ -134,8 +142,10 @@ def test_a_constant_is_the_same_either_way(name):
     same_results(KALMAN[name])
 
 
-def test_a_constant_is_the_same_either_way_for_every_proposal(of_moments):
-    same_results(lambda model: hf.ParticleFilter(model, 20, of_moments, rng=5))
+def test_a_constant_is_the_same_either_way_for_every_proposal(of_moments, request):
+    """Herding puts the n-th of 20 points at a flat maximum: a rounding moves it n times as far, and later ones with it."""
+    tolerance = 1e-12 if "herding" in request.node.name else 1e-14
+    same_results(lambda model: hf.ParticleFilter(model, 20, of_moments, rng=5), tolerance)
 
 
 _, SEEN = hf.simulate(COUNTS, 15, rng=7)

@@ -6,7 +6,8 @@ another in the last bit. This plugin does the same to the code of the package an
 - ``a @ b``, ``np.dot``, ``np.einsum`` and their like sum in another order, and move by at most one unit in the last place;
 - results of NumPy's transcendental functions, of powers, and of the modules ``np.linalg``, ``scipy.linalg`` and
   ``scipy.special`` move likewise;
-- floating-point arguments of compiled loops do, where Python calls them.
+- floating-point arguments of compiled loops do, where Python calls them;
+- ``np.empty`` gives NaN, which does not move, in place of what lay in memory.
 
 A number moves by -1, 0 or 1 units as its own bits, the shape of the array and the seed say, so that the same expression of
 the same numbers gives the same bits, in every process. Zeros, infinities, NaN and whole numbers stay: they come from exact
@@ -81,10 +82,10 @@ def moved(x: np.ndarray) -> np.ndarray:
 
 def moved_result(result):
     """Return what a function gave, its floating-point numbers moved: an array, a number, or a tuple of them."""
-    if isinstance(result, np.ndarray) and result.dtype == np.float64 and type(result) is np.ndarray:
+    if type(result) is np.ndarray and result.dtype == np.float64:
         return moved(result)
     if isinstance(result, np.float64):
-        return np.float64(moved(np.asarray(result))[()])
+        return moved(np.asarray(result))[()]
     if isinstance(result, tuple):
         parts = [moved_result(part) for part in result]
         return type(result)(*parts) if hasattr(result, "_fields") else tuple(parts)
@@ -129,6 +130,8 @@ class Module:
         if self.module is np:
             if name in PRODUCTS:
                 return functools.partial(product, found)
+            if name.startswith("empty"):
+                return functools.partial(fill_with_nan, found)
             if name == "linalg":
                 return Module(np.linalg)
             return Function("numpy", name) if name in TRANSCENDENTAL else found
@@ -138,6 +141,14 @@ class Module:
 def wrapped(found, module: str, name: str):
     """Return a function that moves its results; classes, errors and the rest unchanged."""
     return Function(module, name) if callable(found) and not isinstance(found, type) else found
+
+
+def fill_with_nan(function, *args, **options):
+    """Return a new array of NaN: `call_compiled` would take a result equal to what lay there, moved, for no result."""
+    array = function(*args, **options)
+    if array.dtype == np.float64:
+        array.fill(np.nan)
+    return array
 
 
 def product(function, *args, **options):
@@ -164,11 +175,8 @@ def lone(a: np.ndarray, axis: int) -> bool:
 
 def matmul(a, b):
     """Return ``a @ b``, summed in another order, and moved where more than one product is summed."""
-    if not (
-        isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.dtype == b.dtype == np.float64
-    ):
-        return a @ b
-    if type(a) is not np.ndarray or type(b) is not np.ndarray or a.shape[-1] < 2:
+    arrays = type(a) is type(b) is np.ndarray and a.dtype == b.dtype == np.float64
+    if not arrays or a.shape[-1] < 2:
         return a @ b
     inner = -1 if b.ndim == 1 else -2
     if b.shape[inner] != a.shape[-1] or (whole(a) and whole(b)) or lone(a, -1) or lone(b, inner):
@@ -183,11 +191,7 @@ def matmul(a, b):
     )
     # the product of a matrix and its transpose stays symmetric to the last bit, as by BLAS
     result = left @ (left.T if mirrored else np.take(b, order, axis=inner))
-    return (
-        moved(result)
-        if isinstance(result, np.ndarray)
-        else np.float64(moved(np.asarray(result))[()])
-    )
+    return moved_result(result)
 
 
 def power(a, b):
@@ -261,7 +265,7 @@ class Rewrite(ast.NodeTransformer):
 
     def visit_Attribute(self, node: ast.Attribute):
         self.generic_visit(node)
-        names = TRANSCENDENTAL | PRODUCTS | {"linalg"}
+        names = TRANSCENDENTAL | PRODUCTS | {"linalg", "empty", "empty_like"}
         is_numpy = isinstance(node.value, ast.Name) and node.value.id == "np" and node.attr in names
         if is_numpy and isinstance(node.ctx, ast.Load):
             node.value = ast.copy_location(attribute("numpy"), node.value)

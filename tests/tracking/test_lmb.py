@@ -33,15 +33,17 @@ def same(one, other, tolerance=1e-12):
         assert_allclose(a, b, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("name", ["ukf", "bootstrap"])
-def test_one_certain_target_without_clutter_is_the_single_filter(name, walk, cluttered, gaussian):
+@cases("name tolerance", ("ukf", 1e-14), ("bootstrap", 0))
+def test_one_certain_target_without_clutter_is_the_single_filter(name, tolerance, walk, cluttered):
+    """The tracker updates Gaussians in a batch: some sixty sums may round differently. Particles have their own filter."""
     model = cluttered(walk, 1.0, 0.0)
     tracker = LMBTracker(model, (), 1.0, filter=name, rng=3, initial=[Birth(1.0, walk.initial)])
     alone = copy.deepcopy(tracker.tracks[0].filter)
     scans = scans_of(5, 1)
     found, expected = tracker.run(scans), alone.run([z[0] for z in scans])
-    assert_array_equal(np.concatenate(found.means), expected.means)
-    assert_array_equal(np.concatenate(found.covariances), expected.covariances)
+    for moment in ("means", "covariances"):
+        value = np.concatenate(getattr(found, moment))
+        assert_allclose(value, getattr(expected, moment), rtol=tolerance, atol=tolerance)
     assert found.labels == [[(0, 0)]] * 5
     assert_array_equal(found.cardinality, 1.0)
 
