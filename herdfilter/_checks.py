@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.floating[Any]]
+Indices = NDArray[np.integer[Any]]
 Shape = tuple[int | None, ...]
 SeedLike = np.random.Generator | int | None
 # a function of states (n, d), and perhaps of other arguments, whose value may need conversion

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from herdfilter.filters.proposals.balanced import balanced_noise, hilbert_order, ranked_members
+from herdfilter.samplers.balanced import balanced_noise, hilbert_order, ranked_members
 
 from .look import FAINT, GREEN, GREY, INK, QUIET, dots
 

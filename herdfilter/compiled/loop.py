@@ -30,7 +30,6 @@ from herdfilter.filters.proposals import (
     KalmanMixtureProposal,
     RankedProposal,
 )
-from herdfilter.filters.proposals.balanced import SETS, balanced_noise
 from herdfilter.filters.resampling import SystematicResampling
 from herdfilter.filters.results import (
     FilterResult,
@@ -46,6 +45,7 @@ from herdfilter.models.compiled import CompiledFunction, CompiledModel, plain_ar
 from herdfilter.models.resolved import Measurement, Transition
 from herdfilter.models.sensors import Sensor, sensed
 from herdfilter.models.series import Step, as_objects
+from herdfilter.samplers.balanced import SETS, balanced_noise
 
 _log = logging.getLogger(__name__)
 

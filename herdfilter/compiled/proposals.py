@@ -19,13 +19,12 @@ from numba import boolean, float64, int64, typeof, types
 from herdfilter._checks import LARGEST
 from herdfilter.filters.kalman.update import factorise
 from herdfilter.filters.proposals import automatic, gaussianity, lookahead
-from herdfilter.filters.proposals.balanced import SETS, curve_order, unwrapped
 from herdfilter.filters.proposals.guided import WIDENING
 from herdfilter.filters.proposals.ranked import mixed_weights
-from herdfilter.filters.resampling.base import _inverse
 from herdfilter.filters.state import NO_WEIGHT
 from herdfilter.models.compiled import SIGNATURE
 from herdfilter.samplers import line
+from herdfilter.samplers.balanced import SETS, _inverse, curve_order, over_chance, unwrapped
 from herdfilter.samplers.compiled import CALLED, INSIDE, NO_ARRAYS, QUICK, exp, njit
 from herdfilter.samplers.quantile import weighted_quantiles
 
@@ -377,7 +376,7 @@ def from_gaussian(series, proposal, t, particles):
         plain = gaussianity._standardise(
             subsample, subsample_weights, mean[0], root, np.zeros((d, d)), z
         )
-        over = gaussianity.over_chance(z, subsample_weights)
+        over = over_chance(z, subsample_weights)
         close = close and max(over[0], over[1]) <= (gaussianity.CLEARLY if stride > 1 else 2.0)
         stride = 1 if stride > 1 else 0
     width = gaussianity.relative_width(over, 1.0 / dot(weights, weights))

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from herdfilter import _checks
 from herdfilter._checks import Array
+from herdfilter._checks import Indices as Indices
 from herdfilter._repr import summary_repr
 from herdfilter.angles import mean_and_covariance, merged, wrap
 from herdfilter.filters.saved import waiting_arrays
@@ -22,7 +23,6 @@ from herdfilter.models import contract
 from herdfilter.models.resolved import Measurement, Motion
 from herdfilter.models.sensors import Sensor, sensed, unobserved
 
-Indices = NDArray[np.integer[Any]]
 NEGLIGIBLE_SET = 0.01  # sets lighter than this fraction of one particle's weight are dropped when sets are merged
 COMPUTED = (
     "weights",

@@ -9,9 +9,9 @@ from helpers import assert_same, model_of, normal
 
 import herdfilter as hf
 from herdfilter.filters import Particles, Transition
-from herdfilter.filters.proposals.balanced import balanced_noise
 from herdfilter.filters.proposals.gaussianity import Gaussianity
 from herdfilter.filters.proposals.lookahead import Ancestors
+from herdfilter.samplers.balanced import balanced_noise
 from herdfilter.study.scenario import load_scenario
 
 

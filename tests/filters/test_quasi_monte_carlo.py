@@ -7,7 +7,7 @@ from scipy.stats import qmc
 
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
-from herdfilter.filters.proposals.balanced import (
+from herdfilter.samplers.balanced import (
     _index,
     _radix_order,
     direction_numbers,

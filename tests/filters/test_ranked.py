@@ -8,13 +8,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 import herdfilter as hf
 from herdfilter.filters import Observation, Particles, Transition
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
-from herdfilter.filters.proposals.balanced import (
+from herdfilter.filters.proposals.lookahead import update_noise
+from herdfilter.samplers.balanced import (
     SETS,
     balanced_noise,
     hilbert_order,
     ranked_members,
 )
-from herdfilter.filters.proposals.lookahead import update_noise
 
 
 @cases("n dim", (64, 1), (1000, 6))

@@ -14,6 +14,7 @@ from herdfilter.angles import unwrap
 from herdfilter.filters.kalman.update import factorise
 from herdfilter.filters.state import Particles
 from herdfilter.samplers import compiled
+from herdfilter.samplers.balanced import over_chance
 
 FEW = 500
 """Number of particles above which about so many of them are tested first."""
@@ -196,39 +197,3 @@ def _nonlinear_share(x, noise):
         if variance > 0.0 and variance - linear > worst * variance:
             worst = (variance - linear) / variance
     return worst
-
-
-@compiled.njit(**compiled.CALLED)
-def over_chance(z, weights):
-    """Squared third and fourth cumulants of points (n, d) of mean 0 and covariance I, over their expectations by chance."""
-    n, d = z.shape
-    # sums of products
-    third = np.zeros((d, d, d))
-    fourth = np.zeros((d, d))
-    squares = 0.0
-    for i in range(n):
-        squares += weights[i] ** 2
-        length = 0.0
-        for a in range(d):
-            length += z[i, a] ** 2
-        for a in range(d):
-            first = weights[i] * z[i, a]
-            for b in range(a + 1):
-                second = first * z[i, b]
-                fourth[a, b] += length * second
-                for c in range(b + 1):
-                    third[a, b, c] += second * z[i, c]
-    third_squared = fourth_squared = 0.0
-    for a in range(d):
-        # the tensors are symmetric: each entry counts as often as it occurs in all of them
-        for b in range(a + 1):
-            fourth_squared += (fourth[a, a] - (d + 2)) ** 2 if a == b else 2.0 * fourth[a, b] ** 2
-            for c in range(b + 1):
-                times = 1.0 if a == c else 3.0 if a == b or b == c else 6.0
-                third_squared += times * third[a, b, c] ** 2
-    # Expectations by chance. Each free entry, counted as above, adds 6 to the squared third cumulants, and 4 (d + 4), or 24
-    # in one dimension, to those of the matrix; all times sum w^2, the inverse of the effective sample size.
-    scale = 24.0 if d == 1 else 4.0 * (d + 4)
-    third_by_chance = squares * 6.0 * (d * (d + 1) * (d + 2) / 6.0)
-    fourth_by_chance = squares * scale * (d * (d + 1) / 2.0)
-    return third_squared / third_by_chance, fourth_squared / fourth_by_chance

@@ -16,7 +16,7 @@ from herdfilter.filters.kalman.gaussian import Gaussians
 from herdfilter.filters.kalman.jump_filters import select_histories
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.proposals import balanced, base
+from herdfilter.filters.proposals import base
 from herdfilter.filters.proposals.automatic import AutomaticProposal
 from herdfilter.filters.proposals.gaussianity import Gaussianity
 from herdfilter.filters.proposals.lookahead import SPARE_POINTS, Ancestors
@@ -26,6 +26,7 @@ from herdfilter.filters.state import Particles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
 from herdfilter.models.resolved import Measurement, Motion, Transition
+from herdfilter.samplers import balanced
 
 
 @dataclass(frozen=True)

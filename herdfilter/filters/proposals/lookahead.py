@@ -19,9 +19,9 @@ from herdfilter.filters.kalman.update import (
     rotate,
 )
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.proposals import balanced, quadratic
+from herdfilter.filters.proposals import quadratic
 from herdfilter.models.resolved import Transition
-from herdfilter.samplers import compiled
+from herdfilter.samplers import balanced, compiled
 from herdfilter.samplers.base import Sampler
 
 SPARE_POINTS = 1000

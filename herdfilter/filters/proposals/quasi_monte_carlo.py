@@ -9,11 +9,12 @@ import numpy as np
 import scipy.special
 
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.proposals import balanced, base
+from herdfilter.filters.proposals import base
 from herdfilter.filters.state import Particles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import Model
 from herdfilter.models.resolved import Transition
+from herdfilter.samplers import balanced
 from herdfilter.samplers.sobol import SobolSampling
 
 

@@ -12,14 +12,14 @@ import scipy.special
 from herdfilter import _checks
 from herdfilter._checks import Array
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.proposals import balanced, base
+from herdfilter.filters.proposals import base
 from herdfilter.filters.proposals.herded import SampledProposal
 from herdfilter.filters.proposals.lookahead import Ancestors
 from herdfilter.filters.proposals.quasi_monte_carlo import SequentialQuasiMonteCarlo
 from herdfilter.filters.state import Particles
 from herdfilter.models import contract
 from herdfilter.models.resolved import Motion, Transition
-from herdfilter.samplers import compiled
+from herdfilter.samplers import balanced, compiled
 from herdfilter.samplers.base import Sampler
 
 

@@ -11,12 +11,13 @@ import numpy as np
 from herdfilter import angles
 from herdfilter._checks import Array, check_part
 from herdfilter.filters.observation import Observation, linear_part_observation
-from herdfilter.filters.proposals import balanced, base
+from herdfilter.filters.proposals import base
 from herdfilter.filters.proposals.flow import FlowProposal
 from herdfilter.filters.proposals.gaussianity import Gaussianity
 from herdfilter.filters.state import Indices, Particles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract, resolved
+from herdfilter.samplers import balanced
 
 LEAST_PIVOT = 1e-13  # a conditional variance below this share of the variance is rounding
 ODD = np.random.default_rng(0).integers(2**63, size=1000, dtype=np.uint64) * np.uint64(

@@ -13,6 +13,7 @@ import numpy as np
 from herdfilter import _checks
 from herdfilter._checks import Array
 from herdfilter.filters.state import Indices, Particles
+from herdfilter.samplers.balanced import inverse_cdf
 from herdfilter.samplers.compiled import IN_PLACE, njit
 
 RELATIVE_ROUNDING = 1e-12  # a number of copies this little below an integer counts as that integer
@@ -43,36 +44,6 @@ class Resampling(Protocol):
         circular: Sequence[int] = (),
     ) -> Particles:
         """Return ``particles.n_next`` particles with weights that sum to 1."""
-
-
-def inverse_cdf(weights: Array, u: Array) -> Indices:
-    """Return the inverse of the cumulative weights (n,), of any positive sum, at ascending numbers u (k,) in [0, 1).
-
-    Only indices of positive weight are returned, whatever the rounding.
-    """
-    if type(weights) is not np.ndarray:
-        weights = _checks.as_numbers("weights", weights, (None,))
-    indices = np.empty(len(u), np.int64)
-    _inverse(np.ascontiguousarray(weights, np.float64), np.ascontiguousarray(u), indices)
-    return indices
-
-
-@njit(**IN_PLACE)
-def _inverse(weights, u, indices):
-    """Fill the indices (k,), in one pass through the weights and the numbers together."""
-    total = 0.0
-    for i in range(len(weights)):
-        total += weights[i]
-    # u * total may round up to the total, which no index reaches
-    below = np.nextafter(total, 0.0)
-    i = 0
-    cumulative = weights[0]
-    for j in range(len(u)):
-        threshold = u[j] * total if u[j] * total < below else below
-        while cumulative <= threshold:
-            i += 1
-            cumulative += weights[i]
-        indices[j] = i
 
 
 def expected_copies(weights: Array) -> tuple[Indices, Array]:

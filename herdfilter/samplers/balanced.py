@@ -1,4 +1,4 @@
-"""Balanced points of N(0, I), any run of which is well spread, and the order of particles along a Hilbert curve."""
+"""Balanced points of N(0, I), the order of particles along a Hilbert curve, and even steps through their weights."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from herdfilter._checks import Array, read_only
+from herdfilter import _checks
+from herdfilter._checks import Array, Indices, read_only
 from herdfilter._covariances import standardise
 from herdfilter.angles import unwrap
-from herdfilter.filters.proposals.gaussianity import over_chance
-from herdfilter.filters.resampling.base import inverse_cdf
-from herdfilter.filters.state import Indices
 from herdfilter.mixture import GaussianMixture, equal_weights
 from herdfilter.samplers import base, compiled
 from herdfilter.samplers.compiled import exp
@@ -91,6 +89,36 @@ def ranked_members(
         return np.zeros(len(u), dtype=np.int64)
     order = hilbert_order(x, weights, circular)
     return order[inverse_cdf(weights[order], u)]
+
+
+def inverse_cdf(weights: Array, u: Array) -> Indices:
+    """Return the inverse of the cumulative weights (n,), of any positive sum, at ascending numbers u (k,) in [0, 1).
+
+    Only indices of positive weight are returned, whatever the rounding.
+    """
+    if type(weights) is not np.ndarray:
+        weights = _checks.as_numbers("weights", weights, (None,))
+    indices = np.empty(len(u), np.int64)
+    _inverse(np.ascontiguousarray(weights, np.float64), np.ascontiguousarray(u), indices)
+    return indices
+
+
+@compiled.njit(**compiled.IN_PLACE)
+def _inverse(weights, u, indices):
+    """Fill the indices (k,), in one pass through the weights and the numbers together."""
+    total = 0.0
+    for i in range(len(weights)):
+        total += weights[i]
+    # u * total may round up to the total, which no index reaches
+    below = np.nextafter(total, 0.0)
+    i = 0
+    cumulative = weights[0]
+    for j in range(len(u)):
+        threshold = u[j] * total if u[j] * total < below else below
+        while cumulative <= threshold:
+            i += 1
+            cumulative += weights[i]
+        indices[j] = i
 
 
 # binary digits of a coordinate: the centre of each cell is a float, and neither 0 nor 1
@@ -335,3 +363,39 @@ def _index(x, bits, index):
             # the digits of all axes are interleaved, the highest first
             for i in range(n):
                 index[i] = (index[i] << 1) | ((axis[i] >> level) & 1)
+
+
+@compiled.njit(**compiled.CALLED)
+def over_chance(z, weights):
+    """Squared third and fourth cumulants of points (n, d) of mean 0 and covariance I, over their expectations by chance."""
+    n, d = z.shape
+    # sums of products
+    third = np.zeros((d, d, d))
+    fourth = np.zeros((d, d))
+    squares = 0.0
+    for i in range(n):
+        squares += weights[i] ** 2
+        length = 0.0
+        for a in range(d):
+            length += z[i, a] ** 2
+        for a in range(d):
+            first = weights[i] * z[i, a]
+            for b in range(a + 1):
+                second = first * z[i, b]
+                fourth[a, b] += length * second
+                for c in range(b + 1):
+                    third[a, b, c] += second * z[i, c]
+    third_squared = fourth_squared = 0.0
+    for a in range(d):
+        # the tensors are symmetric: each entry counts as often as it occurs in all of them
+        for b in range(a + 1):
+            fourth_squared += (fourth[a, a] - (d + 2)) ** 2 if a == b else 2.0 * fourth[a, b] ** 2
+            for c in range(b + 1):
+                times = 1.0 if a == c else 3.0 if a == b or b == c else 6.0
+                third_squared += times * third[a, b, c] ** 2
+    # Expectations by chance. Each free entry, counted as above, adds 6 to the squared third cumulants, and 4 (d + 4), or 24
+    # in one dimension, to those of the matrix; all times sum w^2, the inverse of the effective sample size.
+    scale = 24.0 if d == 1 else 4.0 * (d + 4)
+    third_by_chance = squares * 6.0 * (d * (d + 1) * (d + 2) / 6.0)
+    fourth_by_chance = squares * scale * (d * (d + 1) / 2.0)
+    return third_squared / third_by_chance, fourth_squared / fourth_by_chance
