@@ -3,6 +3,8 @@
 from herdfilter.samplers.base import Sampler
 from herdfilter.samplers.continuous_herded_gibbs import ContinuousHerdedGibbs
 from herdfilter.samplers.improved import Polished, Reweighted
+from herdfilter.samplers.joint_herded_gibbs import JointHerdedGibbs
+from herdfilter.samplers.joint_herding import JointHerding
 from herdfilter.samplers.kernel_herding import KernelHerding
 from herdfilter.samplers.lcd import LCDSampling
 from herdfilter.samplers.mapped import MappedSampling
@@ -13,6 +15,8 @@ from herdfilter.samplers.sobol import SobolSampling
 
 __all__ = [
     "ContinuousHerdedGibbs",
+    "JointHerdedGibbs",
+    "JointHerding",
     "KernelHerding",
     "LCDSampling",
     "MappedSampling",

@@ -54,8 +54,14 @@ class QuantileSampling(MixtureSampler):
         self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None
     ) -> tuple[Array, Array]:
         """Return the quantiles in ascending order."""
-        x, _ = quantiles(mixture, (np.arange(n) + 0.5) / n)
-        return x[:, None], equal_weights(n)
+        return self.draw_weighted(mixture, n, None)[0], equal_weights(n)
+
+    def draw_weighted(
+        self, mixture: GaussianMixture, n: int, target_weights: Array | None
+    ) -> tuple[Array, Array]:
+        """Return the quantiles (n, 1), and log-ratios (n,) of a target, the same components with other weights."""
+        x, log_ratios = quantiles(mixture, (np.arange(n) + 0.5) / n, target_weights)
+        return x[:, None], log_ratios
 
 
 def quantiles(

@@ -16,8 +16,9 @@ from herdfilter.mixture import GaussianMixture, log_sums
 from herdfilter.models import contract
 from herdfilter.models.resolved import Transition
 from herdfilter.samplers import base
+from herdfilter.samplers.herding.joint import JointSampler
 from herdfilter.samplers.line import log_densities
-from herdfilter.samplers.quantile import QuantileSampling, quantiles
+from herdfilter.samplers.quantile import QuantileSampling
 
 
 class SampledProposal(BaseProposal):
@@ -51,12 +52,13 @@ class SampledProposal(BaseProposal):
     ) -> tuple[Array, Array]:
         """Draw n points of the mixture q; return them (n, d) and their log-weights (n,), those of a target."""
         if (
-            type(self.sampler) is QuantileSampling
-            and target is not None
+            target is not None
             and target.means is q.means
+            and q.shared
+            and isinstance(self.sampler, QuantileSampling | JointSampler)
         ):
-            x, log_ratios = quantiles(q, (np.arange(n) + 0.5) / n, target.weights)
-            return x[:, None], log_ratios - np.log(n)
+            x, log_ratios = self.sampler.draw_weighted(q, n, target.weights)
+            return x, log_ratios - np.log(n)
         if isinstance(self.sampler, base.MixtureSampler) and self.sampler.draws:  # nothing to check
             x, weights = self.sampler.draw(q, n, rng)
             with np.errstate(divide="ignore"):

@@ -187,7 +187,7 @@ def grouped(
     weights = group_weights[group_of_point]
     pooled = mixture.shared and not weighted
     if pooled:
-        shape, dim = regularised_and_rank(_within(mixture, labels))
+        shape, dim = regularised_and_rank(within_covariance(mixture, labels))
         shared_frame = KernelFrame.of(mixture, shape, turn=True)
         frame_labels = labels[mixture.weights > 0]
     # One point of a group of one component stays at its mean.
@@ -303,7 +303,7 @@ def unlike_groups(mixture: GaussianMixture, n: int) -> Labels:
     return labels
 
 
-def _within(mixture: GaussianMixture, labels: Labels) -> Array:
+def within_covariance(mixture: GaussianMixture, labels: Labels) -> Array:
     """Return the average covariance within groups, (d, d)."""
     weights = np.bincount(labels, mixture.weights)
     offsets = mixture.means - mixture.mean
@@ -317,7 +317,7 @@ def _within(mixture: GaussianMixture, labels: Labels) -> Array:
 
 def _deviations(mixture: GaussianMixture, labels: Labels) -> Array:
     """Return the standard deviations within groups, times the length of the longest axis in these units; (d,)."""
-    within = _within(mixture, labels)
+    within = within_covariance(mixture, labels)
     variance = np.maximum(np.diagonal(within), THIN_VARIANCE * np.diagonal(mixture.covariance))
     unit = np.sqrt(np.where(variance > 0, variance, 1.0))
     # Correlated dimensions have axes longer than one unit: parallel sheets are then no groups.

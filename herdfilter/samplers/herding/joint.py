@@ -1,0 +1,303 @@
+"""Where joint herding begins: ranked and balanced points of a mixture, in units of the kernel.
+
+A kernel must be as wide as the gaps between points, and no wider than a mode: its shape is the covariance within modes that
+lie far apart, its width the rule of `herdfilter.bandwidths` for the points of a mode.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+
+from herdfilter import _checks
+from herdfilter._checks import UNDERFLOW, Array, Indices
+from herdfilter._covariances import covariance_factor, regularised_and_rank
+from herdfilter.bandwidths import scale_rule
+from herdfilter.mixture import GaussianMixture, equal_weights
+from herdfilter.samplers import balanced, compiled
+from herdfilter.samplers.base import MixtureSampler
+from herdfilter.samplers.compiled import exp
+from herdfilter.samplers.herding.frame import GROUP_DISTANCE, Labels, within_covariance
+from herdfilter.samplers.mapped import along_main_axis
+
+MOST_MODES = 10  # that are told apart
+LARGE = 128  # number of points above which they are moved in blocks
+BLOCK = 64  # points of a block, at least
+ROUNDING = 1e-14  # of sums of about 1
+
+
+@dataclass(frozen=True)
+class JointSampler(MixtureSampler):
+    """Base class of samplers that move all points together: a subclass has `move`."""
+
+    smoothing: float = 0.0
+
+    def __post_init__(self) -> None:
+        _checks.as_number("smoothing", self.smoothing, "from 0 to 1", lambda x: 0 <= x <= 1)
+
+    def draw(
+        self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None
+    ) -> tuple[Array, Array]:
+        """Place the points; `rng` is not used."""
+        return self.draw_weighted(mixture, n, None)[0], equal_weights(n)
+
+    def draw_weighted(
+        self, mixture: GaussianMixture, n: int, target_weights: Array | None
+    ) -> tuple[Array, Array | None]:
+        """Return points (n, d), and the log-ratios (n,) of a target, the same components with other weights, to the mixture.
+
+        Of points in blocks these are the ratios of the parts of both mixtures that belong to a point's block.
+        """
+        start = JointStart(mixture, n, self.smoothing)
+        self.move(start)
+        x = start.states()
+        if target_weights is None:
+            return x, None
+        shares = start.weights / np.where(start.weights > 0, mixture.weights[start.components], 1.0)
+        targets = target_weights[start.components] * shares
+        return x, log_ratios(x, mixture, start, targets)
+
+    def move(self, start: JointStart) -> None:
+        """Move the points of the start, in place."""
+        raise NotImplementedError
+
+
+class JointStart:
+    """A mixture in kernel units, and n points of it to begin with, as columns of ``z`` (d, n), along a path.
+
+    With a `smoothing` of s the points are drawn from the mixture convolved with s times the kernel, and drawn together about
+    the means of their modes, so that they keep its covariance. Directions in which components are thin, as those of a
+    transition with little noise, are then filled between the components, and not only on them.
+
+    More than 128 points are divided into blocks of about 64 neighbours on the path. To each block belong the components that
+    its points came from; one that two blocks share is in both, with a part of its weight. Block b has the columns from
+    ``edges[b]`` to ``edges[b + 1]`` of `z`, and those from ``part_edges[b]`` on of `centre`.
+    """
+
+    def __init__(self, mixture: GaussianMixture, n: int, smoothing: float) -> None:
+        covariances = mixture.distinct_covariances
+        order = path_order(mixture)
+        labels = far_modes(mixture, order)
+        if labels is None:
+            centres: Array = mixture.mean
+            shape, dim = regularised_and_rank(mixture.covariance)
+            width = scale_rule(n, dim)
+        else:
+            shares = np.bincount(labels, mixture.weights)
+            sums = [np.bincount(labels, mixture.weights * column) for column in mixture.means.T]
+            mode_means = np.transpose(sums) / np.maximum(shares, UNDERFLOW)[:, None]
+            shape, dim = regularised_and_rank(within_covariance(mixture, labels))
+            width = scale_rule(max(int(n * (shares @ shares)), 1), dim)
+        kernel = width**2 * shape
+
+        # Even steps through the weights along the path, and noise of which every run is balanced
+        ordered_weights = mixture.weights[order]
+        members = order[balanced.inverse_cdf(ordered_weights, (np.arange(n) + 0.5) / n)]
+        if labels is not None:
+            centres = mode_means[labels[members]]
+        noise = balanced.balanced_noise(n, mixture.dim, 0)
+        factors = covariance_factor(covariances + smoothing * kernel if smoothing else covariances)
+        offsets = mixture.means[members] - centres
+        if mixture.shared:
+            offsets += noise @ factors[0].T
+        else:
+            offsets += np.einsum("nij,nj->ni", factors[members], noise)
+        x = centres + offsets / np.sqrt(1.0 + smoothing * width**2)
+
+        if n <= LARGE:
+            self.components = order
+            self.weights: Array = ordered_weights
+            self.edges = np.array([0, n])
+            self.part_edges = np.array([0, len(order)])
+        else:
+            self.edges = np.arange(n // BLOCK + 1) * n // (n // BLOCK)
+            cumulative = np.cumsum(ordered_weights)
+            bounds = self.edges / n * cumulative[-1]
+            # Pieces of the line from 0 to the total weight, each of one component and in one block
+            ends = np.sort(np.concatenate([cumulative, bounds[1:-1]]))
+            self.weights = np.diff(ends, prepend=0.0)
+            middles = ends - 0.5 * self.weights
+            pieces = np.minimum(cumulative.searchsorted(middles), len(order) - 1)
+            self.components = order[pieces]
+            self.part_edges = middles.searchsorted(bounds)
+            self.part_edges[-1] = len(middles)
+
+        # Columns of A with A' K A = I for the kernel covariance K, along which a shared covariance is diagonal
+        if mixture.shared:
+            variances, axes = scipy.linalg.eigh(covariances[0], kernel, check_finite=False)
+            self.covariances: Array = np.maximum(variances, 0.0)
+        else:
+            axes = np.linalg.inv(np.linalg.cholesky(kernel)).T
+            self.covariances = (axes.T @ covariances @ axes)[self.components]
+        self.origin = mixture.mean
+        self.axes = axes
+        means = mixture.means[self.components]
+        self.centre: Array = np.ascontiguousarray(((means - self.origin) @ axes).T)
+        self.z: Array = np.ascontiguousarray(((x - self.origin) @ axes).T)
+
+    def smoothed(self, width: float) -> tuple[Array, Array]:
+        """Return the heights (M,) and precisions of the components, smoothed by a kernel of this width.
+
+        Heights are relative to the kernel's peak. Precisions are (d, d, M), or (d, 1, 1): a diagonal that all share.
+        """
+        d = len(self.origin)
+        if self.covariances.ndim == 1:
+            precision = 1.0 / (self.covariances + width**2)
+            root = np.sqrt(np.multiply.reduce(precision))
+            return width**d * root * self.weights, precision[:, None, None]
+        precision = np.linalg.inv(self.covariances + width**2 * np.eye(d))
+        height = width**d * np.sqrt(np.linalg.det(precision)) * self.weights
+        return height, np.ascontiguousarray(precision.transpose(1, 2, 0))
+
+    def states(self) -> Array:
+        """Return the points in state units, (n, d)."""
+        return np.asarray(self.origin + self.z.T @ np.linalg.inv(self.axes))
+
+
+def path_order(mixture: GaussianMixture) -> Indices:
+    """Return the order of the components along the Hilbert curve, or the main axis in more dimensions than that has."""
+    if mixture.dim > balanced.BITS:
+        return along_main_axis(mixture)
+    return balanced.hilbert_order(mixture.means, mixture.weights)
+
+
+def far_modes(mixture: GaussianMixture, order: Indices) -> Labels | None:
+    """Return the number of each component's mode, from 0, (M,), or None if there is one; long steps of a path part modes."""
+    if len(order) == 1:
+        return None
+    scale = np.sqrt(np.maximum(mixture.covariance.diagonal(), UNDERFLOW))
+    path = np.ascontiguousarray(((mixture.means[order] - mixture.mean) / scale).T)
+    variances = mixture.average_covariance.diagonal() / scale**2
+    cuts = np.zeros(len(order), np.bool_)
+    if not cut_path(path, mixture.weights[order], variances, cuts):
+        return None
+    labels: Labels = np.empty(len(order), np.int64)
+    labels[order] = np.cumsum(cuts)
+    return labels
+
+
+@compiled.njit(**compiled.CALLED)
+def cut_path(path, weights, variances, cuts):
+    """Mark where on a path (d, M) modes begin: after as many of its longest steps as are gaps. Return the number of these.
+
+    A step is a gap if it is longer than six standard deviations within the modes that the cuts leave, to which components
+    add `variances` (d,). The path has mean 0 and about unit variances.
+    """
+    d, components = path.shape
+    length = np.zeros(components)
+    # sums up to each component, from which those of a mode are differences
+    mass = np.zeros(components + 1)
+    first = np.zeros((d, components + 1))
+    total = np.zeros(d)
+    for k in range(components):
+        mass[k + 1] = mass[k] + weights[k]
+    for i in range(d):
+        total[i] = variances[i]
+        for k in range(components):
+            first[i, k + 1] = first[i, k] + weights[k] * path[i, k]
+            total[i] += weights[k] * path[i, k] ** 2
+            if k > 0:
+                length[k] += (path[i, k] - path[i, k - 1]) ** 2
+    # ends of the modes, in order
+    ends = np.zeros(MOST_MODES, np.int64)
+    ends[0] = components
+    gaps = 0
+    for count in range(1, min(MOST_MODES, components)):
+        step = 1
+        for k in range(1, components):
+            if length[k] > length[step]:
+                step = k
+        length[step] = -1.0
+        place = count
+        while place > 0 and ends[place - 1] > step:
+            ends[place] = ends[place - 1]
+            place -= 1
+        ends[place] = step
+        squared = 0.0
+        for i in range(d):
+            # the variance within modes: that of all, less that of the means of modes
+            within = total[i]
+            start = 0
+            for end in ends[: count + 1]:
+                if mass[end] > mass[start]:
+                    within -= (first[i, end] - first[i, start]) ** 2 / (mass[end] - mass[start])
+                start = end
+            within = max(within, variances[i] + ROUNDING)
+            squared += (path[i, step] - path[i, step - 1]) ** 2 / within
+        if squared > GROUP_DISTANCE**2:
+            gaps = count
+            cuts[:] = False
+            for end in ends[:count]:
+                cuts[end] = True
+    return gaps
+
+
+def log_ratios(x: Array, mixture: GaussianMixture, start: JointStart, targets: Array) -> Array:
+    """Return the log-ratios (n,) of densities at x (n, d): components weighted by `targets` (M,), over those of the start.
+
+    All components have one covariance. Where that of none reaches a point, the nearest decides.
+    """
+    whitening = np.linalg.inv(mixture.factors[0]).T
+    z = np.ascontiguousarray((x - start.origin) @ whitening)
+    means = mixture.means[start.components]
+    centre = np.ascontiguousarray(((means - start.origin) @ whitening).T)
+    ratios = np.empty(len(x))
+    fill_ratios(z, centre, targets, start.weights, start.edges, start.part_edges, ratios)
+    with np.errstate(divide="ignore"):  # no weight: minus infinity
+        return np.asarray(np.log(ratios))
+
+
+@compiled.njit(**compiled.CALLED, fastmath=compiled.VECTORISE)
+def fill_ratios(z, centre, targets, weights, edges, part_edges, ratios):
+    """Fill in ``sum_m targets[m] N(z; centre[:, m], I)`` over the same with `weights`, (n,), block by block."""
+    for block in range(len(edges) - 1):
+        parts = slice(part_edges[block], part_edges[block + 1])
+        centres = centre[:, parts].copy()
+        p = targets[parts]
+        q = weights[parts]
+        d, components = centres.shape
+        term = np.zeros(components)
+        for s in range(edges[block], edges[block + 1]):
+            for m in range(components):
+                term[m] = 0.0
+            for i in range(d):
+                for m in range(components):
+                    term[m] -= 0.5 * (z[s, i] - centres[i, m]) ** 2
+            # relative to the nearest component of positive weight
+            peak = -np.inf
+            for m in range(components):
+                if q[m] > 0.0:
+                    peak = max(peak, term[m])
+            numerator = denominator = 0.0
+            for m in range(components):
+                density = exp(min(term[m] - peak, 0.0))
+                numerator += p[m] * density
+                denominator += q[m] * density
+            ratios[s] = numerator / denominator
+
+
+@compiled.njit(**compiled.INSIDE)
+def part_of(precision, parts):
+    """Return the precisions (d, d, M) of some of the components; one that all share is returned as it is."""
+    return precision[:, :, parts].copy() if precision.shape[2] > 1 else precision
+
+
+@compiled.njit(**compiled.QUICK, forceinline=True)
+def fill_residuals(centre, precision, x, residual, exponent):
+    """Fill in P_m (x - c_m), (d, M), and -(x - c_m)' P_m (x - c_m) / 2, (M,), for each component m."""
+    d, components = centre.shape
+    shared = precision.shape[2] == 1
+    for m in range(components):
+        exponent[m] = 0.0
+    for i in range(d):
+        p = precision[i, 0, 0]
+        k = i if shared else 0
+        for m in range(components):
+            residual[i, m] = (p if shared else precision[i, 0, m]) * (x[k] - centre[k, m])
+        for j in range(1, 1 if shared else d):
+            for m in range(components):
+                residual[i, m] += precision[i, j, m] * (x[j] - centre[j, m])
+        for m in range(components):
+            exponent[m] -= 0.5 * residual[i, m] * (x[i] - centre[i, m])

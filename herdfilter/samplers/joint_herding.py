@@ -1,0 +1,168 @@
+"""Joint herding: all points of a herded set moved at once, a few steps down their herding error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from herdfilter import _checks
+from herdfilter.samplers import compiled
+from herdfilter.samplers.compiled import exp
+from herdfilter.samplers.herding.joint import JointSampler, JointStart, fill_residuals, part_of
+
+LONGEST_STEP = 0.7  # kernel widths
+LEAST_CURVATURE = 1e-300
+
+
+@dataclass(frozen=True)
+class JointHerding(JointSampler):
+    r"""Deterministic points of which none is chosen greedily: all are moved together to lower their herding error.
+
+    Kernel herding places one point after the other. Here all n begin at balanced points along the components, and a few
+    steps of steepest ascent on
+
+    .. math:: \sum_w w \Bigl( \sum_s \mathrm E[k_w(x_s, X)] - \frac{1}{2 n} \sum_{r, s} k_w(x_r, x_s) \Bigr)
+
+    lead towards stationary points of the herding error (stationary MMD points, Chen and others 2025, arXiv:2505.20754), with
+    kernels :math:`k_w` of one and two widths as in the last step of `KernelHerding`. Each point's gradient is divided by the
+    sum of the bumps at it, which bounds the curvature there; step lengths follow Barzilai and Borwein (1988).
+
+    A few steps take a third of the time of `KernelHerding`, for a lower energy distance where components are many and narrow.
+    It suits mixtures whose components are of one size, as those of predictive densities and kernel density estimates; where
+    sizes differ take `KernelHerding`. More than 128 points move in blocks of about 64 neighbours, and once, so that time grows
+    like n.
+
+    Parameters
+    ----------
+    smoothing : float
+        Share of the kernel's variance, from 0 to 1, that the points have at the start beyond that of the mixture, about whose
+        modes they are drawn together for it. With 0 they represent the mixture best. With 1 they also fill the gaps between
+        components that are thin in some direction, which keeps a filter with little noise from losing its target.
+    iterations : int
+        Number of steps.
+
+    Examples
+    --------
+    >>> mixture = hf.GaussianMixture([0.5, 0.5], [[-1, 0], [3, 2]], np.eye(2))
+    >>> points = hf.JointHerding(iterations=20).sample(mixture, 50)
+    >>> hf.energy_distance(points, mixture) < 0.2 * hf.expected_energy_distance(mixture, 50)
+    True
+    """
+
+    iterations: int = 3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _checks.check_fields(self, iterations=_checks.check_count)
+
+    def move(self, start: JointStart) -> None:
+        """See `JointSampler`."""
+        iterations = self.iterations if len(start.edges) == 2 else 1
+        arrays = start.z, start.centre, start.edges, start.part_edges
+        descend(*arrays, *start.smoothed(1.0), *start.smoothed(2.0), iterations)
+
+
+@compiled.njit(**compiled.CALLED)
+def descend(
+    z, centre, edges, part_edges, height, precision, wide_height, wide_precision, iterations
+):
+    """Move points z (d, n), block by block, down the herding error at the kernel widths 1 and 2, weighted by these."""
+    for block in range(len(edges) - 1):
+        points = z[:, edges[block] : edges[block + 1]].copy()
+        parts = slice(part_edges[block], part_edges[block + 1])
+        centres = centre[:, parts].copy()
+        narrow = (centres, height[parts], part_of(precision, parts))
+        wide = (centres, wide_height[parts], part_of(wide_precision, parts))
+        _descend(points, narrow, wide, z.shape[1], iterations)
+        z[:, edges[block] : edges[block + 1]] = points
+
+
+@compiled.njit(**compiled.INSIDE)
+def _descend(z, narrow, wide, count, iterations):
+    """Move points z (d, n), each of weight 1 over `count`."""
+    d, n = z.shape
+    gradient = np.zeros((d, n))
+    last_gradient = np.zeros((d, n))
+    step = np.zeros((d, n))
+    curvature = np.zeros(n)
+    residual = np.zeros(narrow[0].shape)
+    term = np.zeros(len(narrow[1]))
+    pair = np.zeros(n)
+    for iteration in range(iterations):
+        for s in range(n):
+            curvature[s] = LEAST_CURVATURE  # not zero, as it is divided by
+            for i in range(d):
+                gradient[i, s] = 0.0
+        # The kernel of width w counts w times, and its curvature falls as w^-2.
+        _add_attraction(narrow, 1.0, z, gradient, curvature, residual, term)
+        _add_attraction(wide, 2.0, z, gradient, curvature, residual, term)
+        _add_repulsion(z, count, gradient, curvature, pair)
+        # The length of a step that is exact along the last one, in the metric of the bounds of the curvature
+        rate = 1.0
+        if iteration > 0:
+            along = across = 0.0
+            for i in range(d):
+                for s in range(n):
+                    change = last_gradient[i, s] - gradient[i, s]
+                    along += step[i, s] * change
+                    across += change * change / curvature[s]
+            if along > 0.0:
+                rate = along / across
+        for s in range(n):
+            squared = 0.0
+            for i in range(d):
+                step[i, s] = rate * gradient[i, s] / curvature[s]
+                last_gradient[i, s] = gradient[i, s]
+                squared += step[i, s] ** 2
+            shrink = LONGEST_STEP / max(np.sqrt(squared), LONGEST_STEP)
+            for i in range(d):
+                step[i, s] *= shrink
+                z[i, s] += step[i, s]
+
+
+@compiled.njit(**compiled.QUICK)
+def _add_attraction(smoothed, width, z, gradient, curvature, residual, term):
+    """Add the gradients (d, n) of the expected kernel at points (d, n), times the width, and bounds of its curvature."""
+    centre, height, precision = smoothed
+    d, n = z.shape
+    for s in range(n):
+        fill_residuals(centre, precision, z[:, s], residual, term)
+        total = 0.0
+        for m in range(len(term)):
+            term[m] = width * height[m] * exp(term[m])
+            total += term[m]
+        curvature[s] += total / width**2
+        for i in range(d):
+            pull = 0.0
+            for m in range(len(term)):
+                pull -= term[m] * residual[i, m]
+            gradient[i, s] += pull
+
+
+@compiled.njit(**compiled.QUICK)
+def _add_repulsion(z, count, gradient, curvature, pair):
+    """Subtract the gradients of kernel sums at widths 2 and 1: exp(-r^2 / 8), and its fourth power."""
+    d, n = z.shape
+    for s in range(1, n):
+        for r in range(s):
+            pair[r] = 0.0
+        for i in range(d):
+            for r in range(s):
+                pair[r] -= 0.125 * (z[i, r] - z[i, s]) ** 2
+        total = 0.0
+        for r in range(s):
+            wide = exp(pair[r])
+            squared = wide * wide
+            pair[r] = (squared * squared + 0.5 * wide) / count
+            total += pair[r]
+        for r in range(s):
+            curvature[r] += pair[r]
+        curvature[s] += total
+        for i in range(d):
+            push = 0.0
+            for r in range(s):
+                push += pair[r] * (z[i, r] - z[i, s])
+            gradient[i, s] -= push
+            for r in range(s):
+                gradient[i, r] += pair[r] * (z[i, r] - z[i, s])
