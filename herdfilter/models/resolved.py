@@ -22,6 +22,7 @@ from herdfilter.angles import unwrap, wrap, wrap_angles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract, returned
 from herdfilter.models.contract import Model
+from herdfilter.models.evaluations import THREAD, counted_jacobian
 
 
 class FactoredCovariance(NamedTuple):
@@ -85,7 +86,7 @@ class Motion(Resolved):
         if not self._from_noise:
             self.noise_dim = self.dim
         self.has_density = hasattr(model, "transition_log_density")
-        self.jacobian = getattr(model, "transition_jacobian", None)
+        self.jacobian = counted_jacobian(model, "transition")
 
     @cached_property
     def noise_dim(self) -> int:
@@ -102,7 +103,7 @@ class Motion(Resolved):
         motion = object.__new__(Motion)
         motion.__dict__.update(self.__dict__, model=model)
         if self.jacobian is not None:
-            motion.jacobian = model.transition_jacobian  # bound to the copy
+            motion.jacobian = counted_jacobian(model, "transition")  # bound to the copy
         modes = self.modes
         motion.modes = (motion,) if modes[0] is self else tuple(mode.copied() for mode in modes)
         return motion
@@ -304,7 +305,7 @@ class Measurement(Resolved):
         self.takes_partial = bool(getattr(model, "partial_observations", not self.has_likelihood))
         self.scans = contract.has_scans(model)
         self.draws = hasattr(model, "sample_observation")
-        self.jacobian = getattr(model, "observation_jacobian", None)
+        self.jacobian = counted_jacobian(model, "observation")
         self.state_circular = contract.circular_dims(model)
         circular = getattr(model, "observation_circular", None)
         self.entries_circular = () if circular is None else circular
@@ -332,7 +333,10 @@ class Measurement(Resolved):
         if not self.takes_state:
             return self.noise(size, step).matrix[None]
         name = "observation_covariance"
+        calls = THREAD.evaluations.calls
         value = self.model.observation_covariance(step, _checks.read_only(x))
+        if THREAD.evaluations.calls == calls:
+            THREAD.evaluations.add(observation=len(x))
         array = returned.read_numbers(name, value, (len(x), size, size), step)
         # One matrix, though the model computes it for each state: then it is factorised once.
         if (array == array[0]).all():
@@ -350,7 +354,12 @@ class Measurement(Resolved):
             z.setflags(False)  # type: ignore[call-arg]
             x = x.view()
             x.setflags(False)  # type: ignore[call-arg]
+            counts = THREAD.evaluations
+            calls = counts.calls
             values: Array = self.model.log_likelihood(z, x, step)
+            if counts.calls == calls:
+                counts.calls += 1
+                counts.observation += len(x)
             # the usual case, without the cost of a call
             if (
                 type(values) is not np.ndarray
@@ -398,7 +407,15 @@ def rows_of(
     if x.flags.writeable:
         x = x.view()
         x.setflags(False)  # type: ignore[call-arg]  # twice as fast as with a keyword
+    counts = THREAD.evaluations
+    calls = counts.calls
     value = function(x, *arguments)
+    if counts.calls == calls:  # else it has asked functions that are counted themselves
+        counts.calls += 1
+        if name == "observation_mean":
+            counts.observation += len(x)
+        else:
+            counts.transition += len(x)
     # the usual case, without the cost of a call
     if (
         type(value) is np.ndarray

@@ -17,6 +17,7 @@ from herdfilter.filters.proposals.gaussianity import Gaussianity
 from herdfilter.filters.state import Indices, Particles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract, resolved
+from herdfilter.models.evaluations import THREAD
 
 LEAST_PIVOT = 1e-13  # a conditional variance below this share of the variance is rounding
 ODD = np.random.default_rng(0).integers(2**63, size=1000, dtype=np.uint64) * np.uint64(
@@ -306,6 +307,8 @@ class _Nonlinear:
 
     def transition(self, x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
         """Successors of the nonlinear part, recorded with their linear part."""
+        # The model was asked in `predicted`, which is counted.
+        THREAD.evaluations.add()
         gaussians = self.gaussians
         rows = np.arange(len(x)) if x is self.x else find(x, self.x)
         if rows.min() < 0:

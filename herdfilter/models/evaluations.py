@@ -1,0 +1,94 @@
+"""Evaluations of a model: the states at which its functions were asked, counted where they are called."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from herdfilter._checks import Array
+
+__all__ = ["Evaluations", "count_evaluations"]
+
+
+@dataclass(slots=True)
+class Evaluations:
+    """Numbers of states at which functions of models were asked.
+
+    Attributes
+    ----------
+    transition : int
+        States given to ``transition_mean``, ``transition``, ``sample_transition`` or ``transition_jacobian``; of
+        ``transition_log_density`` the states that it starts from.
+    observation : int
+        States given to ``observation_mean``, ``log_likelihood`` or ``observation_jacobian``, and to
+        ``observation_covariance`` if that depends on the state.
+    """
+
+    transition: int = 0
+    observation: int = 0
+    calls: int = 0  # functions of a model of the package that ask another model count in this alone
+
+    @property
+    def total(self) -> int:
+        """All evaluations."""
+        return self.transition + self.observation
+
+    def add(self, transition: int = 0, observation: int = 0) -> None:
+        """Count states."""
+        self.transition += transition
+        self.observation += observation
+        self.calls += 1
+
+
+class _Thread(threading.local):
+    def __init__(self) -> None:
+        self.evaluations = Evaluations()
+
+
+THREAD = _Thread()
+"""Its `evaluations` are those of the present thread since its start."""
+
+
+@contextmanager
+def count_evaluations() -> Iterator[Evaluations]:
+    """Count the evaluations of models in this thread, inside a ``with`` block.
+
+    An evaluation is one state at which a function of the model was asked. States at which two functions were asked count
+    twice, and a Jacobian counts as one evaluation at each state. Nothing is counted twice because a model contains another
+    one: the functions of the inner model count. Initial states, simulated observations and covariances that are the same
+    for all states are no evaluations.
+
+    Examples
+    --------
+    A bootstrap filter asks the transition and the likelihood once for each particle, the unscented filter at 2 d + 1 points:
+
+    >>> model = hf.models.UNGM()
+    >>> truth, z = hf.simulate(model, steps=10, rng=1)
+    >>> for estimator in (hf.ParticleFilter(model, 100, rng=0), hf.UnscentedKalmanFilter(model)):
+    ...     with hf.models.count_evaluations() as evaluations:
+    ...         result = estimator.run(z)
+    ...     print(evaluations.transition / 10, evaluations.observation / 10, evaluations.total)
+    100.0 100.0 2000
+    3.0 3.0 60
+    """
+    counts = THREAD.evaluations
+    evaluations = Evaluations(-counts.transition, -counts.observation)
+    try:
+        yield evaluations
+    finally:
+        evaluations.add(counts.transition, counts.observation)
+
+
+def counted_jacobian(model: Any, part: str) -> Callable[..., Any] | None:
+    """Return the Jacobian of the model's `part`, counted as an evaluation at each state; None if it has none."""
+    jacobian = getattr(model, f"{part}_jacobian", None)
+    return jacobian and partial(_counted, jacobian, part)
+
+
+def _counted(function: Callable[..., Any], part: str, x: Array, *arguments: Any) -> Any:
+    THREAD.evaluations.add(**{part: len(x)})
+    return function(x, *arguments)
