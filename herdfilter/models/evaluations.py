@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -30,7 +30,8 @@ class Evaluations:
 
     transition: int = 0
     observation: int = 0
-    calls: int = 0  # functions of a model of the package that ask another model count in this alone
+    # Functions of the package's own models, which ask the user's model elsewhere or not at all, count in this alone.
+    calls: int = field(default=0, repr=False, compare=False)
 
     @property
     def total(self) -> int:
@@ -55,7 +56,7 @@ THREAD = _Thread()
 
 @contextmanager
 def count_evaluations() -> Iterator[Evaluations]:
-    """Count the evaluations of models in this thread, inside a ``with`` block.
+    """Count the evaluations of models in this thread, in a ``with`` block; the numbers are there when it ends.
 
     An evaluation is one state at which a function of the model was asked. States at which two functions were asked count
     twice, and a Jacobian counts as one evaluation at each state. Nothing is counted twice because a model contains another
@@ -76,11 +77,13 @@ def count_evaluations() -> Iterator[Evaluations]:
     3.0 3.0 60
     """
     counts = THREAD.evaluations
-    evaluations = Evaluations(-counts.transition, -counts.observation)
+    before = replace(counts)
+    evaluations = Evaluations()
     try:
         yield evaluations
     finally:
-        evaluations.add(counts.transition, counts.observation)
+        evaluations.transition = counts.transition - before.transition
+        evaluations.observation = counts.observation - before.observation
 
 
 def counted_jacobian(model: Any, part: str) -> Callable[..., Any] | None:

@@ -100,8 +100,11 @@ def _cost_panel(cost: str, summary: pd.DataFrame, measure: str, ax: Axes) -> Non
     ax.plot(*front, "o", color=INK, markersize=11, mfc="none", label="Pareto front")
     for name, rows in summary.groupby("filter", sort=False):
         _error_line(ax, rows, measure, rows[cost], looks[str(name)])
-    low = summary[cost].min() / 1.4
-    high = summary[cost].max() * 1.8
+    low = summary[cost].min()
+    high = summary[cost].max()
+    # room for a number to the left of the cheapest marker
+    low /= max(1.4, 1.1 * (high / low) ** 0.15)
+    high *= 1.8
     ax.set_xlim(low, high)
     ax.margins(y=0.12)
     # Particle counts beside the markers of the filter whose costs lie farthest apart, where there is room for a number.

@@ -130,12 +130,11 @@ class RunRecord:
     recording: Recording
     reference: Reference | None = None
     result: Any = None  # of the filter's `run`: like a `FilterResult`; a tracker's has means and labels for each step
-    # Cost of the filter's run, without that of the watching: its duration, and the evaluations of the model.
-    seconds: float = np.nan
-    evaluations: float = np.nan
+    seconds: float = np.nan  # duration of the filter's run, without that of the watching
     innovations: tuple[Array, Array] | None = None  # `nis` and `nis_degrees`
     # Index of a step, from the `steps` of the reference -> particles (n, d) and weights (n,).
     particles: Mapping[int, tuple[Array, Array]] = field(default_factory=dict)
+    evaluations: float = np.nan  # of the model in the filter's run, without those of the watching
 
     @cached_property
     def means(self) -> Array:
