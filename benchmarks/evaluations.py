@@ -1,8 +1,8 @@
 """Errors over evaluations of the model, for `bench_default.py --part evaluations`.
 
-An evaluation is one state at which a function of the model is asked (`hf.models.count_evaluations`): of a bootstrap filter two
-for each particle in a step, one of the transition and one of the likelihood. Between two particle counts the logarithm of
-bootstrap's error is linear in that of its evaluations, and its error does not grow with them.
+An evaluation is one state at which a function of the model is asked (`hf.models.count_evaluations`). A bootstrap filter makes
+two for each particle in a step: one of the transition, f, and one of the likelihood, h. Between two particle counts the
+logarithm of bootstrap's error is linear in that of its evaluations, and its error does not grow with them.
 """
 
 from __future__ import annotations
@@ -123,8 +123,8 @@ def of_case(
 ) -> list[dict[str, Any]]:
     """Return a row for each filter and particle count in one run of a case: evaluations, and the square of the error.
 
-    The square is the mean over time and dimensions of (m - r1)(m - r2) in posterior variances, an unbiased estimate: r1 and r2
-    are the means of two bootstrap filters of `reference` particles.
+    The square is the mean over time and dimensions of (m - r1)(m - r2) in posterior variances, which is unbiased: r1 and r2 are
+    the means of two bootstrap filters of `reference` particles.
     """
     name, run = task
     case = CASES[name]
@@ -154,8 +154,8 @@ def of_case(
 def as_many(table: pd.DataFrame) -> pd.DataFrame:
     """Say how many times as many evaluations bootstrap needs for the same error, with 95 % intervals over runs.
 
-    Errors are root mean squares over runs. Runs are drawn with replacement, all filters of a run together. `beyond` says that
-    not even bootstrap's largest particle count reaches the error: the number is a lower bound then.
+    Errors are root mean squares over runs. Runs are drawn with replacement, all filters of a run together. Where `beyond` is
+    true, not even bootstrap's largest particle count reaches the error: the number is a lower bound.
     """
     rows = []
     for case, runs in table.groupby("case", sort=False):
@@ -164,7 +164,9 @@ def as_many(table: pd.DataFrame) -> pd.DataFrame:
         spent = spent.groupby(["filter", "n"])["spent"].mean()
         counts = sorted(squares[BASELINE])
         rng = np.random.default_rng(0)
-        draws = np.vstack([np.arange(len(squares)), rng.integers(len(squares), size=(REPEATS, len(squares)))])
+        draws = np.vstack(
+            [np.arange(len(squares)), rng.integers(len(squares), size=(REPEATS, len(squares)))]
+        )
 
         def error(key: Any, squares: pd.DataFrame = squares, draws: np.ndarray = draws) -> Any:
             means = squares[key].to_numpy()[draws].mean(axis=1)

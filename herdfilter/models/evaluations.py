@@ -86,7 +86,7 @@ def count_evaluations() -> Iterator[Evaluations]:
         evaluations.observation = counts.observation - before.observation
 
 
-def counted_jacobian(model: Any, part: str) -> Callable[..., Any] | None:
+def counted_jacobian(model: Any, part: str) -> Any:
     """Return the Jacobian of the model's `part`, counted as an evaluation at each state; None if it has none."""
     jacobian = getattr(model, f"{part}_jacobian", None)
     return jacobian and partial(_counted, jacobian, part)

@@ -50,7 +50,8 @@ def cost_drawings(result: StudyResult) -> dict[str, Drawing]:
     }
     if summary["evaluations"].notna().any():
         plans["error_over_evaluations"] = drawing(
-            partial(_cost_panel, "evaluations"), "evaluations of the model per step, median over runs"
+            partial(_cost_panel, "evaluations"),
+            "evaluations of the model per step, median over runs",
         )
     return plans
 

@@ -162,7 +162,7 @@ def _ratios(pairs: Pairs, key: Any, base: Any, kinds: Any) -> dict[str, Any]:
 
 
 def _beside(runs: pd.DataFrame, base: pd.DataFrame) -> dict[str, float]:
-    """Compare variance, log-likelihood, lost runs and costs with the baseline's; both tables are indexed by model and run."""
+    """Compare variance, log-likelihood, lost runs and costs with the baseline's; tables are indexed by model and run."""
     measures = ["variance_ratio", "distance", "ms_per_step", "evaluations"]
     medians = median_by_model(runs[measures])
     base_medians = median_by_model(base[measures])

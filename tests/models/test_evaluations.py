@@ -1,43 +1,33 @@
 """Evaluations of a model are counted exactly: one for each state at which it is asked."""
 
-from types import SimpleNamespace
-
 import numpy as np
-from helpers import EYE, Walk, cases
+from helpers import Walk, cases, plane
 
 import herdfilter as hf
-from herdfilter.models import count_evaluations
-
-PLANE = hf.models.LinearGaussian(EYE, EYE, EYE, EYE, [0.0, 1.0], EYE)
-SIMULATED = SimpleNamespace(
-    dim=1,
-    initial=Walk.initial,
-    sample_transition=lambda x, rng, dt, control, step: x + rng.laplace(size=x.shape),
-    log_likelihood=lambda z, x, step: -np.abs(z - x)[:, 0],
-)
+from herdfilter.models import UNGM, BearingsOnly, ConditionallyLinear, WithClutter
 
 
-def plane(R):
-    return hf.models.from_functions(lambda x: x, lambda x: x, EYE, R, [0, 0], EYE)
+def of_functions(R):
+    return hf.models.from_functions(lambda x: x, lambda x: x, [[1]], R, [0], [[1]])
 
 
 @cases(
-    "name model z f h",
-    ("bootstrap", hf.models.UNGM(), [0.5], 20, 20),
-    ("ranked", hf.models.UNGM(), [0.5], 20, 80),  # three sigma points, and the likelihood
-    ("ranked", hf.models.UNGM().compiled(), [0.5], 20, 100),  # the compiled loop: and the centre
-    ("bootstrap", SIMULATED, [0.5], 20, 20),
-    ("bootstrap", plane(lambda x: np.tile(EYE, (len(x), 1, 1))), [0.5, 1], 20, 40),
-    ("herded-kh", Walk(), [0.5], 20, 20),
-    ("ukf", PLANE, [0.5, 1], 5, 5),  # 2 d + 1 points
-    ("ekf", hf.models.BearingsOnly(), [0.5], 2, 2),  # the value, and the Jacobian
-    ("bootstrap", hf.models.WithClutter(plane(EYE), 0.9, 0.1), EYE, 20, 20),
-    ("bootstrap", hf.models.WithClutter(PLANE, 0.9, 0.1), EYE, 20, 40),  # once for each detection
-    ("rb-bootstrap", hf.models.ConditionallyLinear(PLANE, [1]), [0.5, 1], 40, 40),  # and slopes
+    "name model f h",
+    ("bootstrap", UNGM(), 20, 20),
+    ("bootstrap", of_functions(lambda x: np.ones((len(x), 1, 1))), 20, 40),  # h and R
+    ("herded-kh", Walk(), 20, 20),
+    ("ranked", UNGM(), 20, 80),  # three sigma points, and the likelihood
+    ("ranked", UNGM().compiled(), 20, 100),  # the compiled loop: the middle point again
+    ("ukf", plane(), 5, 5),  # 2 d + 1 points
+    ("ekf", BearingsOnly(), 2, 2),  # the value, and the Jacobian
+    ("bootstrap", WithClutter(of_functions([[1]]), 0.9, 0.1), 20, 20),
+    ("bootstrap", WithClutter(plane(), 0.9, 0.1), 20, 40),  # a likelihood for each detection
+    ("rb-bootstrap", ConditionallyLinear(plane(), [1]), 40, 40),  # the value, and a difference
 )
-def test_states_given_to_transition_and_observation(name, model, z, f, h):
+def test_states_given_to_transition_and_observation(name, model, f, h):
     pf = hf.make_filter(name, model, 20, rng=0)
-    with count_evaluations() as evaluations:
+    z = [[0.5], [1.0]] if hasattr(model, "scans") else [0.5]
+    with hf.models.count_evaluations() as evaluations:
         pf.run([z] * 5)
     assert (evaluations.transition, evaluations.observation) == (5 * f, 5 * h)
     assert evaluations.total == 5 * (f + h)

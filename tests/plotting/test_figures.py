@@ -3,6 +3,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import cases
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from numpy.testing import assert_array_equal
 
@@ -75,9 +76,7 @@ def test_error_over_particles_shows_summary_and_intervals(result):
     assert labels(figure) == ("particles", "error, median over runs (m)")
 
 
-@pytest.mark.parametrize(
-    ("name", "column"), [("seconds", "ms_per_step"), ("evaluations", "evaluations")]
-)
+@cases("name column", ("seconds", "ms_per_step"), ("evaluations", "evaluations"))
 def test_error_over_a_cost_has_it_across_and_particle_counts_apart_and_inside(result, name, column):
     figure = plotting.drawings(result)[f"error_over_{name}"].figure
     lines = {line.get_label(): line for line in figure.axes[0].lines}

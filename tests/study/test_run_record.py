@@ -156,7 +156,13 @@ def test_numbers_are_means_of_the_series(scenario):
         "seconds": 0.016,
     }
     assert {name: numbers[name] for name in expected} == pytest.approx(expected)
-    missing = {"evaluations", "reference_sd", "reference_error", "log_likelihood_error", "energy_distance"}
+    missing = {
+        "evaluations",
+        "reference_sd",
+        "reference_error",
+        "log_likelihood_error",
+        "energy_distance",
+    }
     missing |= {"reference_uncertainty", "reference_error_sd", "variance_ratio", *OF_SETS} - {
         "cardinality"
     }
