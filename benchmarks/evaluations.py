@@ -1,6 +1,6 @@
 """Errors over evaluations of the model, for `bench_default.py --part evaluations`.
 
-An evaluation is one state at which a function of the model is asked (`hf.models.count_evaluations`). A bootstrap filter makes
+An evaluation is one state at which a function of the model is asked (`hf.models.count_evaluations`). A bootstrap filter has
 two for each particle in a step: one of the transition, f, and one of the likelihood, h. Between two particle counts the
 logarithm of bootstrap's error is linear in that of its evaluations, and its error does not grow with them.
 """
@@ -123,8 +123,8 @@ def of_case(
 ) -> list[dict[str, Any]]:
     """Return a row for each filter and particle count in one run of a case: evaluations, and the square of the error.
 
-    The square is the mean over time and dimensions of (m - r1)(m - r2) in posterior variances, which is unbiased: r1 and r2 are
-    the means of two bootstrap filters of `reference` particles.
+    The square is the mean over time and dimensions of (m - r1)(m - r2) in posterior variances, which is unbiased: r1 and r2
+    are the means of two bootstrap filters of `reference` particles.
     """
     name, run = task
     case = CASES[name]
@@ -154,8 +154,8 @@ def of_case(
 def as_many(table: pd.DataFrame) -> pd.DataFrame:
     """Say how many times as many evaluations bootstrap needs for the same error, with 95 % intervals over runs.
 
-    Errors are root mean squares over runs. Runs are drawn with replacement, all filters of a run together. Where `beyond` is
-    true, not even bootstrap's largest particle count reaches the error: the number is a lower bound.
+    Errors are medians over runs. Runs are drawn with replacement, all filters of a run together. Where `beyond` is true, not
+    even bootstrap's largest particle count reaches the error: the number is a lower bound.
     """
     rows = []
     for case, runs in table.groupby("case", sort=False):
@@ -164,13 +164,12 @@ def as_many(table: pd.DataFrame) -> pd.DataFrame:
         spent = spent.groupby(["filter", "n"])["spent"].mean()
         counts = sorted(squares[BASELINE])
         rng = np.random.default_rng(0)
-        draws = np.vstack(
-            [np.arange(len(squares)), rng.integers(len(squares), size=(REPEATS, len(squares)))]
-        )
+        logs = 0.5 * np.log(np.maximum(squares, SOLVED**2))
+        draws = rng.integers(len(logs), size=(REPEATS, len(logs)))
+        draws = np.vstack([np.arange(len(logs)), draws])  # the runs themselves come first
 
-        def error(key: Any, squares: pd.DataFrame = squares, draws: np.ndarray = draws) -> Any:
-            means = squares[key].to_numpy()[draws].mean(axis=1)
-            return np.sqrt(np.maximum(means, SOLVED**2))
+        def error(key: Any, logs: pd.DataFrame = logs, draws: np.ndarray = draws) -> np.ndarray:
+            return np.exp(np.median(logs[key].to_numpy()[draws], axis=1))
 
         base = np.stack([error((BASELINE, n)) for n in counts], axis=1)
         base_spent = spent[BASELINE][counts].to_numpy()

@@ -26,11 +26,16 @@ class Evaluations:
     observation : int
         States given to ``observation_mean``, ``log_likelihood`` or ``observation_jacobian``, and to
         ``observation_covariance`` if that depends on the state.
+
+    Examples
+    --------
+    >>> hf.models.Evaluations(transition=100, observation=300).total
+    400
     """
 
     transition: int = 0
     observation: int = 0
-    # Functions of the package's own models, which ask the user's model elsewhere or not at all, count in this alone.
+    # Grows with every count: a caller sees whether a function has asked another one, which is counted in its place.
     calls: int = field(default=0, repr=False, compare=False)
 
     @property
@@ -59,9 +64,9 @@ def count_evaluations() -> Iterator[Evaluations]:
     """Count the evaluations of models in this thread, in a ``with`` block; the numbers are there when it ends.
 
     An evaluation is one state at which a function of the model was asked. States at which two functions were asked count
-    twice, and a Jacobian counts as one evaluation at each state. Nothing is counted twice because a model contains another
-    one: the functions of the inner model count. Initial states, simulated observations and covariances that are the same
-    for all states are no evaluations.
+    twice, and a Jacobian counts as one evaluation at each state. Where a model contains another one, the functions of the
+    inner model count. Initial states, and covariances that are the same for all states, do not. Filters of other libraries
+    call a model's functions directly and are not counted.
 
     Examples
     --------
