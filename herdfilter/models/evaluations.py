@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 from herdfilter._checks import Array
@@ -91,12 +90,11 @@ def count_evaluations() -> Iterator[Evaluations]:
         evaluations.observation = counts.observation - before.observation
 
 
-def counted_jacobian(model: Any, part: str) -> Any:
-    """Return the Jacobian of the model's `part`, counted as an evaluation at each state; None if it has none."""
-    jacobian = getattr(model, f"{part}_jacobian", None)
-    return jacobian and partial(_counted, jacobian, part)
+def counted(jacobian: Callable[..., Any] | None, part: str) -> Any:
+    """Return a Jacobian of the model's `part` that counts as an evaluation at each state; None if there is none."""
 
+    def values(x: Array, *arguments: Any) -> Any:
+        THREAD.evaluations.add(**{part: len(x)})
+        return jacobian(x, *arguments)  # type: ignore[misc]
 
-def _counted(function: Callable[..., Any], part: str, x: Array, *arguments: Any) -> Any:
-    THREAD.evaluations.add(**{part: len(x)})
-    return function(x, *arguments)
+    return jacobian and values
