@@ -5,6 +5,7 @@
 --part exponent   how errors and times grow with n
 --part times      CPU times of a step, filters by turns in one process
 --part budget     the least error within so many milliseconds a step
+--part evaluations  errors over evaluations of the model: random models, and four cases
 --part scenarios  every named scenario: the default beside the best of the other filters, or trackers
 
 Errors are to the exact or reference posterior mean, in posterior standard deviations; every model counts once, with two runs
@@ -29,6 +30,7 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
+import evaluations as spending
 import numpy as np
 import pandas as pd
 import step_times
@@ -58,6 +60,10 @@ OTHERS = (BASELINE, "ranked", "mixture-kh", RIVAL)
 """Filters beside the default on named scenarios."""
 FEW = {"bearings_only": (50,)}
 """Further particle counts of a scenario, with which the default is known to fail."""
+EVALUATED = ("herded-kh", "herded-chg", DEFAULT, "ranked", "ranked-unguided", RIVAL)
+"""Filters whose errors over evaluations are compared with bootstrap's."""
+DOUBLED = tuple(25 * 2**k for k in range(11))
+"""Particle counts of bootstrap between which its error over evaluations is interpolated."""
 SLOW = dict.fromkeys(("reentry", "crossing", "meeting"), 6) | {"harbour_two": 2}
 """Most runs of a scenario: six are the fewest with an interval; the runs of `harbour_two` are of one recording."""
 BEYOND = 900_000
@@ -233,6 +239,30 @@ def budget_times(cells: Sequence[tuple[Sequence[str], Sequence[int]]], args) -> 
     return pd.read_csv(path).rename(columns={"n": "n_particles", "ms": "ms_per_step"})
 
 
+def evaluations(args) -> None:
+    """Compare errors with bootstrap's at equal evaluations of the model, and say where the evaluations go."""
+    cells = list(product(args.evaluated, args.evaluated_particles))
+    raw = sufficient([*cells, *product([BASELINE], args.doubled)], args.models, args)
+    found = save("evaluations", spending.over_models(debiased(raw)), args.results)
+    show("error over bootstrap's at equal evaluations", found.drop(columns="worst"), 230)
+    show("largest ratios", found[["filter", "n", "worst"]], 230)
+    models = range(args.first_model, args.first_model + args.models)
+    spent = save("evaluations_spent", spending.where(cells, models, args), args.results)
+    spent = spent.assign(total=spent["f"] + spent["h"])
+    spent = spent.groupby(["filter", "n"], sort=False)[["f", "h", "total"]].agg(["median", "max"])
+    spent.columns = [" ".join(column) for column in spent]
+    show("evaluations of a step for each particle, over models", spent.reset_index(), 200)
+    cells += product([BASELINE], args.doubled)
+    cases = spending.as_many(spending.on_cases(cells, args))
+    cases = save("evaluations_cases", cases, args.results)
+    show("times as many evaluations bootstrap needs for the same error", cases, 200)
+    times = np.log(cases["times"])
+    means = np.exp(times.groupby([cases["filter"], cases["n"]], sort=False).mean())
+    show("geometric mean of the cases", means.reset_index(), 100)
+    best = np.exp(times.groupby(cases["case"]).max().mean())
+    print(f"of the best filter of each case: {best:.3g}", flush=True)
+
+
 def scenarios(args) -> None:
     """Compare the default with other filters on every named scenario, at equal counts; where targets are many, trackers."""
     rows = []
@@ -305,7 +335,9 @@ def _over(column: str, own: pd.Series, other: pd.Series) -> dict[str, float]:
     return {column: float(np.median(values)), f"{column}_low": low, f"{column}_high": high}
 
 
-PARTS = {part.__name__: part for part in (equal, kinds, exponent, times, budget, scenarios)}
+PARTS = {
+    part.__name__: part for part in (equal, kinds, exponent, times, budget, evaluations, scenarios)
+}
 
 
 def two_or_more(text: str) -> int:
@@ -339,6 +371,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--more", type=int, nargs="*", default=MORE, help="more for the random filters"
     )
     options.add_argument("--budget-models", type=int, default=24)
+    options.add_argument("--evaluated", nargs="+", default=EVALUATED, help="filters")
+    options.add_argument("--evaluated-particles", type=int, nargs="+", default=(50, 100, 300))
+    options.add_argument(
+        "--doubled", type=int, nargs="+", default=DOUBLED, help="bootstrap's counts beside these"
+    )
+    options.add_argument("--case-runs", type=int, default=20, help="of each of the four cases")
+    options.add_argument("--case-reference", type=int, default=60_000, help="particles")
     options.add_argument("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS))
     options.add_argument("--kind-models", type=int, default=20, help="of each kind")
     options.add_argument("--kind-particles", type=int, nargs="+", default=(100, 300))

@@ -14,7 +14,9 @@ pytestmark = pytest.mark.skipif(
     not FOLDER.is_dir(), reason="the benchmarks are not part of this installation"
 )
 SMALLEST = {
-    "bench_default": "--part times --growing 10 --first-model 224 --times-models 1 --filters bootstrap",
+    "bench_default": "--part times evaluations --first-model 224 --filters bootstrap --growing 10 --times-models 1 "
+    "--models 1 --evaluated ranked --evaluated-particles 10 --doubled 10 20 --case-runs 1 --case-reference 50 "
+    "--reference 100 --better",
     "bench_engine": "summary --quick",
     "bench_known": "published --scenarios ungm --most 2",
     "bench_peers": "samplers --sizes 4 --dims 2 --seeds 1",

@@ -42,6 +42,7 @@ from herdfilter.filters.series import run as run_in_steps
 from herdfilter.filters.state import ALONE, Particles
 from herdfilter.models import contract
 from herdfilter.models.compiled import CompiledFunction, CompiledModel, plain_array
+from herdfilter.models.evaluations import THREAD
 from herdfilter.models.resolved import Measurement, Transition
 from herdfilter.models.sensors import Sensor, sensed
 from herdfilter.models.series import Step, as_objects
@@ -250,6 +251,7 @@ class Segment:
             values=np.empty((n, k)),
             workspace=np.empty((d + 2, n)),
             indices=np.empty(n, dtype=np.int64),
+            evaluations=np.zeros(2, dtype=np.int64),
         )
         self.loop, self.propose, shared, called = proposals.engine(name)
         self.tools: tuple[Any, ...] = ()
@@ -282,6 +284,7 @@ class Segment:
             *(np.array(array, dtype=np.float64, order="C") for array in arrays), ancestors
         )
         before = online.rng.bit_generator.state
+        self.series.evaluations[:] = 0
         end, spoilt = self.loop(
             tuple(self.series), self.propose, self.tools, online.rng, state, span, rows
         )
@@ -291,6 +294,7 @@ class Segment:
             return self.run(online, first, rows, end - first)
         if end == first:
             return []
+        THREAD.evaluations.add(*self.series.evaluations.tolist())
         outcomes = [
             Outcome.UPDATED if kind == USED else Outcome.MISSING
             for kind in self.kinds[first:end].tolist()

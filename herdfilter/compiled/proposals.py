@@ -78,6 +78,7 @@ Series, SERIES = named(
     values=_rows,  # (n, k)
     workspace=_rows,  # (d + 2, n)
     indices=_counts,  # (n,)
+    evaluations=_counts,  # (2,), states given to f and to the observation
 )
 """All arrays and functions that T steps need."""
 Table, TABLE = named(
@@ -592,6 +593,7 @@ def _successors(series, t, ancestors, ancestor_indices, noise, workspace, next_x
 @njit(**NO_ARRAYS)
 def advance(series, t, x, means):
     """Fill in the transition means of states on the way to step t."""
+    series.evaluations[0] += len(x)
     series.f(
         x, series.z[t], series.dts[t], series.controls[t], series.steps[t], series.parameters, means
     )
@@ -600,6 +602,7 @@ def advance(series, t, x, means):
 @njit(**NO_ARRAYS)
 def observe(series, t, x, values):
     """Fill in the mean observations, or log-likelihoods, of states at step t."""
+    series.evaluations[1] += len(x)
     series.observe(
         x, series.z[t], 0.0, series.controls[t], series.steps[t], series.observed_parameters, values
     )

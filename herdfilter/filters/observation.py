@@ -264,7 +264,7 @@ class _BeforeTransition(Measurement):
         self.__dict__ |= measurement.__dict__
         self.transition = transition
         self.measurement = measurement
-        self.jacobian = None  # that of the measurement alone does not apply
+        self._jacobian = None  # that of the measurement alone does not apply
         self.state_circular = transition.circular
 
     def mean(self, joint: Array, step: int) -> Array:

@@ -15,6 +15,7 @@ from herdfilter.models.conditionally_linear import ConditionallyLinear
 from herdfilter.models.constant_velocity import ConstantVelocity
 from herdfilter.models.coordinated_turn import CoordinatedTurn
 from herdfilter.models.double_well import DoubleWell
+from herdfilter.models.evaluations import Evaluations, count_evaluations
 from herdfilter.models.from_functions import FunctionModel, from_functions
 from herdfilter.models.jump_markov import JumpMarkov
 from herdfilter.models.landmarks import LandmarkLocalisation
@@ -44,6 +45,7 @@ __all__ = [
     "ConstantVelocity",
     "CoordinatedTurn",
     "DoubleWell",
+    "Evaluations",
     "FunctionModel",
     "JumpMarkov",
     "LandmarkLocalisation",
@@ -57,6 +59,7 @@ __all__ = [
     "StochasticVolatility",
     "UniformBox",
     "WithClutter",
+    "count_evaluations",
     "from_functions",
     "linear_chain",
     "random_model",

@@ -22,6 +22,7 @@ from herdfilter.angles import unwrap, wrap, wrap_angles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract, returned
 from herdfilter.models.contract import Model
+from herdfilter.models.evaluations import THREAD, counted
 
 
 class FactoredCovariance(NamedTuple):
@@ -68,8 +69,6 @@ class Motion(Resolved):
         True if it has a ``transition_mean``, a ``transition_log_density``.
     simulated_only : bool
         True if a successor can only be drawn, not computed from its noise.
-    jacobian : callable or None
-        ``transition_jacobian``.
     """
 
     def __init__(self, model: Model) -> None:
@@ -85,12 +84,17 @@ class Motion(Resolved):
         if not self._from_noise:
             self.noise_dim = self.dim
         self.has_density = hasattr(model, "transition_log_density")
-        self.jacobian = getattr(model, "transition_jacobian", None)
+        self._jacobian = getattr(model, "transition_jacobian", None)
 
     @cached_property
     def noise_dim(self) -> int:
         """Dimension of the standard normal noise that `propagate` takes."""
         return _checks.check_count("model.noise_dim", self.model.noise_dim)
+
+    @property
+    def jacobian(self) -> Any:
+        """The function ``transition_jacobian``, or None."""
+        return counted(self._jacobian, "transition")
 
     def copied(self) -> Motion:
         """Return the motion of a copy of the model, unaffected by attributes of the model that are replaced later."""
@@ -101,8 +105,8 @@ class Motion(Resolved):
             model = SimpleNamespace(**{name: getattr(self.model, name) for name in names})
         motion = object.__new__(Motion)
         motion.__dict__.update(self.__dict__, model=model)
-        if self.jacobian is not None:
-            motion.jacobian = model.transition_jacobian  # bound to the copy
+        if self._jacobian is not None:
+            motion._jacobian = model.transition_jacobian  # bound to the copy
         modes = self.modes
         motion.modes = (motion,) if modes[0] is self else tuple(mode.copied() for mode in modes)
         return motion
@@ -291,8 +295,6 @@ class Measurement(Resolved):
         True if an observation is a scan: any number k of detections, (k, m).
     draws : bool
         True if it has a ``sample_observation``.
-    jacobian : callable or None
-        ``observation_jacobian``.
     entries_circular, state_circular : sequence of int
         Indices of the angle-valued entries of an observation, as the model gives them, and dimensions of the state.
     """
@@ -304,10 +306,15 @@ class Measurement(Resolved):
         self.takes_partial = bool(getattr(model, "partial_observations", not self.has_likelihood))
         self.scans = contract.has_scans(model)
         self.draws = hasattr(model, "sample_observation")
-        self.jacobian = getattr(model, "observation_jacobian", None)
+        self._jacobian = getattr(model, "observation_jacobian", None)
         self.state_circular = contract.circular_dims(model)
         circular = getattr(model, "observation_circular", None)
         self.entries_circular = () if circular is None else circular
+
+    @property
+    def jacobian(self) -> Any:
+        """The function ``observation_jacobian``, or None."""
+        return counted(self._jacobian, "observation")
 
     @cached_property
     def takes_state(self) -> bool:
@@ -332,7 +339,10 @@ class Measurement(Resolved):
         if not self.takes_state:
             return self.noise(size, step).matrix[None]
         name = "observation_covariance"
+        calls = THREAD.evaluations.calls
         value = self.model.observation_covariance(step, _checks.read_only(x))
+        if THREAD.evaluations.calls == calls:
+            THREAD.evaluations.add(observation=len(x))
         array = returned.read_numbers(name, value, (len(x), size, size), step)
         # One matrix, though the model computes it for each state: then it is factorised once.
         if (array == array[0]).all():
@@ -350,7 +360,12 @@ class Measurement(Resolved):
             z.setflags(False)  # type: ignore[call-arg]
             x = x.view()
             x.setflags(False)  # type: ignore[call-arg]
+            counts = THREAD.evaluations
+            calls = counts.calls
             values: Array = self.model.log_likelihood(z, x, step)
+            if counts.calls == calls:
+                counts.calls += 1
+                counts.observation += len(x)
             # the usual case, without the cost of a call
             if (
                 type(values) is not np.ndarray
@@ -398,7 +413,15 @@ def rows_of(
     if x.flags.writeable:
         x = x.view()
         x.setflags(False)  # type: ignore[call-arg]  # twice as fast as with a keyword
+    counts = THREAD.evaluations
+    calls = counts.calls
     value = function(x, *arguments)
+    if counts.calls == calls:  # else it has asked functions that are counted themselves
+        counts.calls += 1
+        if name == "observation_mean":
+            counts.observation += len(x)
+        else:
+            counts.transition += len(x)
     # the usual case, without the cost of a call
     if (
         type(value) is np.ndarray

@@ -26,7 +26,7 @@ GOSPA_PARTS = {"localisation": BLUE, "missed": ORANGE, "false": QUIET}
 
 
 def cost_drawings(result: StudyResult) -> dict[str, Drawing]:
-    """Return the figures of the error against particle count and against time per step, log-log.
+    """Return the figures of the error against particle count, time per step and evaluations of the model, log-log.
 
     Medians over runs have 95 % intervals.
     """
@@ -42,10 +42,18 @@ def cost_drawings(result: StudyResult) -> dict[str, Drawing]:
         labels: Any = {"xlabel": xlabel, "ylabel": ylabel, "legend": True}
         return Drawing(tuple(panels), (4.4, 3.9), share=False, highest=highest, **labels)
 
-    return {
+    plans = {
         "error_over_particles": drawing(partial(_particles_panel, result.slopes), "particles"),
-        "error_over_seconds": drawing(_seconds_panel, "milliseconds per step, median over runs"),
+        "error_over_seconds": drawing(
+            partial(_cost_panel, "ms_per_step"), "milliseconds per step, median over runs"
+        ),
     }
+    if summary["evaluations"].notna().any():
+        plans["error_over_evaluations"] = drawing(
+            partial(_cost_panel, "evaluations"),
+            "evaluations of the model per step, median over runs",
+        )
+    return plans
 
 
 def _particles_panel(
@@ -81,44 +89,48 @@ def _particles_panel(
     ax.set_xticks([], minor=True)
 
 
-def _seconds_panel(summary: pd.DataFrame, measure: str, ax: Axes) -> None:
-    columns = ["ms_per_step", f"{measure}_median"]
+def _cost_panel(cost: str, summary: pd.DataFrame, measure: str, ax: Axes) -> None:
+    """Draw the error against a column of costs, with the Pareto front."""
+    columns = [cost, f"{measure}_median"]
     looks = styles(summary["filter"].unique())
     log_axis(ax, "x")
     log_axis(ax, "y")
     # A broad pale staircase below the lines, so that it hides none of them.
-    front = pareto(summary, measure)[columns].to_numpy().T
+    front = pareto(summary, measure, cost)[columns].to_numpy().T
     ax.plot(*front, color=QUIET, linewidth=7, alpha=0.28, drawstyle="steps-post")
     ax.plot(*front, "o", color=INK, markersize=11, mfc="none", label="Pareto front")
     for name, rows in summary.groupby("filter", sort=False):
-        _error_line(ax, rows, measure, rows["ms_per_step"], looks[str(name)])
-    low = summary["ms_per_step"].min() / 1.4
-    high = summary["ms_per_step"].max() * 1.8
+        _error_line(ax, rows, measure, rows[cost], looks[str(name)])
+    low = summary[cost].min()
+    high = summary[cost].max()
+    # room for a number to the left of the cheapest marker
+    low /= max(1.4, 1.1 * (high / low) ** 0.15)
+    high *= 1.8
     ax.set_xlim(low, high)
     ax.margins(y=0.12)
-    # Particle counts beside the markers of the filter whose times lie farthest apart, where there is room for a number.
-    times = summary.dropna(subset=columns[1]).groupby("filter", sort=False)["ms_per_step"]
-    widest = summary[summary["filter"] == (times.max() / times.min()).idxmax()]
+    # Particle counts beside the markers of the filter whose costs lie farthest apart, where there is room for a number.
+    costs = summary.dropna(subset=columns).groupby("filter", sort=False)[cost]
+    widest = summary[summary["filter"] == (costs.max() / costs.min()).idxmax()]
     last = -np.inf
-    for n, time, median in widest[["n_particles", *columns]].itertuples(index=False):
-        if np.log(time) - last >= 0.16 * np.log(high / low):
-            last = np.log(time)
+    for n, x, median in widest[["n_particles", *columns]].itertuples(index=False):
+        if np.log(x) - last >= 0.16 * np.log(high / low):
+            last = np.log(x)
             # The last number goes beyond the end of the line, the others to the left of what falls.
             side = 1 if n == widest["n_particles"].iloc[-1] else -1
             beside: Any = {"xytext": (8 * side, -4), "textcoords": "offset points", "va": "top"}
             beside["ha"] = "left" if side > 0 else "right"
-            ax.annotate(f"n = {n}", (time, median), fontsize="small", **beside)
+            ax.annotate(f"n = {n}", (x, median), fontsize="small", **beside)
 
 
-def pareto(summary: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """Return the rows that no other row beats in both median error and time per step, the fastest first.
+def pareto(summary: pd.DataFrame, measure: str, cost: str = "ms_per_step") -> pd.DataFrame:
+    """Return the rows that no other row beats in both median error and a column of costs, the cheapest first.
 
     Filters that failed in more than half of their runs are left out: they may have been lucky in the others.
     """
     error = f"{measure}_median"
     finishing = summary[2 * summary["failures"] <= summary["runs"]]
-    # From the fastest to the slowest, each row on the front is better than all before it.
-    ordered = finishing.dropna(subset=[error, "ms_per_step"]).sort_values(["ms_per_step", error])
+    # From the cheapest to the dearest, each row on the front is better than all before it.
+    ordered = finishing.dropna(subset=[error, cost]).sort_values([cost, error])
     return ordered[ordered[error] < ordered[error].cummin().shift(fill_value=np.inf)]
 
 

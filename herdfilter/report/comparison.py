@@ -85,8 +85,8 @@ class Comparison(pd.DataFrame):
         ----------
         figure : str, optional
             Its name, which is that of its file from ``herdfilter compare --out``: ``ratios`` (to the baseline, the default
-            if there are several filters), ``error_over_particles``, ``error_over_seconds``, ``error_over_time``,
-            ``trajectory`` and others; ValueError if it is unknown, or there is nothing to draw in it.
+            if there are several filters), ``error_over_particles``, ``error_over_seconds``, ``error_over_evaluations``,
+            ``error_over_time``, ``trajectory`` and others; ValueError if it is unknown, or there is nothing to draw in it.
         """
         plans = drawings(self._result)
         if not plans:

@@ -24,6 +24,7 @@ from herdfilter.filters.proposals import gaussianity
 from herdfilter.filters.results import Views
 from herdfilter.filters.state import Particles
 from herdfilter.models.contract import ADDITIVE, Model, circular_dims, position_dims, require
+from herdfilter.models.evaluations import THREAD
 from herdfilter.models.returned import read_numbers
 from herdfilter.smoothing import results
 
@@ -173,6 +174,8 @@ class ParticleStep:
         transition = self.onward
         circular = transition.circular
         if transition.motion.has_density:
+            # a closed form of the mean of the states before, whatever the number of states after
+            THREAD.evaluations.add(transition=len(x))
             values = transition.model.transition_log_density(
                 _checks.read_only(x_next),
                 _checks.read_only(x),

@@ -241,6 +241,14 @@ COLUMNS = (
     ),
     Column("seconds", "seconds for the run", statistics.median),
     Column(
+        "evaluations",
+        "states per step at which the filter asks a function of the model: transition, observation or likelihood",
+        statistics.median,
+        "evaluations per step",
+        brief=True,
+        measure=lambda run: run.evaluations / len(run.recording),
+    ),
+    Column(
         "diverged",
         "true if the run failed, or final_rmse exceeds the scenario's bound",
         statistics.mean,
@@ -427,6 +435,7 @@ def headings_of_models(models: pd.DataFrame) -> list[Heading]:
         Heading("time", "time", brief=True),
         Heading("time_90", "time, 90 %"),
         Heading("time_worst", "time, worst"),
+        Heading("evaluations", "evaluations", brief=True),
         Heading("exponent", "exponent in n"),
         Heading("exponent_worst", "exponent, worst"),
         Heading("uncertain", "reference uncertain", lambda count: f"{count:.0f}"),

@@ -80,8 +80,8 @@ def over_models(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFram
             Median over models of the distance of the log-likelihood from the reference's over the baseline's.
         ``lost``
             Share of models in which a run failed or diverged that the baseline kept.
-        ``time``, ``time_90``, ``time_worst``
-            Time of a step over the baseline's: median, quantile and maximum over models.
+        ``time``, ``time_90``, ``time_worst``, ``evaluations``
+            Time of a step over the baseline's: median, quantile and maximum over models. Evaluations likewise: median.
         ``exponent``, ``exponent_worst``
             Slope of the log error over the log particle count: median over models, and the slowest.
 
@@ -106,7 +106,8 @@ def over_models(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFram
     pairs = Pairs(table)
     errors: Any = pairs.errors  # a row for each model
     failed = table["error"].fillna("") != ""
-    runs = table.assign(
+    # Tables of other sources need not have evaluations.
+    runs = table.reindex(columns=list(dict.fromkeys([*table, "evaluations"]))).assign(
         lost=failed | table["diverged"].astype(bool) if "diverged" in table else failed,
         distance=table["log_likelihood_error"].abs(),
     )
@@ -161,13 +162,14 @@ def _ratios(pairs: Pairs, key: Any, base: Any, kinds: Any) -> dict[str, Any]:
 
 
 def _beside(runs: pd.DataFrame, base: pd.DataFrame) -> dict[str, float]:
-    """Compare variance, log-likelihood, lost runs and time with the baseline's; both tables are indexed by model and run."""
-    measures = ["variance_ratio", "distance", "ms_per_step"]
+    """Compare variance, log-likelihood, lost runs and costs with the baseline's; tables are indexed by model and run."""
+    measures = ["variance_ratio", "distance", "ms_per_step", "evaluations"]
     medians = median_by_model(runs[measures])
     base_medians = median_by_model(base[measures])
     variances = finite(medians["variance_ratio"])
     distances = finite(medians["distance"] / base_medians["distance"])
     times = finite(medians["ms_per_step"] / base_medians["ms_per_step"])
+    evaluations = finite(medians["evaluations"] / base_medians["evaluations"])
     # Runs that the baseline lost, too, or lacks, are not held against the filter.
     lost = runs["lost"] & ~base["lost"].reindex(runs.index, fill_value=True)
     low, high = RIGHT_VARIANCE
@@ -179,6 +181,7 @@ def _beside(runs: pd.DataFrame, base: pd.DataFrame) -> dict[str, float]:
         "time": of(np.median, times),
         "time_90": _quantile(times, 90),
         "time_worst": of(np.max, times),
+        "evaluations": of(np.median, evaluations),
     }
 
 

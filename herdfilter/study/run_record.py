@@ -16,6 +16,7 @@ from herdfilter._checks import Array, as_array
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.kalman import KalmanFilter
 from herdfilter.models.contract import circular_dims
+from herdfilter.models.evaluations import count_evaluations
 from herdfilter.models.resolved import Measurement
 from herdfilter.study import metrics, statistics
 from herdfilter.study.recording import Recording, feed
@@ -31,34 +32,45 @@ def watch(run: RunRecord, estimator: Any) -> RunRecord:
     """
     watcher = _Watcher(run)
     start = time.perf_counter()
-    result = feed(estimator, run.recording, watcher=watcher)
+    with count_evaluations() as evaluations:
+        result = feed(estimator, run.recording, watcher=watcher)
     seconds = time.perf_counter() - start - watcher.seconds
     innovations = _normalised_innovations(estimator, run.recording, watcher.predictions)
     return replace(
-        run, result=result, seconds=seconds, innovations=innovations, particles=watcher.particles
+        run,
+        result=result,
+        seconds=seconds,
+        # None: a filter of the user's own, which calls the functions of its model directly.
+        evaluations=evaluations.total - watcher.evaluations or np.nan,
+        innovations=innovations,
+        particles=watcher.particles,
     )
 
 
 class _Watcher:
-    """Collects predicted observations and particles while a filter runs; `seconds` is the time spent on that."""
+    """Collects predicted observations and particles while a filter runs; `seconds` and `evaluations` are what that costs."""
 
     def __init__(self, run: RunRecord) -> None:
         # Particles are compared with the reference where that is exact.
         self.steps = [] if run.reference is None else run.reference.steps.tolist()
         self.compares = run.recording.scans is None and run.recording.sensors is None
         self.seconds = 0.0
+        self.evaluations = 0
         # Index of a step -> mean (k,), covariance (k, k); and particles (n, d), weights (n,).
         self.predictions: dict[int, tuple[Array, Array]] = {}
         self.particles: dict[int, tuple[Array, Array]] = {}
 
     def predicted(self, estimator: Any, z: ArrayLike | None) -> None:
-        if not self.compares or z is None:
+        # Without an observation the filter needs the prediction itself, and pays for it.
+        if not self.compares or z is None or np.isnan(z).all():
             return
         start = time.perf_counter()
-        with suppress(Exception):  # the run itself will raise the filter's errors
+        # the run itself will raise the filter's errors
+        with count_evaluations() as evaluations, suppress(Exception):
             prediction = estimator.predicted_observation()
             if prediction is not None:
                 self.predictions[estimator.step - 1] = prediction
+        self.evaluations += evaluations.total
         self.seconds += time.perf_counter() - start
 
     def updated(self, estimator: Any) -> None:
@@ -122,6 +134,7 @@ class RunRecord:
     innovations: tuple[Array, Array] | None = None  # `nis` and `nis_degrees`
     # Index of a step, from the `steps` of the reference -> particles (n, d) and weights (n,).
     particles: Mapping[int, tuple[Array, Array]] = field(default_factory=dict)
+    evaluations: float = np.nan  # of the model in the filter's run, without those of the watching
 
     @cached_property
     def means(self) -> Array:

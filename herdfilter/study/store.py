@@ -48,7 +48,7 @@ FILE_NAME = "study.sqlite"
 BUSY_SECONDS = 30.0  # time to wait for another program that locks the file
 
 KIND = 0x68657264  # "herd"
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 _COSMETIC = (
     *("title", "source", "unit", "labels", "time_label", "view"),

@@ -16,6 +16,7 @@ from herdfilter.filters.kalman.gaussian import iterated_update
 from herdfilter.filters.observation import ObservationRows
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
+from herdfilter.models.evaluations import THREAD
 from herdfilter.models.jump_markov import JumpMarkov, with_modes
 from herdfilter.models.resolved import Measurement, only_mode
 from herdfilter.models.with_clutter import WithClutter
@@ -216,7 +217,8 @@ class BirthModel(ModelWithInitial):
         )
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
-        """Return the states."""
+        """Return the states; the model is not asked."""
+        THREAD.evaluations.add()
         return x
 
     def transition_covariance(self, dt: float, step: int) -> Array:

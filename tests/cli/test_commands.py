@@ -23,6 +23,7 @@ DRAWN = (
     "ratios",
     "error_over_particles",
     "error_over_seconds",
+    "error_over_evaluations",
     "error_over_time",
     "consistency",
     "nees_over_time",

@@ -66,8 +66,8 @@ DAMAGES = {
     "text": (bytes_of(lambda data: b"filter,n_particles,run\n" * 500), "not a store of herdfilter"),
     "pipe": (a_pipe, ""),
     "another version": (
-        statement("PRAGMA user_version = 2"),
-        "a store of version 2, but this herdfilter reads version 3; read it with the herdfilter that wrote it",
+        statement("PRAGMA user_version = 3"),
+        "a store of version 3, but this herdfilter reads version 4; read it with the herdfilter that wrote it",
     ),
 }  # fmt: skip
 

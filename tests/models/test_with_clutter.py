@@ -4,7 +4,7 @@ import copy
 
 import numpy as np
 import pytest
-from helpers import EYE, cases
+from helpers import EYE, cases, refuses
 from numpy.testing import assert_allclose
 
 import herdfilter as hf
@@ -69,11 +69,6 @@ def test_numbers_out_of_range_are_named(arguments, message):
         hf.Sensor(lambda x: x, EYE, (), None, None, *arguments)
 
 
-def test_a_region_is_asked_for_where_clutter_is_simulated():
-    with pytest.raises(ValueError, match="region: expected bounds"):
-        hf.simulate(WithClutter(PLANE, 0.9, 0.1), 3, rng=0)
-
-
 def test_a_region_does_not_call_functions_of_the_state_before_a_filter_does():
     def unready(self, x, step):
         raise RuntimeError("no data yet")
@@ -128,16 +123,15 @@ def test_simulation_thins_detections_by_the_state_and_clutter_by_the_place():
     assert places.mean() == pytest.approx((200 + 8000 / 3) / 220, abs=5 * 6 / np.sqrt(len(places)))
 
 
-def test_clutter_that_a_grid_does_not_see_is_named():
-    spike = WithClutter(
-        PLANE,
-        0.9,
+test_clutter_without_a_region_or_between_the_points_of_a_grid_is_named = refuses(
+    lambda *clutter: hf.simulate(WithClutter(PLANE, 0.9, *clutter), 1000, rng=1),
+    (0.1, None, "region: expected bounds"),
+    (
         lambda z: 1e-3 + 1e3 * (np.abs(z[:, 0] - 0.5101) < 0.004),
-        region=[[0, 1], [0, 1000]],
-    )
-    message = r"^clutter_density: expected up to 0.002, twice the largest on a grid .*, got 1000.001 at \[0.5.* at step 1"
-    with pytest.raises(ValueError, match=message):
-        spike.sample_observation(np.repeat(X, 1000, axis=0), np.random.default_rng(1), 1)
+        [[0, 1], [0, 1000]],
+        r"^clutter_density: expected up to 0.002, twice the largest on a grid .*, got 1000.001 at \[0.5.* at step",
+    ),
+)
 
 
 @cases(

@@ -3,6 +3,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import cases
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from numpy.testing import assert_array_equal
 
@@ -75,10 +76,11 @@ def test_error_over_particles_shows_summary_and_intervals(result):
     assert labels(figure) == ("particles", "error, median over runs (m)")
 
 
-def test_error_over_seconds_has_time_across_and_particle_counts_apart_and_inside(result):
-    figure = plotting.drawings(result)["error_over_seconds"].figure
+@cases("name column", ("seconds", "ms_per_step"), ("evaluations", "evaluations"))
+def test_error_over_a_cost_has_it_across_and_particle_counts_apart_and_inside(result, name, column):
+    figure = plotting.drawings(result)[f"error_over_{name}"].figure
     lines = {line.get_label(): line for line in figure.axes[0].lines}
-    assert_array_equal(lines[FILTERS[0]].get_xdata(), result.summary["ms_per_step"][:3])
+    assert_array_equal(lines[FILTERS[0]].get_xdata(), result.summary[column][:3])
     FigureCanvasAgg(figure).draw()
     for ax in figure.axes:
         assert ax.texts[0].get_text() == "n = 10"
@@ -109,7 +111,7 @@ def test_figures_of_one_run_at_one_count_without_a_reference():
     """Points have no offsets then; over time the particles are drawn."""
     result = study(reference=None, particles=(10,), runs=1, view="time")
     plans = plotting.drawings(result)
-    assert len(plans) == 8
+    assert len(plans) == 9
     assert all(plan.figure.axes for plan in plans.values())
     (ax,) = plans["error_over_particles"].figure.axes
     assert {

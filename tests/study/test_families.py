@@ -188,6 +188,11 @@ def test_a_model_that_cannot_be_made_is_a_failure_of_its_own_runs(path):
     ]
 
 
+def pair(own, base=None):
+    """A table of the errors of a filter b, beside those of bootstrap: by default 1."""
+    return table_of({"bootstrap": np.ones_like(own) if base is None else base, "b": own})
+
+
 def row_of(table, name="b"):
     return over_models(table).set_index("filter").loc[name]
 
@@ -197,12 +202,10 @@ def column(*values):
 
 
 def test_ratios_are_averaged_as_ratios_are():
-    row = row_of(table_of({"bootstrap": column(1.0, 10.0, 1.0), "b": column(2.0, 5.0, 1.0)}))
+    row = row_of(pair(column(2.0, 5.0, 1.0), column(1.0, 10.0, 1.0)))
     assert row["ratio"] == pytest.approx(1.0)
     assert row[["ratio_low", "ratio_high"]].isna().all()  # from six models on
-    six = row_of(
-        table_of({"bootstrap": np.ones((6, 1)), "b": column(2.0, 0.5, 1.0, 2.0, 0.5, 1.0)})
-    )
+    six = row_of(pair(column(2.0, 0.5, 1.0, 2.0, 0.5, 1.0)))
     assert six["ratio_low"] < 1 < six["ratio_high"]
     assert (row["models"], row["compared"], row["above"]) == (3, 3, pytest.approx(1 / 3))
     assert (row["ratio_10"], row["ratio_50"], row["ratio_90"]) == (0.5, 1.0, 2.0)
@@ -212,37 +215,33 @@ def test_ratios_are_averaged_as_ratios_are():
 
 def test_a_model_counts_once_however_many_runs_it_has():
     base, own = np.ones((6, 7)), column(2.0, 0.5, 3.0, 0.7, 0.5, 0.6)
-    row = row_of(table_of({"bootstrap": base, "b": base * own}))
-    again = row_of(table_of({"bootstrap": base[:, :1], "b": own}))
+    row = row_of(pair(base * own))
+    again = row_of(pair(own))
     for name in ("ratio", "ratio_low", "ratio_high", "above"):
         assert row[name] == again[name]
     logs = np.log(own[:, 0])
     expected = scipy.stats.t.interval(0.95, 5, logs.mean(), logs.std(ddof=1) / np.sqrt(6))
     assert (row["ratio_low"], row["ratio_high"]) == pytest.approx(np.exp(expected))
-    claims = hf.study.claims(table_of({"bootstrap": base[:3], "b": 0.5 * base[:3]}))
+    claims = hf.study.claims(pair(0.5 * base[:3]))
     assert claims[["runs", "better"]].to_numpy().tolist() == [
         [3, ""]
     ]  # too few for a claim, though there are 21 runs
-    two = row_of(table_of({"bootstrap": np.ones((6, 2)), "b": np.tile([0.25, 1.0], (6, 1))}))
+    two = row_of(pair(np.tile([0.25, 1.0], (6, 1))))
     assert two["ratio"] == pytest.approx(
         0.5
     )  # of an even number the geometric mean of the middle two
 
 
 def test_a_filter_that_fails_has_lost():
-    row = row_of(
-        table_of({"bootstrap": column(1.0, 1.0, np.nan, 1.0), "b": column(0.5, np.nan, 1.0, 0.5)})
-    )
+    row = row_of(pair(column(0.5, np.nan, 1.0, 0.5), column(1.0, 1.0, np.nan, 1.0)))
     assert row["compared"] == 3  # the baseline has nothing to compare with at one
     assert row["above"] == pytest.approx(1 / 3)
     assert row["lost"] == pytest.approx(1 / 4)
     assert row["ratio"] == pytest.approx(0.5)
     assert row["worst"].startswith("1: inf")
-    good = row_of(table_of({"bootstrap": np.ones((8, 1)), "b": column(*[0.5, 0.4] * 4)}))
+    good = row_of(pair(column(*[0.5, 0.4] * 4)))
     assert good["better"] == -1
-    lost = row_of(
-        table_of({"bootstrap": np.ones((8, 1)), "b": column(*[0.5, 0.4] * 3, 0.5, np.nan)})
-    )
+    lost = row_of(pair(column(*[0.5, 0.4] * 3, 0.5, np.nan)))
     assert (lost["ratio_high"], lost["better"]) == (
         np.inf,
         0,
@@ -250,14 +249,14 @@ def test_a_filter_that_fails_has_lost():
 
 
 def test_a_ratio_of_nought_and_an_infinite_one_are_left_out_of_the_geometric_mean_alone():
-    row = row_of(table_of({"bootstrap": np.ones((4, 1)), "b": column(0.0, np.nan, 0.5, 0.5)}))
+    row = row_of(pair(column(0.0, np.nan, 0.5, 0.5)))
     assert (row["compared"], row["ratio"]) == (4, pytest.approx(0.5))
     assert (row["ratio_10"], row["ratio_90"]) == (0.0, np.inf)
     assert row["worst"].count(";") == 2
 
 
 def test_a_variance_is_right_to_a_quarter_and_a_reference_certain_to_a_third_of_the_smallest_error():
-    table = table_of({"bootstrap": np.ones((6, 1)), "b": column(0.6, 0.6, 0.6, 2.0, 2.0, 2.0)})
+    table = pair(column(0.6, 0.6, 0.6, 2.0, 2.0, 2.0))
     table.loc[table["filter"] == "b", "variance_ratio"] = [0.79, 0.8, 1.0, 1.25, 1.26, np.nan]
     limits = {0: 0.0, 1: 0.199, 2: 0.201, 3: 0.33, 4: 0.334, 5: np.nan}
     table["reference_uncertainty"] = table["model"].map(limits)
@@ -270,7 +269,7 @@ def test_a_variance_is_right_to_a_quarter_and_a_reference_certain_to_a_third_of_
 
 
 def test_what_a_filter_loses_and_the_baseline_keeps_counts_once_for_each_model():
-    table = table_of({"bootstrap": np.ones((4, 2)), "b": np.ones((4, 2))})
+    table = pair(np.ones((4, 2)))
     lost = np.zeros(8, dtype=bool)
     lost[[0, 1, 2]] = True  # both runs of the first model, one of the second
     table.loc[table["filter"] == "b", "diverged"] = lost
@@ -283,12 +282,14 @@ def test_what_a_filter_loses_and_the_baseline_keeps_counts_once_for_each_model()
 
 
 def test_log_likelihoods_and_times_are_those_of_the_median_run_over_the_baselines():
-    table = table_of({"bootstrap": np.ones((2, 3)), "b": np.ones((2, 3))})
+    table = pair(np.ones((2, 3)))
     table["log_likelihood_error"] = [-2.0, 2.0, 9.0, 1.0, 1.0, 1.0, -1.0, 1.0, 50.0, 3.0, -3.0, 3.0]
     table["ms_per_step"] = [2.0, 2.0, 7.0, 1.0, 1.0, 1.0, 1.0, 1.0, 9.0, 4.0, 4.0, 4.0]
+    table["evaluations"] = 10 * table["ms_per_step"]
     row = row_of(table)
     assert row["log_likelihood"] == pytest.approx((0.5 + 3) / 2)
-    assert (row["time"], row["time_worst"]) == (pytest.approx((0.5 + 4) / 2), 4.0)
+    assert row["time"] == row["evaluations"] == pytest.approx((0.5 + 4) / 2)
+    assert row["time_worst"] == 4.0
 
 
 def test_exponents_need_two_counts_from_a_hundred_on_and_errors_above_nought():
@@ -313,11 +314,11 @@ def test_the_verdict_names_the_best_filter_with_its_numbers():
         "With 100 particles b's error is 0.500 times bootstrap's in the geometric mean of 6 models "
         "(95 % interval 0.500 to 0.500), at 1 times its time per step; it is larger on 0 % of them."
     )
-    small = pd.concat([table_of(errors, 10), table_of({"bootstrap": base, "b": 2 * base}, 100)])
+    small = pd.concat([table_of(errors, 10), pair(2 * base)])
     told = verdict_over_models(over_models(small))
     assert "b's error is 2.00 times bootstrap's" in told
     assert "it is larger on 100 % of them" in told
-    unsure = over_models(table_of({"bootstrap": base, "b": column(0.1, 5.0, 0.6, 2.0, 0.4, 0.6)}))
+    unsure = over_models(pair(column(0.1, 5.0, 0.6, 2.0, 0.4, 0.6)))
     assert "no gain over bootstrap is shown: b's error is" in verdict_over_models(unsure)
     assert "no other filter" in verdict_over_models(over_models(table_of({"bootstrap": base})))
     one = {name: values[:1] for name, values in errors.items()}
@@ -325,7 +326,7 @@ def test_the_verdict_names_the_best_filter_with_its_numbers():
 
 
 def test_a_model_of_which_either_number_is_known_is_not_unknown():
-    table = table_of({"bootstrap": column(1.0, 2.0, 1.0), "b": column(1.0, 2.0, 1.0)})
+    table = pair(np.ones((3, 1)))
     table.loc[table["model"] == 1, "reference_uncertainty"] = np.nan
     table.loc[table["model"] == 2, "reference_error_sd"] = np.nan
     assert row_of(table)["unknown"] == 0
@@ -335,15 +336,15 @@ def test_a_model_of_which_either_number_is_known_is_not_unknown():
 def test_models_shown_to_be_worse_are_those_whose_interval_lies_above_one():
     """Of models with six runs and more: one worse, one better, one equal, one in doubt; a fifth has too few."""
     values = np.array([np.full(6, 2.0), np.full(6, 0.5), np.full(6, 1.0), [0.5, 3, 3, 3, 3, 3]])
-    table = table_of({"bootstrap": np.ones((4, 6)), "b": values})
-    few = table_of({"bootstrap": np.ones((5, 5)), "b": np.full((5, 5), 9.0)})
+    table = pair(values)
+    few = pair(np.full((5, 5), 9.0))
     row = row_of(pd.concat([table, few[few["model"] == 4]]))
     assert (row["above"], row["above_shown"]) == (pytest.approx(3 / 5), pytest.approx(1 / 4))
 
 
 def test_quantiles_are_those_of_a_tenth_of_the_models_at_either_end():
     places = 1.0 + np.random.default_rng(2).permutation(10)
-    table = table_of({"bootstrap": np.ones((10, 1)), "b": column(*places)})
+    table = pair(column(*places))
     table.loc[table["filter"] == "b", "ms_per_step"] = 2 * places
     row = row_of(table)
     assert [row[f"ratio_{q}"] for q in (10, 50, 90)] == [1.0, 5.0, 9.0]

@@ -9,7 +9,7 @@ from numpy.testing import assert_array_equal
 from scipy.special import gamma
 
 import herdfilter as hf
-from herdfilter.models import UNGM, BearingsTracking, linear_chain
+from herdfilter.models import UNGM, BearingsTracking, count_evaluations, linear_chain
 from herdfilter.models.simulation import simulate
 from herdfilter.study.columns import COLUMNS, SERIES, measured, series_of
 from herdfilter.study.recording import Recording
@@ -44,7 +44,9 @@ def test_watching_changes_nothing(build):
     recording.observations[[4, 9], [0, 1]] = np.nan
     recording.observations[12] = np.nan
     watched = watched_run(build(model, 40), recording, steps=[3, 19])
-    plain = build(model, 40).run(recording.observations, dt=0.1)
+    with count_evaluations() as evaluations:
+        plain = build(model, 40).run(recording.observations, dt=0.1)
+    assert watched.evaluations == evaluations.total
     assert_array_equal(watched.result.means, plain.means)
     assert_array_equal(watched.result.covariances, plain.covariances)
     assert watched.result.log_likelihood == plain.log_likelihood
@@ -154,7 +156,13 @@ def test_numbers_are_means_of_the_series(scenario):
         "seconds": 0.016,
     }
     assert {name: numbers[name] for name in expected} == pytest.approx(expected)
-    missing = {"reference_sd", "reference_error", "log_likelihood_error", "energy_distance"}
+    missing = {
+        "evaluations",
+        "reference_sd",
+        "reference_error",
+        "log_likelihood_error",
+        "energy_distance",
+    }
     missing |= {"reference_uncertainty", "reference_error_sd", "variance_ratio", *OF_SETS} - {
         "cardinality"
     }

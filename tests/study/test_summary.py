@@ -82,16 +82,12 @@ def test_the_verdict_claims_only_what_the_paired_interval_shows():
         assert words in told
 
 
-def test_the_verdict_says_how_much_longer_a_step_takes():
+def test_the_verdict_says_how_much_longer_a_step_takes_and_goes_by_the_truth_without_a_reference():
     table = table_of({"bootstrap": [2.0] * 8, "b": [1.0] * 8})
     table["ms_per_step"] = np.where(table["filter"] == "b", 5.2, 2.0)
     assert verdict(hf.study.summarise(table)).endswith("at 2.6 times its time per step.")
     table["ms_per_step"] = np.nan
     assert "per step" not in verdict(hf.study.summarise(table))
-
-
-def test_without_a_reference_the_truth_decides():
-    table = table_of({"bootstrap": [2.0] * 8, "b": [1.0] * 8})
     table["reference_error"] = np.nan
     summary = hf.study.summarise(table)
     assert summary["ratio"].tolist() == [1.0, 0.5]

@@ -17,6 +17,7 @@ from herdfilter.filters.proposals.gaussianity import Gaussianity
 from herdfilter.filters.state import Indices, Particles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract, resolved
+from herdfilter.models.evaluations import THREAD
 from herdfilter.samplers import balanced
 
 LEAST_PIVOT = 1e-13  # a conditional variance below this share of the variance is rounding
@@ -307,6 +308,8 @@ class _Nonlinear:
 
     def transition(self, x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
         """Successors of the nonlinear part, recorded with their linear part."""
+        # The model was asked in `predicted`, which is counted.
+        THREAD.evaluations.add()
         gaussians = self.gaussians
         rows = np.arange(len(x)) if x is self.x else find(x, self.x)
         if rows.min() < 0:
