@@ -134,6 +134,14 @@ PARTS = {
         "kernels",
         "samplers discrepancy",
     ),
+    "mixtures": Part(
+        "python benchmarks/bench_quality.py --points sobol kh chg polished-to-end pcd pcd-500 pcd-default support lcd"
+        " random --dims 2 4 8 --sizes 50 100 400 --mixtures 8 && python benchmarks/bench_quality.py"
+        " --points sobol kh chg polished-to-end --families '100 particles' --dims 1 --sizes 100 --mixtures 8",
+        "mixtures",
+        "samplers discrepancy",
+        alone=True,
+    ),
     "points": Part(
         "python benchmarks/bench_peers.py samplers --sizes 16 64", "peers", "samplers discrepancy"
     ),
