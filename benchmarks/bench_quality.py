@@ -10,9 +10,10 @@ python benchmarks/bench_quality.py --factors 0.8 1.1 1.4 2 2.8    kernel herding
 python benchmarks/bench_quality.py --hostile 4000                 two modes far apart; random mixtures from seed 2,000,000 on
 python benchmarks/bench_quality.py --kernels Haswell Sandybridge Nehalem --mixtures 5
                                                                   how far results differ between kernels of OpenBLAS
-python benchmarks/bench_quality.py --points kh pcd LCDSampling --dims 2 4 8 --sizes 50 100 400 [--pcd FOLDER] [--compiled]
+python benchmarks/bench_quality.py --points kh pcd LCDSampling --dims 2 4 8 --sizes 50 100 400 [--pcd FOLDER]
                                                                   distance and time, in turn, of samplers by name: of this
-                                                                  script, or a class of the package
+                                                                  script, or a class of the package; --compiled: only times
+                                                                  of PCD, as torch compiles it
 """
 
 from __future__ import annotations
@@ -28,7 +29,14 @@ from common import announce, current, parser, save, show, timed, whitened
 from hostile import CLAIMS, far_modes, random_mixtures
 from joblib import Parallel, cpu_count, delayed
 from kernels import compare, compute
-from mixture_points import BESIDE, CHECKOUT, measure_together, one_component, use_checkout
+from mixture_points import (
+    BESIDE,
+    CHECKOUT,
+    measure_compiled,
+    measure_together,
+    one_component,
+    use_checkout,
+)
 
 import herdfilter as hf
 from herdfilter.paper.common import rotated_mixture
@@ -183,6 +191,20 @@ def points(args: argparse.Namespace) -> None:
     if reason and any(name.startswith("pcd") for name in args.points):
         print(f"without PCD: {reason}")
     names = [name for name in args.points if not (reason and name.startswith("pcd"))]
+    if args.compiled:
+        cells = [
+            (f, d, n, s)
+            for f in args.families
+            for d in args.dims
+            for n in args.sizes
+            for s in names
+        ]
+        for cell in cells:
+            family, dim, n, name = cell
+            ms = measure_compiled(case(family, dim, args.seed), n, sampler_named(name))
+            row = pd.DataFrame([dict(zip(KEYS, cell, strict=True)) | {"ms": ms}])
+            table = save("mixtures_compiled", row, args.results, KEYS)
+        return show("PCD compiled by torch", table)
     for family in args.families:
         for dim in args.dims:
             mixtures = [case(family, dim, args.seed + k) for k in range(args.mixtures)]
@@ -221,7 +243,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument(
         "--pcd", type=Path, default=os.environ.get(CHECKOUT), help="a checkout of PCD_sampling_py"
     )
-    options.add_argument("--compiled", action="store_true", help="torch compiles PCD: minutes each")
+    options.add_argument(
+        "--compiled", action="store_true", help="only the times of PCD as torch compiles it"
+    )
     options.add_argument("--compute", type=Path, help=argparse.SUPPRESS)
     args = options.parse_args(arguments)
     args.families = args.families or (OF_POINTS if args.points else OF_QUALITY)

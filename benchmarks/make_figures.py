@@ -135,9 +135,12 @@ PARTS = {
         "samplers discrepancy",
     ),
     "mixtures": Part(
-        "python benchmarks/bench_quality.py --points sobol kh chg polished-to-end pcd pcd-500 pcd-default support lcd"
-        " random --dims 2 4 8 --sizes 50 100 400 --mixtures 8 && python benchmarks/bench_quality.py"
-        " --points sobol kh chg polished-to-end --families '100 particles' --dims 1 --sizes 100 --mixtures 8",
+        "python benchmarks/bench_quality.py --points sobol kh chg sobol-polished support pcd pcd-500 pcd-default lcd"
+        " random --dims 2 4 8 --sizes 50 100 --mixtures 4"
+        " && python benchmarks/bench_quality.py --points sobol kh chg support pcd random --dims 2 4 8 --sizes 400"
+        " --mixtures 4"
+        " && python benchmarks/bench_quality.py --points sobol kh chg sobol-polished support pcd --dims 1 --sizes 100"
+        " --mixtures 4",
         "mixtures",
         "samplers discrepancy",
         alone=True,

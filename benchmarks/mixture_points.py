@@ -12,7 +12,8 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,17 @@ def use_checkout(folder: Path | None, compiled: bool) -> str:
     return ""
 
 
+def measure_compiled(mixture: hf.GaussianMixture, n: int, sampler: PCD, repeats: int = 9) -> float:
+    """Milliseconds of PCD as torch compiles it, ten times those of a tenth of its steps.
+
+    All its steps are compiled one after the other: a hundred take many minutes, and run as long as ten times ten.
+    """
+    part = replace(sampler, steps=sampler.steps // 10, prepared={})
+    draws = [partial(part.sample, mixture, n, np.random.default_rng(k)) for k in range(repeats + 1)]
+    seconds = [timed(partial(_attempt, draw))[0] for draw in draws]
+    return 1e4 * float(np.median(seconds[1:]))
+
+
 def one_component(dim: int, rng: np.random.Generator) -> hf.GaussianMixture:
     """Return N(0, I): the coordinates are those in which the covariance is I."""
     return hf.GaussianMixture([1.0], np.zeros((1, dim)), np.eye(dim))
@@ -108,15 +120,13 @@ def measure_together(
     The samplers take turns, after one call of each that is not counted. A sampler that fails has an infinite distance.
     """
     for sampler in samplers:
-        _attempt(lambda s=sampler: s.sample(mixtures[0], n, np.random.default_rng(first)))
+        _attempt(partial(sampler.sample, mixtures[0], n, np.random.default_rng(first)))
     results = np.empty((2, len(mixtures), len(samplers)))
     for row, mixture in enumerate(mixtures):
         expected = hf.expected_energy_distance(mixture, n)
         for column, sampler in enumerate(samplers):
-            rng = np.random.default_rng(first + row)
-            seconds, points = timed(
-                lambda s=sampler, r=rng: _attempt(lambda: s.sample(mixture, n, r))
-            )
+            draw = partial(sampler.sample, mixture, n, np.random.default_rng(first + row))
+            seconds, points = timed(partial(_attempt, draw))
             distance = np.inf if points is None else hf.energy_distance(points, mixture)
             results[:, row, column] = distance / expected, 1e3 * seconds
     return results
