@@ -140,8 +140,9 @@ PARTS = {
         " && python benchmarks/bench_quality.py --points sobol kh chg support pcd random --dims 2 4 8 --sizes 400"
         " --mixtures 4"
         " && python benchmarks/bench_quality.py --points sobol kh chg sobol-polished support pcd --dims 1 --sizes 100"
-        " --mixtures 4",
-        "mixtures",
+        " --mixtures 4"
+        " && python benchmarks/bench_quality.py --points pcd pcd-default pcd-500 --compiled --dims 4 --sizes 100",
+        "mixtures mixtures_compiled",
         "samplers discrepancy",
         alone=True,
     ),

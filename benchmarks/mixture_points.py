@@ -97,14 +97,19 @@ def use_checkout(folder: Path | None, compiled: bool) -> str:
 
 
 def measure_compiled(mixture: hf.GaussianMixture, n: int, sampler: PCD, repeats: int = 9) -> float:
-    """Milliseconds of PCD as torch compiles it, ten times those of a tenth of its steps.
+    """Milliseconds of PCD as torch compiles it, on the line through those of 2 and of 8 steps.
 
-    All its steps are compiled one after the other: a hundred take many minutes, and run as long as ten times ten.
+    torch compiles the steps one after the other, a hundred of them for many minutes; each takes as long as any other.
     """
-    part = replace(sampler, steps=sampler.steps // 10, prepared={})
-    draws = [partial(part.sample, mixture, n, np.random.default_rng(k)) for k in range(repeats + 1)]
-    seconds = [timed(partial(_attempt, draw))[0] for draw in draws]
-    return 1e4 * float(np.median(seconds[1:]))
+    few, more = 2, 8
+    medians = []
+    for steps in (few, more):
+        part = replace(sampler, steps=steps, prepared={})
+        draws = [partial(part.sample, mixture, n, np.random.default_rng(k)) for k in range(repeats)]
+        _attempt(draws[0])
+        medians.append(np.median([timed(partial(_attempt, draw))[0] for draw in draws]))
+    slope = (medians[1] - medians[0]) / (more - few)
+    return 1e3 * float(medians[0] + (sampler.steps - few) * slope)
 
 
 def one_component(dim: int, rng: np.random.Generator) -> hf.GaussianMixture:
