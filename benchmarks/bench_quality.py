@@ -10,11 +10,16 @@ python benchmarks/bench_quality.py --factors 0.8 1.1 1.4 2 2.8    kernel herding
 python benchmarks/bench_quality.py --hostile 4000                 two modes far apart; random mixtures from seed 2,000,000 on
 python benchmarks/bench_quality.py --kernels Haswell Sandybridge Nehalem --mixtures 5
                                                                   how far results differ between kernels of OpenBLAS
+python benchmarks/bench_quality.py --points kh pcd LCDSampling --dims 2 4 8 --sizes 50 100 400 [--pcd FOLDER]
+                                                                  distance and time, in turn, of samplers by name: of this
+                                                                  script, or a class of the package; --compiled: only times
+                                                                  of PCD, as torch compiles it
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -24,6 +29,14 @@ from common import announce, current, parser, save, show, timed, whitened
 from hostile import CLAIMS, far_modes, random_mixtures
 from joblib import Parallel, cpu_count, delayed
 from kernels import compare, compute
+from mixture_points import (
+    BESIDE,
+    CHECKOUT,
+    measure_compiled,
+    measure_together,
+    one_component,
+    use_checkout,
+)
 
 import herdfilter as hf
 from herdfilter.paper.common import rotated_mixture
@@ -85,7 +98,10 @@ FAMILIES: dict[str, Callable[[int, np.random.Generator], hf.GaussianMixture]] = 
     "50 components": fifty_components,
     "two far modes": two_far_modes,
     "100 particles": particles,
+    "1 component": one_component,
 }
+OF_QUALITY = [name for name in FAMILIES if name != "1 component"]
+OF_POINTS = ["1 component", "5 components", "100 particles"]
 
 
 def case(family: str, dim: int, seed: int) -> hf.GaussianMixture:
@@ -96,9 +112,17 @@ def case(family: str, dim: int, seed: int) -> hf.GaussianMixture:
 
 
 def sampler_named(name: str) -> hf.samplers.Sampler:
-    """Return a sampler; `kh-1.4` is kernel herding in a kernel of the width 1.4 n^(-1/(d + 1))."""
-    if name in SAMPLERS:
-        return SAMPLERS[name]
+    """Return a sampler, or one of a class of the package by that name.
+
+    `kh-1.4` is kernel herding in a kernel of the width 1.4 n^(-1/(d + 1)), `polished-8` Sobol points after 8 iterations.
+    """
+    samplers = SAMPLERS | BESIDE
+    if name in samplers:
+        return samplers[name]
+    if hasattr(hf, name):
+        return getattr(hf, name)()
+    if name.startswith("polished-"):
+        return hf.Polished(hf.SobolSampling(), iterations=int(name.removeprefix("polished-")))
     return hf.KernelHerding(
         bandwidth=hf.bandwidths.Whitened(constant=float(name.removeprefix("kh-")))
     )
@@ -161,11 +185,49 @@ def hostile(args: argparse.Namespace) -> None:
     show("Random mixtures", save("hostile", table, args.results), 160)
 
 
+def points(args: argparse.Namespace) -> None:
+    """Measure samplers beside each other, in turn."""
+    reason = use_checkout(args.pcd, args.compiled)
+    if reason and any(name.startswith("pcd") for name in args.points):
+        print(f"without PCD: {reason}")
+    names = [name for name in args.points if not (reason and name.startswith("pcd"))]
+    if args.compiled:
+        cells = [
+            (f, d, n, s)
+            for f in args.families
+            for d in args.dims
+            for n in args.sizes
+            for s in names
+        ]
+        for cell in cells:
+            family, dim, n, name = cell
+            ms = measure_compiled(case(family, dim, args.seed), n, sampler_named(name))
+            row = pd.DataFrame([dict(zip(KEYS, cell, strict=True)) | {"ms": ms}])
+            table = save("mixtures_compiled", row, args.results, KEYS)
+        return show("PCD compiled by torch", table)
+    for family in args.families:
+        for dim in args.dims:
+            mixtures = [case(family, dim, args.seed + k) for k in range(args.mixtures)]
+            for n in args.sizes:
+                ratios, ms = measure_together(mixtures, n, [*map(sampler_named, names)], args.seed)
+                numbers = {
+                    "median": np.median(ratios, axis=0),
+                    "worst": ratios.max(axis=0),
+                    "ms": np.median(ms, axis=0),
+                }
+                cell = dict(zip(KEYS, (family, dim, n, names), strict=True))
+                table = pd.DataFrame(cell | {"mixtures": args.mixtures} | numbers)
+                table = save("mixtures", table, args.results, KEYS)
+    for value in ("median", "worst", "ms"):
+        wide = table.pivot_table(value, ["family", "d", "n"], "sampler", sort=False)
+        show(f"Points of mixtures: {value}", wide.reset_index(), 180)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     options = parser(__doc__)
     options.add_argument("--dims", type=int, nargs="+", default=list(TARGETS))
     options.add_argument("--sizes", type=int, nargs="+", default=[20, 100, 300, 1000])
-    options.add_argument("--families", nargs="+", choices=FAMILIES, default=list(FAMILIES))
+    options.add_argument("--families", nargs="+", choices=FAMILIES)
     options.add_argument("--samplers", nargs="+", choices=SAMPLERS, default=list(SAMPLERS))
     options.add_argument("--factors", type=float, nargs="+", help="in place of the samplers")
     options.add_argument("--mixtures", type=int, default=40)
@@ -177,13 +239,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument(
         "--kernels", nargs="+", metavar="NAME", help="only these, of OpenBLAS: are points the same?"
     )
+    options.add_argument("--points", nargs="+", metavar="NAME", help="only these, in turn")
+    options.add_argument(
+        "--pcd", type=Path, default=os.environ.get(CHECKOUT), help="a checkout of PCD_sampling_py"
+    )
+    options.add_argument(
+        "--compiled", action="store_true", help="only the times of PCD as torch compiles it"
+    )
     options.add_argument("--compute", type=Path, help=argparse.SUPPRESS)
     args = options.parse_args(arguments)
+    args.families = args.families or (OF_POINTS if args.points else OF_QUALITY)
     if args.compute:
         return compute(args.compute, case, args.families, args.mixtures)
     announce(args.seed)
     if args.hostile:
         return hostile(args)
+    if args.points:
+        return points(args)
     if args.kernels:
         table = compare(__file__, args.kernels, args.mixtures)
         return show("Kernels of OpenBLAS", save("kernels", table, args.results), 160)

@@ -30,7 +30,7 @@ except ImportError:
 
 RESULTS = Path(__file__).parent / "results"
 MEASURED = ["table", "version", "date", "machine", "command", "digest"]
-WHERE = ("--data", "--results", "--stores", "--workers", "--environments")
+WHERE = ("--data", "--results", "--stores", "--workers", "--environments", "--pcd")
 
 
 def parser(text: str | None) -> argparse.ArgumentParser:

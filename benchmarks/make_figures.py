@@ -134,6 +134,18 @@ PARTS = {
         "kernels",
         "samplers discrepancy",
     ),
+    "mixtures": Part(
+        "python benchmarks/bench_quality.py --points sobol kh chg sobol-polished support pcd pcd-500 pcd-default lcd"
+        " random --dims 2 4 8 --sizes 50 100 --mixtures 4"
+        " && python benchmarks/bench_quality.py --points sobol kh chg support pcd random --dims 2 4 8 --sizes 400"
+        " --mixtures 4"
+        " && python benchmarks/bench_quality.py --points sobol kh chg sobol-polished support pcd --dims 1 --sizes 100"
+        " --mixtures 4"
+        " && python benchmarks/bench_quality.py --points pcd pcd-default pcd-500 --compiled --dims 4 --sizes 100",
+        "mixtures mixtures_compiled",
+        "samplers discrepancy",
+        alone=True,
+    ),
     "points": Part(
         "python benchmarks/bench_peers.py samplers --sizes 16 64", "peers", "samplers discrepancy"
     ),

@@ -41,6 +41,61 @@ def quality() -> str:
     return markdown(["d", *(f"{names[s]}, n = {n}" for n, s in heads)], rows, "quality")
 
 
+BESIDE = {
+    "random": "independent draws",
+    "sobol": "`SobolSampling()`",
+    "kh": "`KernelHerding()`",
+    "chg": "`ContinuousHerdedGibbs()`",
+    "sobol-polished": "`Polished(SobolSampling())`",
+    "support": "`Polished(SobolSampling(), kernel=Energy())`",
+    "lcd": "`LCDSampling()`",
+    "pcd-default": "PCD, 40 local steps",
+    "pcd": "PCD, 100 Newton steps",
+    "pcd-500": "PCD, 100 Newton steps, 500 vectors",
+}
+"""Samplers measured in turn on mixtures; any other has its name in the results file."""
+
+
+def mixtures(n: int = 100) -> str:
+    """Median energy distances on mixtures of 1, 5 and 100 components, and milliseconds, in two to eight dimensions."""
+    table = read("mixtures").query("n == @n and d > 1")
+    families = dict.fromkeys(table["family"])
+    keys, rows = ["sampler", "d", "family"], []
+    cells, ms = table.set_index(keys), milliseconds().xs(n, level="n")
+    for name in dict.fromkeys(table["sampler"]):
+        columns = [
+            "; ".join(number(cells["median"].get((name, d, family), np.nan)) for family in families)
+            for d in table["d"].unique()
+        ]
+        times = [number(ms.get((4, family, name), np.nan)) for family in families]
+        rows.append([BESIDE.get(name, f"`{name}`"), *columns, "; ".join(times)])
+    heads = ["points by", *(f"d = {d}" for d in table["d"].unique()), "ms, d = 4"]
+    return markdown(heads, rows, "mixtures", "mixtures_compiled")
+
+
+def hundred(n: int = 100, family: str = "100 particles") -> str:
+    """Median energy distance and milliseconds on mixtures of a hundred components, in one, two and four dimensions."""
+    table = read("mixtures").query("n == @n and family == @family and d <= 4")
+    cells, dims = table.set_index(["sampler", "d"]), sorted(table["d"].unique())
+    ms = milliseconds().xs(n, level="n")
+    shown = [name for name in dict.fromkeys(table["sampler"]) if (name, 1) in cells.index]
+    rows = [
+        [BESIDE.get(name, f"`{name}`")]
+        + [number(cells["median"].get((name, d), np.nan)) for d in dims]
+        + ["; ".join(number(ms.get((d, family, name), np.nan)) for d in dims)]
+        for name in shown
+    ]
+    return markdown(["points by", *(f"d = {d}" for d in dims), "ms"], rows, "mixtures")
+
+
+def milliseconds() -> pd.Series:
+    """Milliseconds by dimension, family, sampler and n; of PCD only those after torch has compiled it."""
+    keys = ["d", "family", "sampler", "n"]
+    table = read("mixtures")
+    others = table[~table["sampler"].str.startswith("pcd")]
+    return pd.concat([others, read("mixtures_compiled")]).set_index(keys)["ms"]
+
+
 def rivals(n: int = 20) -> str:
     """Highest median over families of all samplers with few points."""
     best = over_families(read("quality").query("n == @n"))["median"].droplevel("n").unstack("d")

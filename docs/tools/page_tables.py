@@ -32,6 +32,8 @@ from page_random import random_localisation, random_models
 from page_samplers import (
     far,
     hostile,
+    hundred,
+    mixtures,
     peers,
     quality,
     rates,
@@ -427,6 +429,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "quality": quality,
     "rates": rates,
     "rivals": rivals,
+    "mixtures": mixtures,
+    "hundred": hundred,
     "repairs": repairs,
     "far": far,
     "hostile": hostile,
