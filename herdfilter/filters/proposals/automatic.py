@@ -155,15 +155,18 @@ class AutomaticProposal:
 
         # In more dimensions: as ranked particles, (3) ignoring the observation where enough of them will count, and then
         # sampling the Gaussian if it fits; (4) else with kernels, where the noise is too narrow to separate copies.
-        ancestors = Ancestors.of(transition, particles)
         if observation is not None and shape.gaussian and unguided:
             ancestors = gaussian
-        elif observation is not None and shape.width:
-            noise, predicted_covariance = (ancestors if transition.additive else gaussian).spreads()
-            if gaussianity.narrow(noise, predicted_covariance, 1 / size):
-                ancestors = Ancestors.kernels(
-                    transition, particles, shape.mean, shape.root, shape.width
-                )
+        else:
+            ancestors = Ancestors.of(transition, particles)
+            if observation is not None and shape.width:
+                noise, predicted_covariance = (
+                    ancestors if transition.additive else gaussian
+                ).spreads()
+                if gaussianity.narrow(noise, predicted_covariance, 1 / size):
+                    ancestors = ancestors.widened(
+                        shape.mean, shape.root, predicted_covariance, shape.width
+                    )
         # (5) is part of `follow`.
         return self._ranked.follow(ancestors, n, rng, observation, unguided)
 

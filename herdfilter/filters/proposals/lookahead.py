@@ -10,6 +10,7 @@ from numba.extending import register_jitable
 
 from herdfilter import angles
 from herdfilter._checks import Array, read_only
+from herdfilter._covariances import covariance_factor
 from herdfilter.filters import state
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE, regress
 from herdfilter.filters.kalman.update import (
@@ -24,6 +25,8 @@ from herdfilter.models.resolved import Transition
 from herdfilter.samplers import compiled
 from herdfilter.samplers.base import Sampler
 
+import os
+BUDGET = float(os.environ.get("BUDGET","1"))
 SPARE_POINTS = 1000
 """A call of the model's functions with so many states takes little more time than one with a few."""
 
@@ -68,35 +71,41 @@ class Ancestors(NamedTuple):
     @classmethod
     def of(cls, transition: Transition, particles: state.Particles) -> Ancestors:
         """Take the particles as they are."""
-        means = transition.mean(particles.x) if transition.additive else None
-        return cls(transition, particles.x, particles.weights, None, means)
+        root, means = None, None
+        if transition.additive:
+            root, means = transition.factor, transition.mean(particles.x)
+        return cls(transition, particles.x, particles.weights, root, means)
 
     @classmethod
     def gaussian(cls, transition: Transition, mean: Array, root: Array) -> Ancestors:
         """Take one Gaussian, N(mean, root @ root.T)."""
         return cls(transition, mean[None], np.ones(1), root, members_are_particles=False)
 
-    @classmethod
-    def kernels(
-        cls,
-        transition: Transition,
-        particles: state.Particles,
-        mean: Array,
-        root: Array,
-        width: float,
+    def widened(
+        self, mean: Array, root: Array, predicted_covariance: Array, width: float
     ) -> Ancestors:
         """Put a Gaussian about every particle, of `width` standard deviations of all; mean and covariance stay.
 
-        In compensation the particles are moved towards their mean (Liu and West 2001).
+        In compensation the particles are moved towards their mean (Liu and West 2001). Where noise is additive that is done
+        after the transition, whose means are known, else before it, with the mean and a root of the covariance there.
         """
-        x = angles.unwrap(particles.x, particles.weights, transition.circular)
-        x = transition.wrapped(mean + np.sqrt(1 - width**2) * (x - mean))
-        return cls(transition, x, particles.weights, width * root)
+        circular = self.transition.circular
+        if self.means is None:
+            x = angles.unwrap(self.x, self.weights, circular)
+            x = self.transition.wrapped(mean + np.sqrt(1 - width**2) * (x - mean))
+            return self._replace(x=x, root=width * root)
+        means = angles.unwrap(self.means, self.weights, circular)
+        mean = self.weights @ means
+        covariance = width**2 * predicted_covariance + (1 - width**2) * self.transition.covariance
+        return self._replace(
+            means=mean + np.sqrt(1 - width**2) * (means - mean), root=covariance_factor(covariance)
+        )
 
     @property
     def noise_dim(self) -> int:
         """Number of entries of the noise: d for the state, if members are Gaussians, then those of the transition."""
-        return (0 if self.root is None else len(self.root)) + self.transition.motion.noise_dim
+        of_state = 0 if self.root is None or self.means is not None else len(self.root)
+        return of_state + self.transition.motion.noise_dim
 
     def standard_noise(self, sampler: Sampler | None, n: int, rng: np.random.Generator) -> Array:
         """Points (n, noise_dim) of N(0, I): those of a sampler, or else the balanced set for this step."""
@@ -107,7 +116,7 @@ class Ancestors(NamedTuple):
     def successors(self, members: Any, noise: Array) -> Array:
         """Successors (m, d) of members (m,) at noise (m, noise_dim)."""
         if self.means is not None:
-            return self.transition.wrapped(self.means[members] + noise @ self.transition.factor.T)
+            return self.transition.wrapped(self.means[members] + noise @ self.root.T)
         start = self.x[members]
         if self.root is None:
             return self.transition.propagate(start, noise)
@@ -134,9 +143,7 @@ class Ancestors(NamedTuple):
         """Successors (B, p, d) of members (B,) at the p `sigma_points` (p, noise_dim) of their noise."""
         d, p = self.x.shape[1], len(noise)
         if self.means is not None:
-            return self.transition.wrapped(
-                self.means[members, None] + noise @ self.transition.factor.T
-            )
+            return self.transition.wrapped(self.means[members, None] + noise @ self.root.T)
         if self.root is None or not self.transition.additive:
             return self.successors(
                 np.repeat(members, p), np.tile(noise, (len(members), 1))
@@ -183,35 +190,31 @@ class Ancestors(NamedTuple):
         points, weights = self.sigma_points
         count, d = self.x.shape
         p = len(points)
-        evaluations = p if observation.has_moments else max(p, len(quadratic.stencil(d)))
-        gains = min(count, -(-(count + SPARE_POINTS) // evaluations))
+        evaluations = p - 1 if observation.has_moments else len(quadratic.stencil(d))
+        if self.means is None:
+            evaluations += p - 1
+        gains = max(1, min(count, int(count * BUDGET) // evaluations))
         group = np.arange(count)
         members = group.copy()
+        centres = self.centres()
         if gains < count:
-            centres = self.centres()
             order = balanced.hilbert_order(centres, self.weights, self.transition.circular)
             # `gains` runs of almost equal length; the member in the middle of each represents it.
             group[order] = members * gains // count
             members = order[(2 * members[:gains] + 1) * count // (2 * gains)]
         ahead = self.sigma_successors(members, points)
-        if gains == count:
-            centres = ahead[:, 0]
         log_peaks = None
         if observation.has_moments:
-            # One call of the model for the sigma points of all gains and, unless these include them, the centres.
-            states = ahead.reshape(-1, d)
-            values = observation.mean(
-                states if gains == count else np.concatenate([states, centres])
-            )
-            by_gain = values[: len(states)].reshape(-1, p, values.shape[1])
-            offsets: Array = by_gain - by_gain[:, :1]
+            # One call of the model for the centres and the other sigma points of all gains.
+            values = observation.mean(np.concatenate([centres, ahead[:, 1:].reshape(-1, d)]))
+            at_centres = values[:count]
+            offsets = np.zeros((gains, p, values.shape[1]))
+            offsets[:, 1:] = values[count:].reshape(gains, p - 1, -1) - at_centres[members, None]
             if observation.circular:
                 offsets = angles.wrap(offsets, observation.circular)
             offsets = offsets[:, :, observation.observed_entries]
-            residuals = observation.residuals(
-                by_gain[:, 0] if gains == count else values[len(states) :]
-            )
-            noises = observation.noises(states)
+            residuals = observation.residuals(at_centres)
+            noises = observation.noises(ahead.reshape(-1, d))
             # noise that depends on the state: its expectation over each gain's points
             if len(noises) > 1:
                 noises = np.tensordot(noises.reshape(gains, p, *noises.shape[1:]), weights, (1, 0))
