@@ -15,9 +15,11 @@ from herdfilter.filters.proposals.guided import KalmanMixtureProposal
 from herdfilter.filters.proposals.herded import HerdedProposal
 from herdfilter.filters.proposals.lookahead import Ancestors
 from herdfilter.filters.proposals.ranked import RankedProposal
+from herdfilter.filters.resampling.mixture import MixtureResampling
 from herdfilter.filters.state import Particles
+from herdfilter.fitting.kernel_density import KernelDensityFit
 from herdfilter.models import contract, resolved
-from herdfilter.samplers import QuantileSampling
+from herdfilter.samplers import QuantileSampling, SobolSampling
 from herdfilter.samplers.base import Sampler
 
 UNGUIDED_SHARE = 0.3
@@ -25,6 +27,9 @@ UNGUIDED_SHARE = 0.3
 
 PILOT = 100
 """Number of points by which the effective sample size after an observation is predicted."""
+
+CORRECTIONS = 2
+"""Number of times that particles are drawn from kernels in the middle of an observation that leaves too few."""
 
 
 @dataclass(frozen=True)
@@ -128,18 +133,34 @@ class AutomaticProposal:
         # then checked. The points also tell how many particles would count without a look ahead, which is worth its time
         # only among many particles.
         unguided = guide is None
+        spent = 0
         if guide is not None and (shape.gaussian or (not on_line and n > gaussianity.FEW)):
             _, update = gaussian.look_ahead(guide)
+            spent = 2 * len(gaussian.sigma_points[0])
             z = gaussian.standard_noise(self.sampler, n, rng)
             m = min(n, PILOT)
             unguided = update.share(z[:m], np.zeros(m)) >= 0.5
             if shape.gaussian:
-                predicted_share = update.share(*update.draw(only_member[:m], z[:m]))
+                noise, log_ratio = update.draw(only_member, z)
+                predicted_share = update.share(noise[:m], log_ratio[:m])
                 if size * (1 / predicted_share - 1) <= 1:
-                    updated = gaussian.updated(guide, update, z)
-                    weighted, evidence = updated.normalised()
-                    if evidence > -np.inf and size * (n / weighted.ess - 1) <= 1:
-                        return updated
+                    # all are made only if the first of them bear it out
+                    m = -(-n // 4)
+                    spent += 2 * m
+                    first = gaussian.updated(guide, noise[:m], log_ratio[:m])
+                    weighted, evidence = first.normalised()
+                    if evidence > -np.inf and size * (m / weighted.ess - 1) <= 1:
+                        others = gaussian.updated(guide, noise[m:], log_ratio[m:])
+                        # each has the weights of as many as there are of its part
+                        updated = Particles.join(
+                            [
+                                part.reweighted(np.log(len(part) / n))
+                                for part in (first, others)
+                            ]
+                        )
+                        if size * (n / updated.normalised()[0].ess - 1) <= 1:
+                            return updated
+                        spent = n
 
         # (2) Else from the particles themselves. In one dimension: at exact quantiles of the predictive mixture, or of its
         # update by Kalman filters where the likelihood leaves too few of them.
@@ -155,20 +176,57 @@ class AutomaticProposal:
 
         # In more dimensions: as ranked particles, (3) ignoring the observation where enough of them will count, and then
         # sampling the Gaussian if it fits; (4) else with kernels, where the noise is too narrow to separate copies.
-        if observation is not None and shape.gaussian and unguided:
-            ancestors = gaussian
-        else:
+        ancestors = gaussian
+        if observation is None or not (shape.gaussian and unguided):
             ancestors = Ancestors.of(transition, particles)
             if observation is not None and shape.width:
-                noise, predicted_covariance = (
-                    ancestors if transition.additive else gaussian
-                ).spreads()
-                if gaussianity.narrow(noise, predicted_covariance, 1 / size):
-                    ancestors = ancestors.widened(
-                        shape.mean, shape.root, predicted_covariance, shape.width
+                spreads = (ancestors if transition.additive else gaussian).spreads()
+                if gaussianity.narrow(*spreads, 1 / size):
+                    ancestors = Ancestors.kernels(
+                        transition, particles, shape.mean, shape.root, shape.width
                     )
+            ancestors = ancestors._replace(spare=size - spent)
         # (5) is part of `follow`.
-        return self._ranked.follow(ancestors, n, rng, observation, unguided)
+        successors = self._ranked.follow(ancestors, n, rng, observation, unguided)
+        # (6) From kernels by degrees, where neither way leaves enough and copies will not separate.
+        if guide is None or guide.has_moments:
+            return successors
+        count = successors.normalised()[0].ess
+        if count >= np.sqrt(n) or not gaussianity.narrow(*gaussian.spreads(), 1 / size):
+            return successors
+        return self._correct_progressively(transition, particles, rng, guide)
+
+    def _correct_progressively(
+        self,
+        transition: resolved.Transition,
+        particles: Particles,
+        rng: np.random.Generator,
+        observation: Observation,
+    ) -> Particles:
+        """Weigh by powers of the likelihood that leave sqrt(n) particles each, and draw from kernels about these in between.
+
+        It is the progressive correction of Musso, Oudjane and Le Gland (2001); the last power is whatever remains.
+        """
+        kernels = MixtureResampling(KernelDensityFit(), self.sampler or SobolSampling())
+        particles = kernels.resample(particles, rng, transition.circular)
+        successors = RankedProposal(self.sampler, guided=False).propose(transition, particles, rng)
+        log_evidence = 0.0
+        remaining = 1.0
+        for _ in range(CORRECTIONS):
+            log_likelihoods = observation.log_likelihood(successors.x)
+            power = remaining
+            while True:
+                weighted, evidence = successors.reweighted(power * log_likelihoods).normalised()
+                if evidence == -np.inf or weighted.ess >= np.sqrt(len(weighted)):
+                    break
+                power *= 0.8
+            if power == remaining or evidence == -np.inf:
+                break
+            remaining -= power
+            log_evidence += evidence
+            successors = kernels.resample(weighted, rng, transition.circular)
+        log_likelihoods = observation.log_likelihood(successors.x)
+        return successors.reweighted(remaining * log_likelihoods + log_evidence)
 
     @cached_property
     def _ranked(self) -> RankedProposal:

@@ -10,7 +10,6 @@ from numba.extending import register_jitable
 
 from herdfilter import angles
 from herdfilter._checks import Array, read_only
-from herdfilter._covariances import covariance_factor
 from herdfilter.filters import state
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE, regress
 from herdfilter.filters.kalman.update import (
@@ -25,8 +24,6 @@ from herdfilter.models.resolved import Transition
 from herdfilter.samplers import compiled
 from herdfilter.samplers.base import Sampler
 
-import os
-BUDGET = float(os.environ.get("BUDGET","1"))
 SPARE_POINTS = 1000
 """A call of the model's functions with so many states takes little more time than one with a few."""
 
@@ -67,45 +64,40 @@ class Ancestors(NamedTuple):
     root: Array | None = None
     means: Array | None = None
     members_are_particles: bool = True
+    spare: int = 0
 
     @classmethod
     def of(cls, transition: Transition, particles: state.Particles) -> Ancestors:
         """Take the particles as they are."""
-        root, means = None, None
-        if transition.additive:
-            root, means = transition.factor, transition.mean(particles.x)
-        return cls(transition, particles.x, particles.weights, root, means)
+        means = transition.mean(particles.x) if transition.additive else None
+        return cls(transition, particles.x, particles.weights, None, means, spare=len(particles.x))
 
     @classmethod
     def gaussian(cls, transition: Transition, mean: Array, root: Array) -> Ancestors:
         """Take one Gaussian, N(mean, root @ root.T)."""
         return cls(transition, mean[None], np.ones(1), root, members_are_particles=False)
 
-    def widened(
-        self, mean: Array, root: Array, predicted_covariance: Array, width: float
+    @classmethod
+    def kernels(
+        cls,
+        transition: Transition,
+        particles: state.Particles,
+        mean: Array,
+        root: Array,
+        width: float,
     ) -> Ancestors:
         """Put a Gaussian about every particle, of `width` standard deviations of all; mean and covariance stay.
 
-        In compensation the particles are moved towards their mean (Liu and West 2001). Where noise is additive that is done
-        after the transition, whose means are known, else before it, with the mean and a root of the covariance there.
+        In compensation the particles are moved towards their mean (Liu and West 2001).
         """
-        circular = self.transition.circular
-        if self.means is None:
-            x = angles.unwrap(self.x, self.weights, circular)
-            x = self.transition.wrapped(mean + np.sqrt(1 - width**2) * (x - mean))
-            return self._replace(x=x, root=width * root)
-        means = angles.unwrap(self.means, self.weights, circular)
-        mean = self.weights @ means
-        covariance = width**2 * predicted_covariance + (1 - width**2) * self.transition.covariance
-        return self._replace(
-            means=mean + np.sqrt(1 - width**2) * (means - mean), root=covariance_factor(covariance)
-        )
+        x = angles.unwrap(particles.x, particles.weights, transition.circular)
+        x = transition.wrapped(mean + np.sqrt(1 - width**2) * (x - mean))
+        return cls(transition, x, particles.weights, width * root)
 
     @property
     def noise_dim(self) -> int:
         """Number of entries of the noise: d for the state, if members are Gaussians, then those of the transition."""
-        of_state = 0 if self.root is None or self.means is not None else len(self.root)
-        return of_state + self.transition.motion.noise_dim
+        return (0 if self.root is None else len(self.root)) + self.transition.motion.noise_dim
 
     def standard_noise(self, sampler: Sampler | None, n: int, rng: np.random.Generator) -> Array:
         """Points (n, noise_dim) of N(0, I): those of a sampler, or else the balanced set for this step."""
@@ -116,7 +108,7 @@ class Ancestors(NamedTuple):
     def successors(self, members: Any, noise: Array) -> Array:
         """Successors (m, d) of members (m,) at noise (m, noise_dim)."""
         if self.means is not None:
-            return self.transition.wrapped(self.means[members] + noise @ self.root.T)
+            return self.transition.wrapped(self.means[members] + noise @ self.transition.factor.T)
         start = self.x[members]
         if self.root is None:
             return self.transition.propagate(start, noise)
@@ -143,7 +135,9 @@ class Ancestors(NamedTuple):
         """Successors (B, p, d) of members (B,) at the p `sigma_points` (p, noise_dim) of their noise."""
         d, p = self.x.shape[1], len(noise)
         if self.means is not None:
-            return self.transition.wrapped(self.means[members, None] + noise @ self.root.T)
+            return self.transition.wrapped(
+                self.means[members, None] + noise @ self.transition.factor.T
+            )
         if self.root is None or not self.transition.additive:
             return self.successors(
                 np.repeat(members, p), np.tile(noise, (len(members), 1))
@@ -193,7 +187,7 @@ class Ancestors(NamedTuple):
         evaluations = p - 1 if observation.has_moments else len(quadratic.stencil(d))
         if self.means is None:
             evaluations += p - 1
-        gains = max(1, min(count, int(count * BUDGET) // evaluations))
+        gains = max(1, min(count, self.spare // evaluations))
         group = np.arange(count)
         members = group.copy()
         centres = self.centres()
@@ -246,11 +240,12 @@ class Ancestors(NamedTuple):
             self.successors(members, noise), log_weights, ancestors=ancestors
         )
 
-    def updated(self, observation: Observation, update: NoiseUpdate, z: Array) -> state.Particles:
-        """Successors of one Gaussian at updated noise, drawn by standard normal z (m, noise_dim), with exact weights."""
-        members = np.zeros(len(z), dtype=np.int64)
-        noise, log_ratio = update.draw(members, z)
-        return self.particles(members, noise, log_ratio - np.log(len(z))).updated(observation)
+    def updated(
+        self, observation: Observation, noise: Array, log_ratio: Array
+    ) -> state.Particles:
+        """Successors of one Gaussian at updated noise (m, noise_dim), with exact weights."""
+        members = np.zeros(len(noise), dtype=np.int64)
+        return self.particles(members, noise, log_ratio - np.log(len(noise))).updated(observation)
 
 
 class NoiseUpdate(NamedTuple):
