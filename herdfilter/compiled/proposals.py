@@ -111,6 +111,7 @@ Ancestors, ANCESTORS = named(
     weights=_row,
     root=_rows,  # (d, d), factor of the covariance of a kernel
     noise=NOISE,
+    spare=int64,  # number of evaluations of the model that are left to look ahead from groups of them
 )
 Gaussian, GAUSSIAN = named(
     "Gaussian",
@@ -125,7 +126,7 @@ UPDATE = _tuple_type(
     (_counts, _rows, _sets, _sets, _row, _row, _sets, _rows, _sets, _rows), lookahead.NoiseUpdate
 )
 _order = _pointer(_counts(_rows, _row, _flags))
-_look = _pointer(GROUP((boolean, _rows, UPDATE))(SERIES, _order, int64, int64, ANCESTORS))
+_look = _pointer(GROUP((boolean, _rows, UPDATE))(SERIES, _order, int64, ANCESTORS))
 _carry = _pointer(float64(SERIES, int64, ANCESTORS, _counts, _rows, _row, PARTICLES))
 # A function that several call is passed as a pointer, so that it is compiled once and not anew in each of its callers.
 Tools, TOOLS = named(
@@ -230,7 +231,7 @@ def _ranked(series, tools, rng, t, uneven, particles):
     x = particles.x
     means = np.zeros(x.shape)
     advance(series, t, x, means)
-    ancestors = Ancestors(x, means, particles.weights.copy(), means, proposal.narrow)
+    ancestors = Ancestors(x, means, particles.weights.copy(), means, proposal.narrow, len(x))
     return follow(series, proposal, t, ancestors, proposal.shares[0] > 0.0, False, particles)
 
 
@@ -249,7 +250,8 @@ def _auto(series, tools, rng, t, uneven, particles):
     width = gaussian.width
     root = gaussian.ancestor.root
     advance(series, t, x, means)
-    ancestors = Ancestors(x, means, before, root, proposal.narrow)
+    spare = gaussian.ancestor.spare
+    ancestors = Ancestors(x, means, before, root, proposal.narrow, spare)
     if gaussian.close and gaussian.unguided:
         ancestors = gaussian.ancestor
     elif series.kinds[t] == USED and width > 0.0 and _narrow(series, t, means, before):
@@ -262,7 +264,7 @@ def _auto(series, tools, rng, t, uneven, particles):
             for b in range(len(root)):
                 root[a, b] *= width
         wrap_in_place(centred, series.circular)
-        ancestors = Ancestors(centred, centred, before, root, proposal.wide)
+        ancestors = Ancestors(centred, centred, before, root, proposal.wide, spare)
     return follow(series, proposal, t, ancestors, True, gaussian.unguided, particles)
 
 
@@ -303,8 +305,8 @@ def _on_line(series, tools, rng, t, uneven, particles):
             )
             targets[first + i] = before[i]
         if guided:
-            ancestors = Ancestors(x, means, before, means, proposal.narrow)
-            plain, _, update = proposal.look(series, proposal.order, t, n * n, ancestors)
+            ancestors = Ancestors(x, means, before, means, proposal.narrow, n * n)
+            plain, _, update = proposal.look(series, proposal.order, t, ancestors)
             if series.circular[0] or not plain:
                 return np.nan
             posterior, _ = mixed_weights(before, update.log_densities, proposal.shares[1])
@@ -383,19 +385,19 @@ def from_gaussian(series, proposal, t, particles):
     width = gaussianity.relative_width(over, 1.0 / dot(weights, weights))
     # Is the step as good as linear? Without an observation: the successors are almost a linear function of their noise. With
     # one: Kalman's update leaves almost even weights. The first few points predict that, all of them then confirm it.
-    ancestor = Ancestors(mean, mean, np.ones(1), root, proposal.wide)
+    ancestor = Ancestors(mean, mean, np.ones(1), root, proposal.wide, 0)
     ancestor_indices = np.zeros(n, np.int64)
     standard_noise = proposal.wide.sets[series.steps[t] % SETS]
     noise = standard_noise
     log_ratio = np.zeros(n)
     n_probes = min(n, automatic.PILOT)
+    spent = 0
     accepted = close
     unguided = False
     log_evidence = 0.0
     if plain and observed and (close or (n > gaussianity.FEW and d > 1)):
-        plain, _, update = proposal.look(
-            series, proposal.order, t, lookahead.SPARE_POINTS, ancestor
-        )
+        plain, _, update = proposal.look(series, proposal.order, t, ancestor)
+        spent = 2 * len(proposal.wide.points)
         if plain:
             unguided = (
                 lookahead._share(update, standard_noise[:n_probes], np.zeros(n_probes)) >= 0.5
@@ -409,15 +411,27 @@ def from_gaussian(series, proposal, t, particles):
             series, t, ancestor, ancestor_indices, noise, log_ratio, particles
         )
         lost = n * dot(weights, weights) - 1.0  # n / ESS - 1
-        if not observed:
+        if observed:  # the first quarter has to bear it out before the others are made
+            m = (n + 3) // 4
+            spent += 2 * m
+            total = squared = 0.0
+            for i in range(m):
+                total += weights[i]
+                squared += weights[i] ** 2
+            if n * (m * squared / total**2 - 1.0) <= 1.0:
+                spent = n
+            else:
+                lost = np.inf
+        else:
             lost = gaussianity._nonlinear_share(
                 unwrapped(next_x, weights, series.circular), standard_noise
             )
-        accepted = not n * lost > 1.0 or log_evidence != log_evidence
+        accepted = n * lost <= 1.0 or log_evidence != log_evidence
     if not plain:
         # accepted, so that the NaN is returned at once and the filter takes the step by itself
         log_evidence = np.nan
         accepted = True
+    ancestor = Ancestors(mean, mean, ancestor.weights, root, proposal.wide, n - spent)
     return Gaussian(log_evidence, accepted, close, unguided, width, ancestor)
 
 
@@ -455,9 +469,7 @@ def follow(series, proposal, t, ancestors, guided, unguided, particles):
         log_ratio = np.zeros(n)
         ancestor_indices = np.zeros(n, np.int64)
         if not unguided:
-            plain, centres, update = proposal.look(
-                series, proposal.order, t, lookahead.SPARE_POINTS, ancestors
-            )
+            plain, centres, update = proposal.look(series, proposal.order, t, ancestors)
             if not plain:
                 return np.nan
             # Ancestors are chosen by the weights after the update, mixed with a share of those before it, so that the
@@ -483,8 +495,14 @@ def follow(series, proposal, t, ancestors, guided, unguided, particles):
             successors = Particles(
                 particles.x, np.zeros(n), np.zeros(n), np.zeros((n, d)), np.zeros(n, np.int64)
             )
-    # The guided way is taken, unless the evidence of the unguided one is over n times as large.
+    # The guided way is taken, unless the evidence of the unguided one is over n times as large; if that comes second, also
+    # the evidence of a quarter of it.
     gain = log_evidence - first_evidence
+    if unguided:
+        total = 0.0
+        for i in range(0, n, 4):
+            total += successors.weights[i] * n / ((n + 3) // 4)
+        gain += min(np.log(total), 0.0)
     if gain != gain or (gain <= np.log(n) if unguided else gain < -np.log(n)):
         return first_evidence + 0.0 * gain  # NaN if one of them is
     # slices would take seconds to compile
@@ -497,7 +515,7 @@ def follow(series, proposal, t, ancestors, guided, unguided, particles):
     return log_evidence
 
 
-def look_ahead(series, curve_order, t, spare, ancestors):
+def look_ahead(series, curve_order, t, ancestors):
     """Do as `Ancestors.look_ahead`: return whether all numbers are plain, the predicted states, and the noise update."""
     points = ancestors.noise.points
     sigma_weights = ancestors.noise.weights
@@ -505,8 +523,8 @@ def look_ahead(series, curve_order, t, spare, ancestors):
     p = len(points)
     z = series.z[t]
     angles = series.observation_circular
-    # Neighbours along the curve share one set of sigma points, so that about n + spare points are observed in all.
-    count = min(n, (n + spare + p - 1) // p)
+    # Neighbours along the curve share one set of sigma points, each of which is observed, and moved if it is not the mean's.
+    count = max(1, min(n, ancestors.spare // ((p - 1) * (1 if points.shape[1] == d else 2))))
     group = np.arange(n)
     centres = np.zeros((n, d))
     members = group.copy()

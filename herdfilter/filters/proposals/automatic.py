@@ -179,11 +179,14 @@ class AutomaticProposal:
         ancestors = gaussian
         if observation is None or not (shape.gaussian and unguided):
             ancestors = Ancestors.of(transition, particles)
-            if observation is not None and shape.width:
+            width = shape.width
+            if guide is not None and not guide.has_moments and 2 * particles.ess < size:
+                width = shape.density_width
+            if observation is not None and width:
                 spreads = (ancestors if transition.additive else gaussian).spreads()
                 if gaussianity.narrow(*spreads, 1 / size):
                     ancestors = Ancestors.kernels(
-                        transition, particles, shape.mean, shape.root, shape.width
+                        transition, particles, shape.mean, shape.root, width
                     )
             ancestors = ancestors._replace(spare=size - spent)
         # (5) is part of `follow`.

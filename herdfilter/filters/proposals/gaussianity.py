@@ -72,7 +72,13 @@ class Gaussianity:
         Kernels take the share ``width^2`` of the variance. It is the effective sample size to the power -2/3, so that their
         bias falls faster than the Monte Carlo error; but no more than leaves the part of the cumulants that is not chance.
         """
-        return float(relative_width(self._over_chance, self._ess, *self._x.shape))
+        return float(relative_width(self._over_chance, self._ess))
+
+    @property
+    def density_width(self) -> float:
+        """Width by Silverman's rule (1986), as of a kernel density; at most that of all."""
+        d = len(self.mean)
+        return float(min(1.0, (4 / ((d + 2) * self._ess)) ** (1 / (d + 4))))
 
     def excess(self, n: int) -> float:
         """Return the larger of the squared third and fourth cumulants, over their expectations in n Gaussian draws."""
@@ -151,10 +157,8 @@ def _standardise(x, weights, mean, root, inverse, z):
 
 
 @register_jitable
-def relative_width(over: tuple[float, float], size: float, n: int, d: int) -> float:
+def relative_width(over: tuple[float, float], size: float) -> float:
     """Return `Gaussianity.width` from the squared cumulants over chance and the effective sample size."""
-    if 2.0 * size < n:
-        return float(min(1.0, (4.0 / ((d + 2.0) * size)) ** (1.0 / (d + 4.0)))) % 1.0
     # shares of the squared cumulants that are not chance
     third = 1.0 - 1.0 / max(1.0, over[0])
     fourth = 1.0 - 1.0 / max(1.0, over[1])

@@ -24,10 +24,6 @@ from herdfilter.models.resolved import Transition
 from herdfilter.samplers import compiled
 from herdfilter.samplers.base import Sampler
 
-SPARE_POINTS = 1000
-"""A call of the model's functions with so many states takes little more time than one with a few."""
-
-
 _sigma_points = lru_cache(maxsize=64)(
     UNSCENTED_RULE.points
 )  # the cache of the rule itself costs a hash of its parameters
@@ -56,6 +52,8 @@ class Ancestors(NamedTuple):
         Transition means of the states, computed once where members are points and the noise is additive.
     members_are_particles : bool
         False for one Gaussian that replaces all particles.
+    spare : int
+        Number of evaluations of the model's functions at sigma points; those without noise and those of successors add to it.
     """
 
     transition: Transition
@@ -177,9 +175,9 @@ class Ancestors(NamedTuple):
     def look_ahead(self, observation: Observation) -> tuple[Array, NoiseUpdate]:
         """Return the successors (M, d) of all members without noise, and the update of their noise by an observation.
 
-        Where there are many members, groups of neighbours along the Hilbert curve through these successors share the gain of
-        the member in their middle; each member has its own residual. The number of gains is such that the model's functions
-        are evaluated at no more than `SPARE_POINTS` states in addition to one for each member.
+        Groups of neighbours along the Hilbert curve through these successors share the gain of the member in their middle;
+        each member has its own residual. There are as many gains as `spare` evaluations of the model's functions allow, and
+        at least one.
         """
         points, weights = self.sigma_points
         count, d = self.x.shape
