@@ -495,14 +495,8 @@ def follow(series, proposal, t, ancestors, guided, unguided, particles):
             successors = Particles(
                 particles.x, np.zeros(n), np.zeros(n), np.zeros((n, d)), np.zeros(n, np.int64)
             )
-    # The guided way is taken, unless the evidence of the unguided one is over n times as large; if that comes second, also
-    # the evidence of a quarter of it.
+    # The guided way is taken, unless the evidence of the unguided one is over n times as large.
     gain = log_evidence - first_evidence
-    if unguided:
-        total = 0.0
-        for i in range(0, n, 4):
-            total += successors.weights[i] * n / ((n + 3) // 4)
-        gain += min(np.log(total), 0.0)
     if gain != gain or (gain <= np.log(n) if unguided else gain < -np.log(n)):
         return first_evidence + 0.0 * gain  # NaN if one of them is
     # slices would take seconds to compile

@@ -191,11 +191,11 @@ def done(monkeypatch):
         names.add("ranked")
         made.clear()
         moved = follow(self, *args, **options)
-        names.update({"the other way"} if len(made) > 1 and moved is made[-1] else ())
+        names.update({"the other way"} if len(made) == 2 and moved is made[1] else ())
         return moved
 
     tell(RankedProposal, "follow", followed)
-    watch(RankedProposal, "_take", lambda *args: "guided" if args[4] else "blind")
+    watch(RankedProposal, "_take", lambda *args: "guided" if args[-1] else "blind")
     watch(HerdedProposal, "propose", lambda *_: "quantiles")
     watch(KalmanMixtureProposal, "propose", lambda *_: "guided quantiles")
     kernels = Ancestors.kernels.__func__

@@ -142,25 +142,16 @@ class AutomaticProposal:
             unguided = update.share(z[:m], np.zeros(m)) >= 0.5
             if shape.gaussian:
                 noise, log_ratio = update.draw(only_member, z)
-                predicted_share = update.share(noise[:m], log_ratio[:m])
-                if size * (1 / predicted_share - 1) <= 1:
-                    # all are made only if the first of them bear it out
-                    m = -(-n // 4)
-                    spent += 2 * m
-                    first = gaussian.updated(guide, noise[:m], log_ratio[:m])
-                    weighted, evidence = first.normalised()
-                    if evidence > -np.inf and size * (m / weighted.ess - 1) <= 1:
-                        others = gaussian.updated(guide, noise[m:], log_ratio[m:])
-                        # each has the weights of as many as there are of its part
-                        updated = Particles.join(
-                            [
-                                part.reweighted(np.log(len(part) / n))
-                                for part in (first, others)
-                            ]
-                        )
-                        if size * (n / updated.normalised()[0].ess - 1) <= 1:
-                            return updated
-                        spent = n
+                share = update.share(noise[:m], log_ratio[:m])
+                # All are made only if the first quarter of them bears the prediction out.
+                for m in (-(-n // 4), n):
+                    if size * (1 - share) <= share:
+                        updated = gaussian.updated(guide, noise[:m], log_ratio[:m])
+                        weighted, evidence = updated.normalised()
+                        share = weighted.ess / m if evidence > -np.inf else 0.0
+                        spent += 2 * m
+                if size * (1 - share) <= share:
+                    return updated
 
         # (2) Else from the particles themselves. In one dimension: at exact quantiles of the predictive mixture, or of its
         # update by Kalman filters where the likelihood leaves too few of them.

@@ -181,20 +181,12 @@ class RankedProposal(SampledProposal):
         weighted, evidence = successors.normalised()
         if evidence > -np.inf and weighted.ess >= np.sqrt(n):
             return successors
+        alternative = self._take(ancestors, n, rng, observation, not guided_first)
+        other_evidence = alternative.normalised()[1]
         # The unguided result needs n times the evidence of the guided one, whichever was made first.
-        if not guided_first:
-            alternative = self._take(ancestors, n, rng, observation, True)
-            return (
-                successors
-                if evidence > alternative.normalised()[1] + np.log(n)
-                else alternative
-            )
-        # A quarter of it tells whether it may have that.
-        for every in (4, 1):
-            alternative = self._take(ancestors, n, rng, observation, False, every)
-            if not alternative.normalised()[1] > evidence + np.log(n):
-                return successors
-        return alternative
+        if guided_first:
+            return alternative if other_evidence > evidence + np.log(n) else successors
+        return successors if evidence > other_evidence + np.log(n) else alternative
 
     def _steps(self, n: int, rng: np.random.Generator) -> int | Array:
         """Return the number of ancestors, to be taken at even steps; if randomised, their cumulative weights (n,)."""
@@ -207,9 +199,8 @@ class RankedProposal(SampledProposal):
         rng: np.random.Generator,
         observation: Any,
         guided: bool,
-        every: int = 1,
     ) -> Particles:
-        """Take ancestors at even steps, sorted by their states; only each so many of them, if `every` is not 1.
+        """Take ancestors at even steps, sorted by their states.
 
         If `guided`, they are sorted by their predicted states, and have updated noise and exact weights.
         """
@@ -232,10 +223,9 @@ class RankedProposal(SampledProposal):
             noise = ancestors.standard_noise(self.sampler, n, rng)
             if self.randomised:
                 u = rng.random(n)
-        members = balanced.ranked_members(centres, weights, circular, steps)[::every]
-        noise = noise[::every]
+        members = balanced.ranked_members(centres, weights, circular, steps)
         if not guided:
-            log_weights: Array = np.full(len(members), -math.log(len(members)))
+            log_weights: Array = np.full(n, -math.log(n))
         else:
             log_weights = log_ratio[members] - np.log(n)
             if self.randomised and share:
