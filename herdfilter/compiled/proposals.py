@@ -254,7 +254,7 @@ def _auto(series, tools, rng, t, uneven, particles):
     ancestors = Ancestors(x, means, before, root, proposal.narrow, spare)
     if gaussian.close and gaussian.unguided:
         ancestors = gaussian.ancestor
-    elif series.kinds[t] == USED and width > 0.0 and _narrow(series, t, means, before):
+    elif series.kinds[t] == USED and width > 0.0 and _narrow(series, t, gaussian.ancestor):
         # Kernels of this width about shrunken particles: together they keep the particles' mean and covariance.
         centred = unwrapped(x, before, series.circular)
         for a in range(len(root)):
@@ -391,13 +391,12 @@ def from_gaussian(series, proposal, t, particles):
     noise = standard_noise
     log_ratio = np.zeros(n)
     n_probes = min(n, automatic.PILOT)
-    spent = 0
+    spent = 2 * len(proposal.wide.points)
     accepted = close
     unguided = False
     log_evidence = 0.0
     if plain and observed and (close or (n > gaussianity.FEW and d > 1)):
         plain, _, update = proposal.look(series, proposal.order, t, ancestor)
-        spent = 2 * len(proposal.wide.points)
         if plain:
             unguided = (
                 lookahead._share(update, standard_noise[:n_probes], np.zeros(n_probes)) >= 0.5
@@ -436,16 +435,24 @@ def from_gaussian(series, proposal, t, particles):
 
 
 @njit(**INSIDE)
-def _narrow(series, t, means, weights):
-    """Return True if in some direction noise makes less than 1/n of the covariance of successors of means (n, d)."""
-    n, d = means.shape
-    factor = series.factors[t]
+def _narrow(series, t, gaussian):
+    """Return True if in some direction noise makes less than 1/n of the covariance of successors of a Gaussian."""
+    n = len(series.states)
+    d = gaussian.x.shape[1]
+    p = len(gaussian.noise.points)
+    x = np.zeros((p, d))
     difference = np.zeros((d, d))
-    weighted_moments(series, means, weights, np.zeros(d), difference)
-    # FF' - (FF' + C) / n, with C the covariance of the means, is positive definite unless the noise is too narrow
-    for a in range(d):
-        for b in range(a + 1):
-            difference[a, b] = (1.0 - 1.0 / n) * dot(factor[a], factor[b]) - difference[a, b] / n
+    first = np.zeros(1, np.int64)
+    _successors(series, t, gaussian, first, gaussian.noise.points, np.zeros((p, d)), x)
+    x = unwrapped(x, gaussian.noise.weights, series.circular)
+    # FF' - (FF' + C) / n, with C the covariance due to the state, is positive definite unless the noise is too narrow.
+    # Central differences at sigma points +- c e_j, of weight 1 / (2 c^2): those of the state come first.
+    for j in range(1, 2 * d + 1):
+        scale = 0.5 * gaussian.noise.weights[1] * ((1.0 if j > d else 0.0) - 1.0 / n)
+        slope = x[j] - x[2 * d + j]
+        for a in range(d):
+            for b in range(a + 1):
+                difference[a, b] += scale * slope[a] * slope[b]
     return not factorise(difference, difference)
 
 

@@ -133,10 +133,9 @@ class AutomaticProposal:
         # then checked. The points also tell how many particles would count without a look ahead, which is worth its time
         # only among many particles.
         unguided = guide is None
-        spent = 0
+        spent = 2 * len(gaussian.sigma_points[0])
         if guide is not None and (shape.gaussian or (not on_line and n > gaussianity.FEW)):
             _, update = gaussian.look_ahead(guide)
-            spent = 2 * len(gaussian.sigma_points[0])
             z = gaussian.standard_noise(self.sampler, n, rng)
             m = min(n, PILOT)
             unguided = update.share(z[:m], np.zeros(m)) >= 0.5
@@ -168,25 +167,21 @@ class AutomaticProposal:
         # In more dimensions: as ranked particles, (3) ignoring the observation where enough of them will count, and then
         # sampling the Gaussian if it fits; (4) else with kernels, where the noise is too narrow to separate copies.
         ancestors = gaussian
+        narrow = observation is not None and gaussianity.narrow(*gaussian.spreads(), 1 / size)
+        few_count = guide is not None and not guide.has_moments and 2 * particles.ess < size
+        width = shape.density_width if few_count else shape.width
         if observation is None or not (shape.gaussian and unguided):
-            ancestors = Ancestors.of(transition, particles)
-            width = shape.width
-            if guide is not None and not guide.has_moments and 2 * particles.ess < size:
-                width = shape.density_width
-            if observation is not None and width:
-                spreads = (ancestors if transition.additive else gaussian).spreads()
-                if gaussianity.narrow(*spreads, 1 / size):
-                    ancestors = Ancestors.kernels(
-                        transition, particles, shape.mean, shape.root, width
-                    )
+            if narrow and width:
+                ancestors = Ancestors.kernels(transition, particles, shape.mean, shape.root, width)
+            else:
+                ancestors = Ancestors.of(transition, particles)
             ancestors = ancestors._replace(spare=size - spent)
         # (5) is part of `follow`.
         successors = self._ranked.follow(ancestors, n, rng, observation, unguided)
         # (6) From kernels by degrees, where neither way leaves enough and copies will not separate.
-        if guide is None or guide.has_moments:
+        if not narrow or guide is None or guide.has_moments:
             return successors
-        count = successors.normalised()[0].ess
-        if count >= np.sqrt(n) or not gaussianity.narrow(*gaussian.spreads(), 1 / size):
+        if successors.normalised()[0].ess >= np.sqrt(n):
             return successors
         return self._correct_progressively(transition, particles, rng, guide)
 

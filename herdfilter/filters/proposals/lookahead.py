@@ -151,16 +151,7 @@ class Ancestors(NamedTuple):
         return angles.wrap(successors, circular) if circular else successors
 
     def spreads(self) -> tuple[Array, Array]:
-        """Covariances (d, d) of the successors: that due to the transition noise, and the total.
-
-        Noise that is not additive is linearised by the sigma points of the first member, which must be a Gaussian.
-        """
-        # the law of total covariance: of the means, and of the noise
-        if self.means is not None:
-            noise = self.transition.factor @ self.transition.factor.T
-            means = angles.unwrap(self.means, self.weights, self.transition.circular)
-            centred = means - self.weights @ means
-            return noise, noise + (self.weights * centred.T) @ centred
+        """Covariances (d, d) of the successors of a Gaussian, by sigma points: that due to the transition noise, and the total."""
         points, weights = self.sigma_points
         x = angles.unwrap(
             self.sigma_successors(np.zeros(1, dtype=np.int64), points)[0],
