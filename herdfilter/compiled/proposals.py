@@ -121,6 +121,7 @@ Gaussian, GAUSSIAN = named(
     unguided=boolean,  # True if enough particles will count without a look ahead
     width=float64,  # of kernels about the particles
     ancestor=ANCESTORS,  # the Gaussian itself
+    spare=int64,  # as in `Ancestors`
 )
 UPDATE = _tuple_type(
     (_counts, _rows, _sets, _sets, _row, _row, _sets, _rows, _sets, _rows), lookahead.NoiseUpdate
@@ -231,7 +232,8 @@ def _ranked(series, tools, rng, t, uneven, particles):
     x = particles.x
     means = np.zeros(x.shape)
     advance(series, t, x, means)
-    ancestors = Ancestors(x, means, particles.weights.copy(), means, proposal.narrow, len(x))
+    spare = len(x) + lookahead.SPARE_POINTS
+    ancestors = Ancestors(x, means, particles.weights.copy(), means, proposal.narrow, spare)
     return follow(series, proposal, t, ancestors, proposal.shares[0] > 0.0, False, particles)
 
 
@@ -250,8 +252,7 @@ def _auto(series, tools, rng, t, uneven, particles):
     width = gaussian.width
     root = gaussian.ancestor.root
     advance(series, t, x, means)
-    spare = gaussian.ancestor.spare
-    ancestors = Ancestors(x, means, before, root, proposal.narrow, spare)
+    ancestors = Ancestors(x, means, before, root, proposal.narrow, gaussian.spare)
     if gaussian.close and gaussian.unguided:
         ancestors = gaussian.ancestor
     elif series.kinds[t] == USED and width > 0.0 and _narrow(series, t, gaussian.ancestor):
@@ -264,7 +265,7 @@ def _auto(series, tools, rng, t, uneven, particles):
             for b in range(len(root)):
                 root[a, b] *= width
         wrap_in_place(centred, series.circular)
-        ancestors = Ancestors(centred, centred, before, root, proposal.wide, spare)
+        ancestors = Ancestors(centred, centred, before, root, proposal.wide, gaussian.spare // 2)
     return follow(series, proposal, t, ancestors, True, gaussian.unguided, particles)
 
 
@@ -305,7 +306,7 @@ def _on_line(series, tools, rng, t, uneven, particles):
             )
             targets[first + i] = before[i]
         if guided:
-            ancestors = Ancestors(x, means, before, means, proposal.narrow, n * n)
+            ancestors = Ancestors(x, means, before, means, proposal.narrow, n + n * n)
             plain, _, update = proposal.look(series, proposal.order, t, ancestors)
             if series.circular[0] or not plain:
                 return np.nan
@@ -409,18 +410,16 @@ def from_gaussian(series, proposal, t, particles):
         log_evidence = proposal.carry(
             series, t, ancestor, ancestor_indices, noise, log_ratio, particles
         )
-        lost = n * dot(weights, weights) - 1.0  # n / ESS - 1
+        lost = 0.0
         if observed:  # the first quarter has to bear it out before the others are made
-            m = (n + 3) // 4
-            spent += 2 * m
-            total = squared = 0.0
-            for i in range(m):
-                total += weights[i]
-                squared += weights[i] ** 2
-            if n * (m * squared / total**2 - 1.0) <= 1.0:
-                spent = n
-            else:
-                lost = np.inf
+            for m in ((n + 3) // 4, n):
+                if n * lost <= 1.0:
+                    total = squared = 0.0
+                    for i in range(m):
+                        total += weights[i]
+                        squared += weights[i] ** 2
+                    lost = m * squared / total**2 - 1.0  # m / ESS - 1
+                    spent += 2 * m
         else:
             lost = gaussianity._nonlinear_share(
                 unwrapped(next_x, weights, series.circular), standard_noise
@@ -430,8 +429,7 @@ def from_gaussian(series, proposal, t, particles):
         # accepted, so that the NaN is returned at once and the filter takes the step by itself
         log_evidence = np.nan
         accepted = True
-    ancestor = Ancestors(mean, mean, ancestor.weights, root, proposal.wide, n - spent)
-    return Gaussian(log_evidence, accepted, close, unguided, width, ancestor)
+    return Gaussian(log_evidence, accepted, close, unguided, width, ancestor, n - spent)
 
 
 @njit(**INSIDE)
@@ -524,8 +522,8 @@ def look_ahead(series, curve_order, t, ancestors):
     p = len(points)
     z = series.z[t]
     angles = series.observation_circular
-    # Neighbours along the curve share one set of sigma points, each of which is observed, and moved if it is not the mean's.
-    count = max(1, min(n, ancestors.spare // ((p - 1) * (1 if points.shape[1] == d else 2))))
+    # Neighbours along the curve share one set of sigma points, so that about as many are observed as are to spare.
+    count = max(1, min(n, (ancestors.spare + p - 1) // p))
     group = np.arange(n)
     centres = np.zeros((n, d))
     members = group.copy()

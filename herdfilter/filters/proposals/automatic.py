@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -140,12 +140,11 @@ class AutomaticProposal:
             m = min(n, PILOT)
             unguided = update.share(z[:m], np.zeros(m)) >= 0.5
             if shape.gaussian:
-                noise, log_ratio = update.draw(only_member, z)
-                share = update.share(noise[:m], log_ratio[:m])
+                share = update.share(*update.draw(only_member[:m], z[:m]))
                 # All are made only if the first quarter of them bears the prediction out.
                 for m in (-(-n // 4), n):
                     if size * (1 - share) <= share:
-                        updated = gaussian.updated(guide, noise[:m], log_ratio[:m])
+                        updated = gaussian.updated(guide, update, z[:m])
                         weighted, evidence = updated.normalised()
                         share = weighted.ess / m if evidence > -np.inf else 0.0
                         spent += 2 * m
@@ -168,29 +167,30 @@ class AutomaticProposal:
         # sampling the Gaussian if it fits; (4) else with kernels, where the noise is too narrow to separate copies.
         ancestors = gaussian
         narrow = observation is not None and gaussianity.narrow(*gaussian.spreads(), 1 / size)
-        few_count = guide is not None and not guide.has_moments and 2 * particles.ess < size
+        likelihood_alone = guide is not None and not guide.has_moments
+        few_count = likelihood_alone and 2 * particles.ess < size
         width = shape.density_width if few_count else shape.width
         if observation is None or not (shape.gaussian and unguided):
             if narrow and width:
                 ancestors = Ancestors.kernels(transition, particles, shape.mean, shape.root, width)
             else:
                 ancestors = Ancestors.of(transition, particles)
-            ancestors = ancestors._replace(spare=size - spent)
+            # A sigma point is observed; unless the transition means are known, it moves, too.
+            spare = (size - spent) // (1 if ancestors.means is not None else 2)
+            ancestors = ancestors._replace(spare=spare)
         # (5) is part of `follow`.
         successors = self._ranked.follow(ancestors, n, rng, observation, unguided)
         # (6) From kernels by degrees, where neither way leaves enough and copies will not separate.
-        if not narrow or guide is None or guide.has_moments:
-            return successors
-        if successors.normalised()[0].ess >= np.sqrt(n):
-            return successors
-        return self._correct_progressively(transition, particles, rng, guide)
+        if narrow and likelihood_alone and successors.normalised()[0].ess < np.sqrt(n):
+            return self._correct_progressively(transition, particles, rng, observation)
+        return successors
 
     def _correct_progressively(
         self,
         transition: resolved.Transition,
         particles: Particles,
         rng: np.random.Generator,
-        observation: Observation,
+        observation: Any,
     ) -> Particles:
         """Weigh by powers of the likelihood that leave sqrt(n) particles each, and draw from kernels about these in between.
 
@@ -204,12 +204,11 @@ class AutomaticProposal:
         for _ in range(CORRECTIONS):
             log_likelihoods = observation.log_likelihood(successors.x)
             power = remaining
-            while True:
-                weighted, evidence = successors.reweighted(power * log_likelihoods).normalised()
-                if evidence == -np.inf or weighted.ess >= np.sqrt(len(weighted)):
-                    break
+            weighted, evidence = successors.reweighted(power * log_likelihoods).normalised()
+            while evidence > -np.inf and weighted.ess < np.sqrt(len(weighted)):
                 power *= 0.8
-            if power == remaining or evidence == -np.inf:
+                weighted, evidence = successors.reweighted(power * log_likelihoods).normalised()
+            if power == remaining:
                 break
             remaining -= power
             log_evidence += evidence

@@ -19,16 +19,13 @@ from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals import balanced, base
 from herdfilter.filters.proposals.automatic import AutomaticProposal
 from herdfilter.filters.proposals.gaussianity import Gaussianity
-from herdfilter.filters.proposals.lookahead import Ancestors
+from herdfilter.filters.proposals.lookahead import SPARE_POINTS, Ancestors
 from herdfilter.filters.proposals.modes import ModeProposal, label
 from herdfilter.filters.proposals.scans import parts_from_scan
 from herdfilter.filters.state import Particles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
 from herdfilter.models.resolved import Measurement, Motion, Transition
-
-TESTED_POINTS = 1000
-"""Number of points by which a Gaussian is tested: a call with so many states takes little more time than one with a few."""
 
 
 @dataclass(frozen=True)
@@ -253,7 +250,7 @@ class HistoryProposal:
         hypothesis: Hypothesis,
     ) -> tuple[Array, Array, float] | None:
         """Return mean and covariance of the successors of a Gaussian, and the log-evidence; None if it is rejected."""
-        m = TESTED_POINTS
+        m = SPARE_POINTS
         guide = hypothesis.guide()
         noise = gaussian.standard_noise(self.proposal.sampler, m, rng)
         log_offset = 0.0
@@ -261,8 +258,7 @@ class HistoryProposal:
             successors = Particles.equal(gaussian.successors(np.zeros(m, dtype=np.int64), noise))
         else:
             _, update = gaussian.look_ahead(guide)
-            members = np.zeros(m, dtype=np.int64)
-            successors = gaussian.updated(guide, *update.draw(members, noise))
+            successors = gaussian.updated(guide, update, noise)
             log_offset = guide.log_offset or 0.0
         factors = hypothesis.log_factors(successors.x)
         weighted, log_evidence = successors.reweighted(factors).normalised()

@@ -24,6 +24,10 @@ from herdfilter.models.resolved import Transition
 from herdfilter.samplers import compiled
 from herdfilter.samplers.base import Sampler
 
+SPARE_POINTS = 1000
+"""A call of the model's functions with so many states takes little more time than one with a few."""
+
+
 _sigma_points = lru_cache(maxsize=64)(
     UNSCENTED_RULE.points
 )  # the cache of the rule itself costs a hash of its parameters
@@ -53,7 +57,7 @@ class Ancestors(NamedTuple):
     members_are_particles : bool
         False for one Gaussian that replaces all particles.
     spare : int
-        Number of evaluations of the model's functions at sigma points; those without noise and those of successors add to it.
+        Number of sigma points that may be looked at.
     """
 
     transition: Transition
@@ -68,7 +72,8 @@ class Ancestors(NamedTuple):
     def of(cls, transition: Transition, particles: state.Particles) -> Ancestors:
         """Take the particles as they are."""
         means = transition.mean(particles.x) if transition.additive else None
-        return cls(transition, particles.x, particles.weights, None, means, spare=len(particles.x))
+        spare = len(particles.x) + SPARE_POINTS
+        return cls(transition, particles.x, particles.weights, None, means, spare=spare)
 
     @classmethod
     def gaussian(cls, transition: Transition, mean: Array, root: Array) -> Ancestors:
@@ -167,16 +172,13 @@ class Ancestors(NamedTuple):
         """Return the successors (M, d) of all members without noise, and the update of their noise by an observation.
 
         Groups of neighbours along the Hilbert curve through these successors share the gain of the member in their middle;
-        each member has its own residual. There are as many gains as `spare` evaluations of the model's functions allow, and
-        at least one.
+        each member has its own residual. There are about as many gains as `spare` sigma points allow, and at least one.
         """
         points, weights = self.sigma_points
         count, d = self.x.shape
         p = len(points)
-        evaluations = p - 1 if observation.has_moments else len(quadratic.stencil(d))
-        if self.means is None:
-            evaluations += p - 1
-        gains = max(1, min(count, self.spare // evaluations))
+        evaluations = p if observation.has_moments else max(p, len(quadratic.stencil(d)))
+        gains = max(1, min(count, -(-self.spare // evaluations)))
         group = np.arange(count)
         members = group.copy()
         centres = self.centres()
@@ -229,12 +231,11 @@ class Ancestors(NamedTuple):
             self.successors(members, noise), log_weights, ancestors=ancestors
         )
 
-    def updated(
-        self, observation: Observation, noise: Array, log_ratio: Array
-    ) -> state.Particles:
-        """Successors of one Gaussian at updated noise (m, noise_dim), with exact weights."""
-        members = np.zeros(len(noise), dtype=np.int64)
-        return self.particles(members, noise, log_ratio - np.log(len(noise))).updated(observation)
+    def updated(self, observation: Observation, update: NoiseUpdate, z: Array) -> state.Particles:
+        """Successors of one Gaussian at updated noise, drawn by standard normal z (m, noise_dim), with exact weights."""
+        members = np.zeros(len(z), dtype=np.int64)
+        noise, log_ratio = update.draw(members, z)
+        return self.particles(members, noise, log_ratio - np.log(len(z))).updated(observation)
 
 
 class NoiseUpdate(NamedTuple):
