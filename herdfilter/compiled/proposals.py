@@ -17,7 +17,6 @@ import numpy as np
 from numba import boolean, float64, int64, typeof, types
 
 from herdfilter._checks import LARGEST
-from herdfilter.filters.kalman.update import factorise
 from herdfilter.filters.proposals import automatic, gaussianity, lookahead
 from herdfilter.filters.proposals.balanced import SETS, curve_order, unwrapped
 from herdfilter.filters.proposals.guided import WIDENING
@@ -26,7 +25,7 @@ from herdfilter.filters.resampling.base import _inverse
 from herdfilter.filters.state import NO_WEIGHT
 from herdfilter.models.compiled import SIGNATURE
 from herdfilter.samplers import line
-from herdfilter.samplers.compiled import CALLED, INSIDE, NO_ARRAYS, QUICK, exp, njit
+from herdfilter.samplers.compiled import CALLED, NO_ARRAYS, QUICK, exp, njit
 from herdfilter.samplers.quantile import weighted_quantiles
 
 MISSING = 0
@@ -122,6 +121,7 @@ Gaussian, GAUSSIAN = named(
     width=float64,  # of kernels about the particles
     ancestor=ANCESTORS,  # the Gaussian itself
     spare=int64,  # as in `Ancestors`
+    narrow=boolean,  # True if noise is too narrow to separate copies
 )
 UPDATE = _tuple_type(
     (_counts, _rows, _sets, _sets, _row, _row, _sets, _rows, _sets, _rows), lookahead.NoiseUpdate
@@ -255,7 +255,7 @@ def _auto(series, tools, rng, t, uneven, particles):
     ancestors = Ancestors(x, means, before, root, proposal.narrow, gaussian.spare)
     if gaussian.close and gaussian.unguided:
         ancestors = gaussian.ancestor
-    elif series.kinds[t] == USED and width > 0.0 and _narrow(series, t, gaussian.ancestor):
+    elif series.kinds[t] == USED and width > 0.0 and gaussian.narrow:
         # Kernels of this width about shrunken particles: together they keep the particles' mean and covariance.
         centred = unwrapped(x, before, series.circular)
         for a in range(len(root)):
@@ -429,29 +429,11 @@ def from_gaussian(series, proposal, t, particles):
         # accepted, so that the NaN is returned at once and the filter takes the step by itself
         log_evidence = np.nan
         accepted = True
-    return Gaussian(log_evidence, accepted, close, unguided, width, ancestor, n - spent)
-
-
-@njit(**INSIDE)
-def _narrow(series, t, gaussian):
-    """Return True if in some direction noise makes less than 1/n of the covariance of successors of a Gaussian."""
-    n = len(series.states)
-    d = gaussian.x.shape[1]
-    p = len(gaussian.noise.points)
-    x = np.zeros((p, d))
-    difference = np.zeros((d, d))
-    first = np.zeros(1, np.int64)
-    _successors(series, t, gaussian, first, gaussian.noise.points, np.zeros((p, d)), x)
-    x = unwrapped(x, gaussian.noise.weights, series.circular)
-    # FF' - (FF' + C) / n, with C the covariance due to the state, is positive definite unless the noise is too narrow.
-    # Central differences at sigma points +- c e_j, of weight 1 / (2 c^2): those of the state come first.
-    for j in range(1, 2 * d + 1):
-        scale = 0.5 * gaussian.noise.weights[1] * ((1.0 if j > d else 0.0) - 1.0 / n)
-        slope = x[j] - x[2 * d + j]
-        for a in range(d):
-            for b in range(a + 1):
-                difference[a, b] += scale * slope[a] * slope[b]
-    return not factorise(difference, difference)
+    points, point_weights = proposal.wide.points, proposal.wide.weights
+    ahead = np.zeros((len(points), d))
+    _successors(series, t, ancestor, ancestor_indices[:1], points, np.zeros(ahead.shape), ahead)
+    narrow = gaussianity.narrow(unwrapped(ahead, point_weights, series.circular), n)
+    return Gaussian(log_evidence, accepted, close, unguided, width, ancestor, n - spent, narrow)
 
 
 def follow(series, proposal, t, ancestors, guided, unguided, particles):

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from herdfilter.angles import unwrap
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals import gaussianity
 from herdfilter.filters.proposals.base import Uses
@@ -41,7 +42,8 @@ class AutomaticProposal:
     one dimension, ranked particles in more. (3) Without a look at the observation where half of the particles will count
     after it; they then start from the Gaussian if it fits. (4) With kernels about the particles where
     the noise is too narrow to separate copies. (5) Both with and without a look where fewer than :math:`\sqrt n` count.
-    The bounds depend on n; the page "Filters" states them.
+    (6) Where only a likelihood is known and neither leaves so many, it is applied by degrees, with kernels in between.
+    The bounds depend on n; the page "Filters" states them, and how many evaluations of the model a step takes.
 
     On a linear Gaussian model this is the Kalman filter, exactly. It works with every model of the contract: a likelihood
     without a mean and a covariance of the observation is approximated by a linear observation. Random numbers are used only
@@ -166,7 +168,11 @@ class AutomaticProposal:
         # In more dimensions: as ranked particles, (3) ignoring the observation where enough of them will count, and then
         # sampling the Gaussian if it fits; (4) else with kernels, where the noise is too narrow to separate copies.
         ancestors = gaussian
-        narrow = observation is not None and gaussianity.narrow(*gaussian.spreads(), 1 / size)
+        narrow = False
+        if observation is not None:
+            points, point_weights = gaussian.sigma_points
+            ahead = gaussian.sigma_successors(only_member[:1], points)[0]
+            narrow = gaussianity.narrow(unwrap(ahead, point_weights, circular), size)
         likelihood_alone = guide is not None and not guide.has_moments
         few_count = likelihood_alone and 2 * particles.ess < size
         width = shape.density_width if few_count else shape.width
@@ -205,7 +211,8 @@ class AutomaticProposal:
             log_likelihoods = observation.log_likelihood(successors.x)
             power = remaining
             weighted, evidence = successors.reweighted(power * log_likelihoods).normalised()
-            while evidence > -np.inf and weighted.ess < np.sqrt(len(weighted)):
+            # where fewer are possible at all no power leaves so many
+            while power > 1e-3 and evidence > -np.inf and weighted.ess < np.sqrt(len(weighted)):
                 power *= 0.8
                 weighted, evidence = successors.reweighted(power * log_likelihoods).normalised()
             if power == remaining:
