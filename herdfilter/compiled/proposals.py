@@ -17,6 +17,7 @@ import numpy as np
 from numba import boolean, float64, int64, typeof, types
 
 from herdfilter._checks import LARGEST
+from herdfilter.filters.kalman.update import factorise
 from herdfilter.filters.proposals import automatic, gaussianity, lookahead
 from herdfilter.filters.proposals.balanced import SETS, curve_order, unwrapped
 from herdfilter.filters.proposals.guided import WIDENING
@@ -25,7 +26,7 @@ from herdfilter.filters.resampling.base import _inverse
 from herdfilter.filters.state import NO_WEIGHT
 from herdfilter.models.compiled import SIGNATURE
 from herdfilter.samplers import line
-from herdfilter.samplers.compiled import CALLED, NO_ARRAYS, QUICK, exp, njit
+from herdfilter.samplers.compiled import CALLED, INSIDE, NO_ARRAYS, QUICK, exp, njit
 from herdfilter.samplers.quantile import weighted_quantiles
 
 MISSING = 0
@@ -121,7 +122,6 @@ Gaussian, GAUSSIAN = named(
     width=float64,  # of kernels about the particles
     ancestor=ANCESTORS,  # the Gaussian itself
     spare=int64,  # as in `Ancestors`
-    narrow=boolean,  # True if noise is too narrow to separate copies
 )
 UPDATE = _tuple_type(
     (_counts, _rows, _sets, _sets, _row, _row, _sets, _rows, _sets, _rows), lookahead.NoiseUpdate
@@ -255,7 +255,7 @@ def _auto(series, tools, rng, t, uneven, particles):
     ancestors = Ancestors(x, means, before, root, proposal.narrow, gaussian.spare)
     if gaussian.close and gaussian.unguided:
         ancestors = gaussian.ancestor
-    elif series.kinds[t] == USED and width > 0.0 and gaussian.narrow:
+    elif series.kinds[t] == USED and width > 0.0 and _narrow(series, t, means, before):
         # Kernels of this width about shrunken particles: together they keep the particles' mean and covariance.
         centred = unwrapped(x, before, series.circular)
         for a in range(len(root)):
@@ -392,12 +392,13 @@ def from_gaussian(series, proposal, t, particles):
     noise = standard_noise
     log_ratio = np.zeros(n)
     n_probes = min(n, automatic.PILOT)
-    spent = 2 * len(proposal.wide.points)
+    spent = 0
     accepted = close
     unguided = False
     log_evidence = 0.0
     if plain and observed and (close or (n > gaussianity.FEW and d > 1)):
         plain, _, update = proposal.look(series, proposal.order, t, ancestor)
+        spent = 2 * len(proposal.wide.points)
         if plain:
             unguided = (
                 lookahead._share(update, standard_noise[:n_probes], np.zeros(n_probes)) >= 0.5
@@ -429,11 +430,21 @@ def from_gaussian(series, proposal, t, particles):
         # accepted, so that the NaN is returned at once and the filter takes the step by itself
         log_evidence = np.nan
         accepted = True
-    points, point_weights = proposal.wide.points, proposal.wide.weights
-    ahead = np.zeros((len(points), d))
-    _successors(series, t, ancestor, ancestor_indices[:1], points, np.zeros(ahead.shape), ahead)
-    narrow = gaussianity.narrow(unwrapped(ahead, point_weights, series.circular), n)
-    return Gaussian(log_evidence, accepted, close, unguided, width, ancestor, n - spent, narrow)
+    return Gaussian(log_evidence, accepted, close, unguided, width, ancestor, n - spent)
+
+
+@njit(**INSIDE)
+def _narrow(series, t, means, weights):
+    """Return True if in some direction noise makes less than 1/n of the covariance of successors of means (n, d)."""
+    n, d = means.shape
+    factor = series.factors[t]
+    difference = np.zeros((d, d))
+    weighted_moments(series, means, weights, np.zeros(d), difference)
+    # FF' - (FF' + C) / n, with C the covariance of the means, is positive definite unless the noise is too narrow
+    for a in range(d):
+        for b in range(a + 1):
+            difference[a, b] = (1.0 - 1.0 / n) * dot(factor[a], factor[b]) - difference[a, b] / n
+    return not factorise(difference, difference)
 
 
 def follow(series, proposal, t, ancestors, guided, unguided, particles):

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from herdfilter.angles import unwrap
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals import gaussianity
 from herdfilter.filters.proposals.base import Uses
@@ -135,9 +134,10 @@ class AutomaticProposal:
         # then checked. The points also tell how many particles would count without a look ahead, which is worth its time
         # only among many particles.
         unguided = guide is None
-        spent = 2 * len(gaussian.sigma_points[0])
+        spent = 0
         if guide is not None and (shape.gaussian or (not on_line and n > gaussianity.FEW)):
             _, update = gaussian.look_ahead(guide)
+            spent = 2 * len(gaussian.sigma_points[0])
             z = gaussian.standard_noise(self.sampler, n, rng)
             m = min(n, PILOT)
             unguided = update.share(z[:m], np.zeros(m)) >= 0.5
@@ -168,26 +168,25 @@ class AutomaticProposal:
         # In more dimensions: as ranked particles, (3) ignoring the observation where enough of them will count, and then
         # sampling the Gaussian if it fits; (4) else with kernels, where the noise is too narrow to separate copies.
         ancestors = gaussian
-        narrow = False
-        if observation is not None:
-            points, point_weights = gaussian.sigma_points
-            ahead = gaussian.sigma_successors(only_member[:1], points)[0]
-            narrow = gaussianity.narrow(unwrap(ahead, point_weights, circular), size)
         likelihood_alone = guide is not None and not guide.has_moments
         few_count = likelihood_alone and 2 * particles.ess < size
         width = shape.density_width if few_count else shape.width
         if observation is None or not (shape.gaussian and unguided):
-            if narrow and width:
+            ancestors = Ancestors.of(transition, particles)
+            spreads = (ancestors if transition.additive else gaussian).spreads
+            if observation is not None and width and gaussianity.narrow(*spreads(), 1 / size):
                 ancestors = Ancestors.kernels(transition, particles, shape.mean, shape.root, width)
-            else:
-                ancestors = Ancestors.of(transition, particles)
             # A sigma point is observed; unless the transition means are known, it moves, too.
             spare = (size - spent) // (1 if ancestors.means is not None else 2)
             ancestors = ancestors._replace(spare=spare)
         # (5) is part of `follow`.
         successors = self._ranked.follow(ancestors, n, rng, observation, unguided)
         # (6) From kernels by degrees, where neither way leaves enough and copies will not separate.
-        if narrow and likelihood_alone and successors.normalised()[0].ess < np.sqrt(n):
+        if (
+            likelihood_alone
+            and successors.normalised()[0].ess < np.sqrt(n)
+            and gaussianity.narrow(*gaussian.spreads(), 1 / size)
+        ):
             return self._correct_progressively(transition, particles, rng, observation)
         return successors
 

@@ -168,23 +168,11 @@ def relative_width(over: tuple[float, float], size: float) -> float:
     return width if width < 1.0 else 0.0
 
 
-@compiled.njit(**compiled.CALLED)
-def narrow(x, n):
-    """Return True if transition noise makes less than 1/n of the variance of a Gaussian's successors in some direction.
-
-    These (p, d) are at the sigma points of the state and the noise, whose differences are the slopes.
-    """
-    count = len(x) // 2
-    d = x.shape[1]
-    difference = np.zeros((d, d))
-    for j in range(count):
-        scale = (1.0 if j >= d else 0.0) - 1.0 / n
-        slope = x[1 + j] - x[1 + count + j]
-        for a in range(d):
-            for b in range(a + 1):
-                difference[a, b] += scale * slope[a] * slope[b]
+def narrow(noise: Array, total: Array, share: float) -> bool:
+    """Return True if a covariance (d, d) has less than this share of another in some direction."""
     # positive definite unless there is such a direction
-    return not factorise(difference, difference)
+    difference = noise - share * total
+    return not factorise(np.ascontiguousarray(difference), np.empty(difference.shape))
 
 
 def nonlinear_share(x: Array, noise: Array, circular: tuple[int, ...] = ()) -> float:

@@ -155,6 +155,28 @@ class Ancestors(NamedTuple):
         successors = means[:, start_of] + noise[:, d:] @ self.transition.noise.factor.T
         return angles.wrap(successors, circular) if circular else successors
 
+    def spreads(self) -> tuple[Array, Array]:
+        """Covariances (d, d) of the successors: that due to the transition noise, and the total.
+
+        Noise that is not additive is linearised by the sigma points of the first member, which must be a Gaussian.
+        """
+        # the law of total covariance: of the means, and of the noise
+        if self.means is not None:
+            noise = self.transition.factor @ self.transition.factor.T
+            means = angles.unwrap(self.means, self.weights, self.transition.circular)
+            centred = means - self.weights @ means
+            return noise, noise + (self.weights * centred.T) @ centred
+        points, weights = self.sigma_points
+        x = angles.unwrap(
+            self.sigma_successors(np.zeros(1, dtype=np.int64), points)[0],
+            weights,
+            self.transition.circular,
+        )
+        # Central differences at the sigma points +- c e_j, whose weight is 1 / (2 c^2): slope = (up - down) / (2 c).
+        slopes = (x[1 : self.noise_dim + 1] - x[self.noise_dim + 1 :]) * np.sqrt(0.5 * weights[1])
+        noise = slopes[self.x.shape[1] :]
+        return noise.T @ noise, slopes.T @ slopes
+
     def look_ahead(self, observation: Observation) -> tuple[Array, NoiseUpdate]:
         """Return the successors (M, d) of all members without noise, and the update of their noise by an observation.
 
