@@ -393,6 +393,7 @@ def from_gaussian(series, proposal, t, particles):
     log_ratio = np.zeros(n)
     n_probes = min(n, automatic.PILOT)
     spent = 0
+    even = n * (n * dot(weights, weights) - 1.0) <= 1.0
     accepted = close
     unguided = False
     log_evidence = 0.0
@@ -412,8 +413,10 @@ def from_gaussian(series, proposal, t, particles):
             series, t, ancestor, ancestor_indices, noise, log_ratio, particles
         )
         lost = 0.0
-        if observed:  # the first quarter has to bear it out before the others are made
-            for m in ((n + 3) // 4, n):
+        if (
+            observed
+        ):  # after uneven weights the first quarter has to bear it out before the others are made
+            for m in (n if even else (n + 3) // 4, n):
                 if n * lost <= 1.0:
                     total = squared = 0.0
                     for i in range(m):

@@ -143,8 +143,9 @@ class AutomaticProposal:
             unguided = update.share(z[:m], np.zeros(m)) >= 0.5
             if shape.gaussian:
                 share = update.share(*update.draw(only_member[:m], z[:m]))
-                # All are made only if the first quarter of them bears the prediction out.
-                for m in (-(-n // 4), n):
+                # After weights that one Gaussian would not have left, all are made only if the first quarter bears it out.
+                even = size * (size / particles.ess - 1) <= 1
+                for m in (n,) if even else (-(-n // 4), n):
                     if size * (1 - share) <= share:
                         updated = gaussian.updated(guide, update, z[:m])
                         weighted, evidence = updated.normalised()

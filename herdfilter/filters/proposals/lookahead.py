@@ -190,13 +190,15 @@ class Ancestors(NamedTuple):
         gains = max(1, min(count, -(-self.spare // evaluations)))
         group = np.arange(count)
         members = group.copy()
-        centres = self.centres()
         if gains < count:
+            centres = self.centres()
             order = balanced.hilbert_order(centres, self.weights, self.transition.circular)
             # `gains` runs of almost equal length; the member in the middle of each represents it.
             group[order] = members * gains // count
             members = order[(2 * members[:gains] + 1) * count // (2 * gains)]
         ahead = self.sigma_successors(members, points)
+        if gains == count:
+            centres = ahead[:, 0]
         log_peaks = None
         if observation.has_moments:
             # One call of the model for the centres and the other sigma points of all gains.
