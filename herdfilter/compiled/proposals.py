@@ -111,6 +111,7 @@ Ancestors, ANCESTORS = named(
     weights=_row,
     root=_rows,  # (d, d), factor of the covariance of a kernel
     noise=NOISE,
+    spare=int64,  # number of evaluations of the model that are left to look ahead from groups of them
 )
 Gaussian, GAUSSIAN = named(
     "Gaussian",
@@ -120,12 +121,13 @@ Gaussian, GAUSSIAN = named(
     unguided=boolean,  # True if enough particles will count without a look ahead
     width=float64,  # of kernels about the particles
     ancestor=ANCESTORS,  # the Gaussian itself
+    spare=int64,  # as in `Ancestors`
 )
 UPDATE = _tuple_type(
     (_counts, _rows, _sets, _sets, _row, _row, _sets, _rows, _sets, _rows), lookahead.NoiseUpdate
 )
 _order = _pointer(_counts(_rows, _row, _flags))
-_look = _pointer(GROUP((boolean, _rows, UPDATE))(SERIES, _order, int64, int64, ANCESTORS))
+_look = _pointer(GROUP((boolean, _rows, UPDATE))(SERIES, _order, int64, ANCESTORS))
 _carry = _pointer(float64(SERIES, int64, ANCESTORS, _counts, _rows, _row, PARTICLES))
 # A function that several call is passed as a pointer, so that it is compiled once and not anew in each of its callers.
 Tools, TOOLS = named(
@@ -230,7 +232,8 @@ def _ranked(series, tools, rng, t, uneven, particles):
     x = particles.x
     means = np.zeros(x.shape)
     advance(series, t, x, means)
-    ancestors = Ancestors(x, means, particles.weights.copy(), means, proposal.narrow)
+    spare = len(x) + lookahead.SPARE_POINTS
+    ancestors = Ancestors(x, means, particles.weights.copy(), means, proposal.narrow, spare)
     return follow(series, proposal, t, ancestors, proposal.shares[0] > 0.0, False, particles)
 
 
@@ -249,7 +252,7 @@ def _auto(series, tools, rng, t, uneven, particles):
     width = gaussian.width
     root = gaussian.ancestor.root
     advance(series, t, x, means)
-    ancestors = Ancestors(x, means, before, root, proposal.narrow)
+    ancestors = Ancestors(x, means, before, root, proposal.narrow, gaussian.spare)
     if gaussian.close and gaussian.unguided:
         ancestors = gaussian.ancestor
     elif series.kinds[t] == USED and width > 0.0 and _narrow(series, t, means, before):
@@ -262,7 +265,7 @@ def _auto(series, tools, rng, t, uneven, particles):
             for b in range(len(root)):
                 root[a, b] *= width
         wrap_in_place(centred, series.circular)
-        ancestors = Ancestors(centred, centred, before, root, proposal.wide)
+        ancestors = Ancestors(centred, centred, before, root, proposal.wide, gaussian.spare // 2)
     return follow(series, proposal, t, ancestors, True, gaussian.unguided, particles)
 
 
@@ -303,8 +306,8 @@ def _on_line(series, tools, rng, t, uneven, particles):
             )
             targets[first + i] = before[i]
         if guided:
-            ancestors = Ancestors(x, means, before, means, proposal.narrow)
-            plain, _, update = proposal.look(series, proposal.order, t, n * n, ancestors)
+            ancestors = Ancestors(x, means, before, means, proposal.narrow, n + n * n)
+            plain, _, update = proposal.look(series, proposal.order, t, ancestors)
             if series.circular[0] or not plain:
                 return np.nan
             posterior, _ = mixed_weights(before, update.log_densities, proposal.shares[1])
@@ -383,19 +386,20 @@ def from_gaussian(series, proposal, t, particles):
     width = gaussianity.relative_width(over, 1.0 / dot(weights, weights))
     # Is the step as good as linear? Without an observation: the successors are almost a linear function of their noise. With
     # one: Kalman's update leaves almost even weights. The first few points predict that, all of them then confirm it.
-    ancestor = Ancestors(mean, mean, np.ones(1), root, proposal.wide)
+    ancestor = Ancestors(mean, mean, np.ones(1), root, proposal.wide, 0)
     ancestor_indices = np.zeros(n, np.int64)
     standard_noise = proposal.wide.sets[series.steps[t] % SETS]
     noise = standard_noise
     log_ratio = np.zeros(n)
     n_probes = min(n, automatic.PILOT)
+    spent = 0
+    even = n * (n * dot(weights, weights) - 1.0) <= 1.0
     accepted = close
     unguided = False
     log_evidence = 0.0
     if plain and observed and (close or (n > gaussianity.FEW and d > 1)):
-        plain, _, update = proposal.look(
-            series, proposal.order, t, lookahead.SPARE_POINTS, ancestor
-        )
+        plain, _, update = proposal.look(series, proposal.order, t, ancestor)
+        spent = 2 * len(proposal.wide.points)
         if plain:
             unguided = (
                 lookahead._share(update, standard_noise[:n_probes], np.zeros(n_probes)) >= 0.5
@@ -408,17 +412,28 @@ def from_gaussian(series, proposal, t, particles):
         log_evidence = proposal.carry(
             series, t, ancestor, ancestor_indices, noise, log_ratio, particles
         )
-        lost = n * dot(weights, weights) - 1.0  # n / ESS - 1
-        if not observed:
+        lost = 0.0
+        if (
+            observed
+        ):  # after uneven weights the first quarter has to bear it out before the others are made
+            for m in (n if even else (n + 3) // 4, n):
+                if n * lost <= 1.0:
+                    total = squared = 0.0
+                    for i in range(m):
+                        total += weights[i]
+                        squared += weights[i] ** 2
+                    lost = m * squared / total**2 - 1.0  # m / ESS - 1
+                    spent += 2 * m
+        else:
             lost = gaussianity._nonlinear_share(
                 unwrapped(next_x, weights, series.circular), standard_noise
             )
-        accepted = not n * lost > 1.0 or log_evidence != log_evidence
+        accepted = n * lost <= 1.0 or log_evidence != log_evidence
     if not plain:
         # accepted, so that the NaN is returned at once and the filter takes the step by itself
         log_evidence = np.nan
         accepted = True
-    return Gaussian(log_evidence, accepted, close, unguided, width, ancestor)
+    return Gaussian(log_evidence, accepted, close, unguided, width, ancestor, n - spent)
 
 
 @njit(**INSIDE)
@@ -455,9 +470,7 @@ def follow(series, proposal, t, ancestors, guided, unguided, particles):
         log_ratio = np.zeros(n)
         ancestor_indices = np.zeros(n, np.int64)
         if not unguided:
-            plain, centres, update = proposal.look(
-                series, proposal.order, t, lookahead.SPARE_POINTS, ancestors
-            )
+            plain, centres, update = proposal.look(series, proposal.order, t, ancestors)
             if not plain:
                 return np.nan
             # Ancestors are chosen by the weights after the update, mixed with a share of those before it, so that the
@@ -497,7 +510,7 @@ def follow(series, proposal, t, ancestors, guided, unguided, particles):
     return log_evidence
 
 
-def look_ahead(series, curve_order, t, spare, ancestors):
+def look_ahead(series, curve_order, t, ancestors):
     """Do as `Ancestors.look_ahead`: return whether all numbers are plain, the predicted states, and the noise update."""
     points = ancestors.noise.points
     sigma_weights = ancestors.noise.weights
@@ -505,8 +518,8 @@ def look_ahead(series, curve_order, t, spare, ancestors):
     p = len(points)
     z = series.z[t]
     angles = series.observation_circular
-    # Neighbours along the curve share one set of sigma points, so that about n + spare points are observed in all.
-    count = min(n, (n + spare + p - 1) // p)
+    # Neighbours along the curve share one set of sigma points, so that about as many are observed as are to spare.
+    count = max(1, min(n, (ancestors.spare + p - 1) // p))
     group = np.arange(n)
     centres = np.zeros((n, d))
     members = group.copy()

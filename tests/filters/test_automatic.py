@@ -25,12 +25,7 @@ def ways(monkeypatch):
 
     def noted(part, name, label):
         method = getattr(part, name)
-        if isinstance(part.__dict__[name], classmethod):
-            monkeypatch.setattr(part, name, lambda *args: taken.append(label) or method(*args))
-        else:
-            monkeypatch.setattr(
-                part, name, lambda self, *args: taken.append(label) or method(self, *args)
-            )
+        monkeypatch.setattr(part, name, lambda *args: taken.append(label) or method(*args))
 
     noted(hf.RankedProposal, "propose", "ranked")
     noted(Ancestors, "of", "ranked")
@@ -105,6 +100,23 @@ def test_what_is_anywhere_is_found_where_only_a_likelihood_is_known():
         result = hf.ParticleFilter(BUOY, 100, hf.AutomaticProposal(), rng=seed).run(z)
         errors.append(np.linalg.norm(result.means[-1] - place))
     assert np.median(errors) < 0.4  # a single range is right to 0.5
+
+
+@pytest.mark.parametrize("n", [100, 300])
+def test_a_step_asks_for_as_many_states_as_twice_that_of_a_bootstrap_filter(n):
+    """Where particles look ahead, and noise separates copies: each moves and is observed once, and twice as many in all."""
+    asked, eye = [], np.eye(2)
+    model = hf.models.from_functions(
+        lambda x: asked.append(len(x)) or 3 * np.sin(x),
+        lambda x: asked.append(len(x)) or x**2,
+        *(0.3 * eye, eye, [1.0, 1.0], eye),
+    )
+    pf = hf.ParticleFilter(model, n, hf.AutomaticProposal())
+    for z in hf.simulate(model, 20, rng=1)[1]:
+        asked.clear()
+        pf.predict()
+        pf.update(z)
+        assert 2 * n <= sum(asked) <= 4 * n
 
 
 def quickly(name, steps):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,9 +15,11 @@ from herdfilter.filters.proposals.guided import KalmanMixtureProposal
 from herdfilter.filters.proposals.herded import HerdedProposal
 from herdfilter.filters.proposals.lookahead import Ancestors
 from herdfilter.filters.proposals.ranked import RankedProposal
+from herdfilter.filters.resampling.mixture import MixtureResampling
 from herdfilter.filters.state import Particles
+from herdfilter.fitting.kernel_density import KernelDensityFit
 from herdfilter.models import contract, resolved
-from herdfilter.samplers import QuantileSampling
+from herdfilter.samplers import QuantileSampling, SobolSampling
 from herdfilter.samplers.base import Sampler
 
 UNGUIDED_SHARE = 0.3
@@ -25,6 +27,9 @@ UNGUIDED_SHARE = 0.3
 
 PILOT = 100
 """Number of points by which the effective sample size after an observation is predicted."""
+
+CORRECTIONS = 2
+"""Number of times that particles are drawn from kernels in the middle of an observation that leaves too few."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +41,8 @@ class AutomaticProposal:
     one dimension, ranked particles in more. (3) Without a look at the observation where half of the particles will count
     after it; they then start from the Gaussian if it fits. (4) With kernels about the particles where
     the noise is too narrow to separate copies. (5) Both with and without a look where fewer than :math:`\sqrt n` count.
-    The bounds depend on n; the page "Filters" states them.
+    (6) Where only a likelihood is known and neither leaves so many, it is applied by degrees, with kernels in between.
+    The bounds depend on n; the page "Filters" states them, and how many evaluations of the model a step takes.
 
     On a linear Gaussian model this is the Kalman filter, exactly. It works with every model of the contract: a likelihood
     without a mean and a covariance of the observation is approximated by a linear observation. Random numbers are used only
@@ -128,18 +134,25 @@ class AutomaticProposal:
         # then checked. The points also tell how many particles would count without a look ahead, which is worth its time
         # only among many particles.
         unguided = guide is None
+        spent = 0
         if guide is not None and (shape.gaussian or (not on_line and n > gaussianity.FEW)):
             _, update = gaussian.look_ahead(guide)
+            spent = 2 * len(gaussian.sigma_points[0])
             z = gaussian.standard_noise(self.sampler, n, rng)
             m = min(n, PILOT)
             unguided = update.share(z[:m], np.zeros(m)) >= 0.5
             if shape.gaussian:
-                predicted_share = update.share(*update.draw(only_member[:m], z[:m]))
-                if size * (1 / predicted_share - 1) <= 1:
-                    updated = gaussian.updated(guide, update, z)
-                    weighted, evidence = updated.normalised()
-                    if evidence > -np.inf and size * (n / weighted.ess - 1) <= 1:
-                        return updated
+                share = update.share(*update.draw(only_member[:m], z[:m]))
+                # After weights that one Gaussian would not have left, all are made only if the first quarter bears it out.
+                even = size * (size / particles.ess - 1) <= 1
+                for m in (n,) if even else (-(-n // 4), n):
+                    if size * (1 - share) <= share:
+                        updated = gaussian.updated(guide, update, z[:m])
+                        weighted, evidence = updated.normalised()
+                        share = weighted.ess / m if evidence > -np.inf else 0.0
+                        spent += 2 * m
+                if size * (1 - share) <= share:
+                    return updated
 
         # (2) Else from the particles themselves. In one dimension: at exact quantiles of the predictive mixture, or of its
         # update by Kalman filters where the likelihood leaves too few of them.
@@ -155,17 +168,60 @@ class AutomaticProposal:
 
         # In more dimensions: as ranked particles, (3) ignoring the observation where enough of them will count, and then
         # sampling the Gaussian if it fits; (4) else with kernels, where the noise is too narrow to separate copies.
-        ancestors = Ancestors.of(transition, particles)
-        if observation is not None and shape.gaussian and unguided:
-            ancestors = gaussian
-        elif observation is not None and shape.width:
-            noise, predicted_covariance = (ancestors if transition.additive else gaussian).spreads()
-            if gaussianity.narrow(noise, predicted_covariance, 1 / size):
-                ancestors = Ancestors.kernels(
-                    transition, particles, shape.mean, shape.root, shape.width
-                )
+        ancestors = gaussian
+        likelihood_alone = guide is not None and not guide.has_moments
+        few_count = likelihood_alone and 2 * particles.ess < size
+        width = shape.density_width if few_count else shape.width
+        if observation is None or not (shape.gaussian and unguided):
+            ancestors = Ancestors.of(transition, particles)
+            spreads = (ancestors if transition.additive else gaussian).spreads
+            if observation is not None and width and gaussianity.narrow(*spreads(), 1 / size):
+                ancestors = Ancestors.kernels(transition, particles, shape.mean, shape.root, width)
+            # A sigma point is observed; unless the transition means are known, it moves, too.
+            spare = (size - spent) // (1 if ancestors.means is not None else 2)
+            ancestors = ancestors._replace(spare=spare)
         # (5) is part of `follow`.
-        return self._ranked.follow(ancestors, n, rng, observation, unguided)
+        successors = self._ranked.follow(ancestors, n, rng, observation, unguided)
+        # (6) From kernels by degrees, where neither way leaves enough and copies will not separate.
+        if (
+            likelihood_alone
+            and successors.normalised()[0].ess < np.sqrt(n)
+            and gaussianity.narrow(*gaussian.spreads(), 1 / size)
+        ):
+            return self._correct_progressively(transition, particles, rng, observation)
+        return successors
+
+    def _correct_progressively(
+        self,
+        transition: resolved.Transition,
+        particles: Particles,
+        rng: np.random.Generator,
+        observation: Any,
+    ) -> Particles:
+        """Weigh by powers of the likelihood that leave sqrt(n) particles each, and draw from kernels about these in between.
+
+        It is the progressive correction of Musso, Oudjane and Le Gland (2001); the last power is whatever remains.
+        """
+        kernels = MixtureResampling(KernelDensityFit(), self.sampler or SobolSampling())
+        particles = kernels.resample(particles, rng, transition.circular)
+        successors = RankedProposal(self.sampler, guided=False).propose(transition, particles, rng)
+        log_evidence = 0.0
+        remaining = 1.0
+        for _ in range(CORRECTIONS):
+            log_likelihoods = observation.log_likelihood(successors.x)
+            power = remaining
+            weighted, evidence = successors.reweighted(power * log_likelihoods).normalised()
+            # where fewer are possible at all no power leaves so many
+            while power > 1e-3 and evidence > -np.inf and weighted.ess < np.sqrt(len(weighted)):
+                power *= 0.8
+                weighted, evidence = successors.reweighted(power * log_likelihoods).normalised()
+            if power == remaining:
+                break
+            remaining -= power
+            log_evidence += evidence
+            successors = kernels.resample(weighted, rng, transition.circular)
+        log_likelihoods = observation.log_likelihood(successors.x)
+        return successors.reweighted(remaining * log_likelihoods + log_evidence)
 
     @cached_property
     def _ranked(self) -> RankedProposal:

@@ -75,6 +75,12 @@ class Gaussianity:
         """
         return float(relative_width(self._over_chance, self._ess))
 
+    @property
+    def density_width(self) -> float:
+        """Width by Silverman's rule (1986), as of a kernel density; at most that of all."""
+        d = len(self.mean)
+        return float(min(1.0, (4 / ((d + 2) * self._ess)) ** (1 / (d + 4))))
+
     def excess(self, n: int) -> float:
         """Return the larger of the squared third and fourth cumulants, over their expectations in n Gaussian draws."""
         return float(max(self._over_chance) * n / self._ess)

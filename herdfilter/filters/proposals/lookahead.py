@@ -56,6 +56,8 @@ class Ancestors(NamedTuple):
         Transition means of the states, computed once where members are points and the noise is additive.
     members_are_particles : bool
         False for one Gaussian that replaces all particles.
+    spare : int
+        Number of sigma points that may be looked at.
     """
 
     transition: Transition
@@ -64,12 +66,14 @@ class Ancestors(NamedTuple):
     root: Array | None = None
     means: Array | None = None
     members_are_particles: bool = True
+    spare: int = 0
 
     @classmethod
     def of(cls, transition: Transition, particles: state.Particles) -> Ancestors:
         """Take the particles as they are."""
         means = transition.mean(particles.x) if transition.additive else None
-        return cls(transition, particles.x, particles.weights, None, means)
+        spare = len(particles.x) + SPARE_POINTS
+        return cls(transition, particles.x, particles.weights, None, means, spare=spare)
 
     @classmethod
     def gaussian(cls, transition: Transition, mean: Array, root: Array) -> Ancestors:
@@ -176,15 +180,14 @@ class Ancestors(NamedTuple):
     def look_ahead(self, observation: Observation) -> tuple[Array, NoiseUpdate]:
         """Return the successors (M, d) of all members without noise, and the update of their noise by an observation.
 
-        Where there are many members, groups of neighbours along the Hilbert curve through these successors share the gain of
-        the member in their middle; each member has its own residual. The number of gains is such that the model's functions
-        are evaluated at no more than `SPARE_POINTS` states in addition to one for each member.
+        Groups of neighbours along the Hilbert curve through these successors share the gain of the member in their middle;
+        each member has its own residual. There are about as many gains as `spare` sigma points allow, and at least one.
         """
         points, weights = self.sigma_points
         count, d = self.x.shape
         p = len(points)
         evaluations = p if observation.has_moments else max(p, len(quadratic.stencil(d)))
-        gains = min(count, -(-(count + SPARE_POINTS) // evaluations))
+        gains = max(1, min(count, -(-self.spare // evaluations)))
         group = np.arange(count)
         members = group.copy()
         if gains < count:
@@ -198,20 +201,16 @@ class Ancestors(NamedTuple):
             centres = ahead[:, 0]
         log_peaks = None
         if observation.has_moments:
-            # One call of the model for the sigma points of all gains and, unless these include them, the centres.
-            states = ahead.reshape(-1, d)
-            values = observation.mean(
-                states if gains == count else np.concatenate([states, centres])
-            )
-            by_gain = values[: len(states)].reshape(-1, p, values.shape[1])
-            offsets: Array = by_gain - by_gain[:, :1]
+            # One call of the model for the centres and the other sigma points of all gains.
+            values = observation.mean(np.concatenate([centres, ahead[:, 1:].reshape(-1, d)]))
+            at_centres = values[:count]
+            offsets = np.zeros((gains, p, values.shape[1]))
+            offsets[:, 1:] = values[count:].reshape(gains, p - 1, -1) - at_centres[members, None]
             if observation.circular:
                 offsets = angles.wrap(offsets, observation.circular)
             offsets = offsets[:, :, observation.observed_entries]
-            residuals = observation.residuals(
-                by_gain[:, 0] if gains == count else values[len(states) :]
-            )
-            noises = observation.noises(states)
+            residuals = observation.residuals(at_centres)
+            noises = observation.noises(ahead.reshape(-1, d))
             # noise that depends on the state: its expectation over each gain's points
             if len(noises) > 1:
                 noises = np.tensordot(noises.reshape(gains, p, *noises.shape[1:]), weights, (1, 0))
