@@ -28,17 +28,17 @@ class JointHerding(JointSampler):
     kernels :math:`k_w` of one and two widths as in the last step of `KernelHerding`. Each point's gradient is divided by the
     sum of the bumps at it, which bounds the curvature there; step lengths follow Barzilai and Borwein (1988).
 
-    A few steps take a third of the time of `KernelHerding`, for a lower energy distance where components are many and narrow.
+    A few steps take a third of the time of `KernelHerding`, for a lower energy distance if components are many and narrow.
     It suits mixtures whose components are of one size, as those of predictive densities and kernel density estimates; where
-    sizes differ take `KernelHerding`. More than 128 points move in blocks of about 64 neighbours, and once, so that time grows
+    sizes differ take `KernelHerding`. More than 128 points move once, in blocks of about 64 neighbours, so that time grows
     like n.
 
     Parameters
     ----------
     smoothing : float
-        Share of the kernel's variance, from 0 to 1, that the points have at the start beyond that of the mixture, about whose
-        modes they are drawn together for it. With 0 they represent the mixture best. With 1 they also fill the gaps between
-        components that are thin in some direction, which keeps a filter with little noise from losing its target.
+        Share of the kernel's variance, from 0 to 1, that is added to the components at the start; the points are drawn
+        together about the means of modes in return. With 0 they represent the mixture best. With 1 they also fill the gaps
+        between components that are thin in some direction, which keeps a filter with little noise from losing its target.
     iterations : int
         Number of steps.
 
