@@ -512,7 +512,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--dear-most", type=int, default=3200, help="most particles of its filters"
     )
     options.add_argument(
-        "--dear-reference", type=int, default=5000, help="particles of its reference"
+        "--dear-reference", type=int, default=4000, help="particles of its reference"
     )
     options.add_argument("--long-steps", type=int, default=1_000_000, help="of the long runs")
     options.add_argument(

@@ -1,9 +1,9 @@
 """A model whose evaluation is dear: filters of the scenario `lidar`, by the rays that they cast and by the clock.
 
-Nearly all of a step's time is for rays from so many poses. The reference is the mean of four bootstrap filters; its own error,
-which their spread tells, is taken out of the squared errors. The error of `bootstrap` for the rays, and for the CPU time, of
-another filter's step is interpolated over its numbers of particles, in logarithms, in each run. Times are of one run more, in
-which filters take turns while nothing else runs. Seeds are those that filters are tuned on.
+Nearly all of a step's time is for rays from so many poses. The reference is the mean of four bootstrap filters; its own
+error, which their spread tells, is taken out of the squared errors. The error of `bootstrap` for the rays, and for the CPU
+time, of another filter's step is interpolated over its numbers of particles, in logarithms, in each run. Times are of one
+run more while nothing else runs. Seeds are those that filters are tuned on.
 """
 
 from __future__ import annotations
@@ -88,22 +88,18 @@ def errors(seed: int, counts: dict[str, list[int]], reference: int, folder: Path
     return pd.DataFrame(rows)
 
 
-def times(seed: int, counts: dict[str, list[int]], repeats: int = 2) -> pd.Series:
-    """Return milliseconds of CPU a step by filter and number of particles: the least of some runs in turn."""
+def times(seed: int, counts: dict[str, list[int]]) -> pd.Series:
+    """Return milliseconds of CPU a step, the mean over a run, by filter and number of particles."""
     model, recording = recorded(seed)
     cells = [(name, n) for name, sizes in counts.items() for n in sizes]
-    for name in counts:
+    for name in counts:  # loads what is compiled
         feed(hf.make_filter(name, model, 20, rng=0), recording.first(3))
-    laps = [
-        {
-            (name, n): timed(lambda name=name, n=n: feed(hf.make_filter(name, model, n), recording))
-            for name, n in cells
-        }
-        for _ in range(repeats)
+    seconds = [
+        timed(lambda name=name, n=n: feed(hf.make_filter(name, model, n, rng=0), recording))[0]
+        for name, n in cells
     ]
-    least = [min(lap[cell][0] for lap in laps) for cell in cells]
     index = pd.MultiIndex.from_tuples(cells, names=["filter", "n"])
-    return pd.Series(1e3 * np.array(least) / len(recording), index)
+    return pd.Series(1e3 * np.array(seconds) / len(recording), index)
 
 
 def overview(
