@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from common import stored, timed
+from common import timed
 from herdfilter.study.data.lidar import LidarRobot
-from joblib import Parallel, delayed
+from joblib import Memory, Parallel, delayed
 
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
@@ -55,33 +55,30 @@ def recorded(seed: int) -> tuple[LidarRobot, Recording]:
     return model, record(scenario, model, None, np.random.default_rng([seed, 31]))
 
 
-def references(model: LidarRobot, recording: Recording, seed: int, n: int) -> np.ndarray:
-    """Return means and variances (2, repeats, T, d) of the bootstrap filters that are the reference."""
-    runs = [
-        feed(hf.make_filter("bootstrap", model, n, rng=[seed, 32, k]), recording)
-        for k in range(REPEATS)
-    ]
-    variances = [np.diagonal(run.covariances, axis1=1, axis2=2) for run in runs]
-    return np.array([[run.means for run in runs], variances])
+def estimated(seed: int, repeat: int, name: str, n: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return a filter's means and variances (T, d) in a run, and the poses that it asks the model at in a step."""
+    model, recording = recorded(seed)
+    CountingRobot.poses = 0
+    result = feed(hf.make_filter(name, model, n, rng=[seed, 32, repeat]), recording)
+    variances = np.diagonal(result.covariances, axis1=1, axis2=2)
+    return result.means, variances, CountingRobot.poses / len(recording)
 
 
 def errors(seed: int, counts: dict[str, list[int]], reference: int, folder: Path) -> pd.DataFrame:
-    """Return one row for each filter and number of particles, of one run."""
+    """Return one row for each filter and number of particles, of one run; what is in the folder is not run again."""
     model, recording = recorded(seed)
-    path = folder / f"lidar-{reference}-{seed}.npy"
-    means, variances = stored(path, partial(references, model, recording, seed, reference))
-    centre = means[0] + wrap_angles(means - means[0], model.circular).mean(axis=0)
-    sd = np.sqrt(variances.mean(axis=0))
-    own = np.mean((wrap_angles(means - centre, model.circular) / sd) ** 2) / (REPEATS - 1)
+    estimate = Memory(folder, verbose=0).cache(estimated)
+    runs = [estimate(seed, repeat, "bootstrap", reference) for repeat in range(1, REPEATS + 1)]
+    deviations = wrap_angles(np.array([run[0] - runs[0][0] for run in runs]), model.circular)
+    centre = runs[0][0] + deviations.mean(axis=0)
+    sd = np.sqrt(np.mean([run[1] for run in runs], axis=0))
+    own = np.mean(((deviations - deviations.mean(axis=0)) / sd) ** 2) / (REPEATS - 1)
     rows = []
     for name, n in ((name, n) for name, sizes in counts.items() for n in sizes):
-        CountingRobot.poses = 0
-        pf = hf.make_filter(name, model, n, rng=[seed, 33])
-        result = feed(pf, recording)
-        deviation = wrap_angles(result.means - centre, model.circular) / sd
-        offset = (result.means - recording.truth)[:, :2]
-        squared = np.mean(deviation**2)
-        row = {"filter": name, "n": n, "seed": seed, "poses": CountingRobot.poses / len(recording)}
+        means, _, poses = estimate(seed, 0, name, n)
+        squared = np.mean((wrap_angles(means - centre, model.circular) / sd) ** 2)
+        offset = (means - recording.truth)[:, :2]
+        row = {"filter": name, "n": n, "seed": seed, "poses": poses}
         # a reference that is not good enough to tell bounds the error from below
         row |= {"error": np.sqrt(max(squared - own, own)), "reference": np.sqrt(own)}
         rows.append(row | {"rmse": np.sqrt(np.mean(np.sum(offset**2, axis=1)))})
