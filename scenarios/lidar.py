@@ -136,7 +136,7 @@ class LidarRobot(parts.PlanarRobot, parts.GaussianStart):
     --------
     >>> from herdfilter.study.data.lidar import LidarRobot
     >>> LidarRobot(beams=4).observation_mean(np.array([[10.02, 7.5, 0.0]]), 1).round(1).tolist()
-    [[5.9, 2.4, 6.0, 3.4]]
+    [[6.0, 2.4, 5.9, 3.4]]
     """
 
     beams: int = 36

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -326,6 +327,23 @@ def paper(name: str) -> str:
     return markdown(kept, rows, f"paper_{name}")
 
 
+def dear(kinds: dict[str, str], most: int = 800) -> str:
+    """Write columns of the results on a dear model, filter by number of particles: column -> what it is called."""
+    table = read("dear_model").query("n <= @most")
+    counts = sorted(set(table["n"]))
+    rows = []
+    for name, kind in product(dict.fromkeys(table["filter"]), kinds):
+        if name == "bootstrap" and kind.startswith("at_"):
+            continue
+        cells = table[table["filter"] == name].set_index("n").reindex(counts)
+        values = [
+            interval(row, kind) if kind.startswith("at_") else number(row[kind])
+            for _, row in cells.iterrows()
+        ]
+        rows.append([f"`{name}`", kinds[kind], *values])
+    return markdown(["filter", "", *(f"n = {n}" for n in counts)], rows, "dear_model")
+
+
 def clutter() -> str:
     """Write how many tracks of one target in clutter each filter loses."""
     rows = [
@@ -418,6 +436,9 @@ def forecasts() -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "clutter": clutter,
+    "dear_time": partial(dear, {"ms": "ms", "at_time": "error, equal time"}),
+    "dear_poses": partial(dear, {"poses": "poses", "at_poses": "error, equal poses"}),
+    "dear_errors": partial(dear, {"error": "to the posterior, sd", "rmse": "to the truth, m"}),
     "hidden": hidden,
     "hard_radar": hard,
     "demo": demo,
