@@ -34,6 +34,7 @@ COUNTS = {
 }
 """Filter -> numbers of particles; with more than 400, `auto` and `ranked` take longer than `bootstrap` with 3,200."""
 REPEATS = 4
+"""Filters of the reference."""
 
 
 class CountingRobot(LidarRobot):
@@ -47,35 +48,39 @@ class CountingRobot(LidarRobot):
         return super().observation_mean(x, step)
 
 
-def recorded(seed: int) -> tuple[LidarRobot, Recording]:
-    """Return the model and the recording of a run."""
+def recorded(beams: int, seed: int) -> tuple[LidarRobot, Recording]:
+    """Return the model with so many rays, and the recording of a run."""
     scenario = load_scenario("lidar")
     parameters = {key: value for key, value in scenario.model.items() if key != "type"}
-    model = CountingRobot(**parameters)
+    model = CountingRobot(**parameters | {"beams": beams})
     return model, record(scenario, model, None, np.random.default_rng([seed, 31]))
 
 
-def estimated(seed: int, repeat: int, name: str, n: int) -> tuple[np.ndarray, np.ndarray, float]:
+def estimated(
+    beams: int, seed: int, repeat: int, name: str, n: int
+) -> tuple[np.ndarray, np.ndarray, float]:
     """Return a filter's means and variances (T, d) in a run, and the poses that it asks the model at in a step."""
-    model, recording = recorded(seed)
+    model, recording = recorded(beams, seed)
     CountingRobot.poses = 0
     result = feed(hf.make_filter(name, model, n, rng=[seed, 32, repeat]), recording)
     variances = np.diagonal(result.covariances, axis1=1, axis2=2)
     return result.means, variances, CountingRobot.poses / len(recording)
 
 
-def errors(seed: int, counts: dict[str, list[int]], reference: int, folder: Path) -> pd.DataFrame:
+def errors(
+    seed: int, beams: int, counts: dict[str, list[int]], reference: int, folder: Path
+) -> pd.DataFrame:
     """Return one row for each filter and number of particles, of one run; what is in the folder is not run again."""
-    model, recording = recorded(seed)
-    estimate = Memory(folder, verbose=0).cache(estimated)
-    runs = [estimate(seed, repeat, "bootstrap", reference) for repeat in range(1, REPEATS + 1)]
+    model, recording = recorded(beams, seed)
+    estimate = partial(Memory(folder, verbose=0).cache(estimated), beams, seed)
+    runs = [estimate(repeat, "bootstrap", reference) for repeat in range(1, REPEATS + 1)]
     deviations = wrap_angles(np.array([run[0] - runs[0][0] for run in runs]), model.circular)
     centre = runs[0][0] + deviations.mean(axis=0)
     sd = np.sqrt(np.mean([run[1] for run in runs], axis=0))
     own = np.mean(((deviations - deviations.mean(axis=0)) / sd) ** 2) / (REPEATS - 1)
     rows = []
     for name, n in ((name, n) for name, sizes in counts.items() for n in sizes):
-        means, _, poses = estimate(seed, 0, name, n)
+        means, _, poses = estimate(0, name, n)
         squared = np.mean((wrap_angles(means - centre, model.circular) / sd) ** 2)
         offset = (means - recording.truth)[:, :2]
         row = {"filter": name, "n": n, "seed": seed, "poses": poses}
@@ -85,9 +90,9 @@ def errors(seed: int, counts: dict[str, list[int]], reference: int, folder: Path
     return pd.DataFrame(rows)
 
 
-def times(seed: int, counts: dict[str, list[int]]) -> pd.Series:
+def times(beams: int, seed: int, counts: dict[str, list[int]]) -> pd.Series:
     """Return milliseconds of CPU a step, the mean over a run, by filter and number of particles."""
-    model, recording = recorded(seed)
+    model, recording = recorded(beams, seed)
     cells = [(name, n) for name, sizes in counts.items() for n in sizes]
     for name in counts:  # loads what is compiled
         feed(hf.make_filter(name, model, 20, rng=0), recording.first(3))
@@ -100,18 +105,19 @@ def times(seed: int, counts: dict[str, list[int]]) -> pd.Series:
 
 
 def overview(
-    seeds: range, counts: dict[str, list[int]], reference: int, folder: Path, workers: int
+    beams: int, most: int, seeds: range, reference: int, folder: Path, workers: int
 ) -> pd.DataFrame:
     """Errors, geometric means over runs, and their ratios to bootstrap's with 95 % intervals over runs."""
-    run = delayed(partial(errors, counts=counts, reference=reference, folder=folder))
+    counts = {name: [n for n in sizes if n <= most] for name, sizes in COUNTS.items()}
+    run = delayed(partial(errors, beams=beams, counts=counts, reference=reference, folder=folder))
     table = pd.concat(Parallel(n_jobs=workers)(run(seed) for seed in seeds))
-    ms = times(seeds[0], counts)
+    ms = times(beams, seeds[0], counts)
     logs = np.log(table.pivot(index="seed", columns=["filter", "n"], values="error"))
     poses = table.groupby(["filter", "n"])["poses"].mean()
     rmse = table.groupby(["filter", "n"])["rmse"].median()
     rows = []
     for cell in ms.index:
-        row = dict(zip(("filter", "n"), cell, strict=True)) | {"runs": len(logs)}
+        row = {"beams": beams, "filter": cell[0], "n": cell[1], "runs": len(logs)}
         row |= {"poses": poses[cell], "ms": ms[cell], "rmse": rmse[cell]}
         row["error"] = np.exp(logs[cell].mean())
         for key, cost in (("at_poses", poses), ("at_time", ms)):
