@@ -27,6 +27,7 @@ association_times  of these only the times, on gated scans, bands and dense matr
 modes       filters of random models that jump between modes, against the exact posterior; herded modes over random ones.
 forecast    coverage of forecasts of states and observations 1, 5 and 20 steps ahead, over --forecasts runs.
 linear      Rao-Blackwellised filters of two conditionally linear scenarios against plain ones, at equal n and at equal time.
+dear        filters of a model that casts rays on a map, by poses asked and by CPU time, with --dear-beams rays.
 long        errors of random and deterministic filters over --long-steps steps of five models, against the exact posterior.
 
 python benchmarks/bench_known.py [PARTS] [--filters bootstrap ...] [--particles 100] [--runs 50]    all unless some are named
@@ -42,6 +43,7 @@ from pathlib import Path
 import as_published
 import associations
 import clutter as cluttered
+import dear as dearer
 import forecasts
 import harbour as harbours
 import harbour_delays
@@ -383,6 +385,17 @@ def linear_models(args) -> None:
         show(f"Linear parts, {name}", table)
 
 
+def dear(args) -> None:
+    """Write the errors of filters of a dear model, at as many evaluations and at as much time as bootstrap."""
+    for beams, runs in zip(args.dear_beams, args.dear_runs, strict=True):
+        seeds = range(args.seed, args.seed + runs)
+        table = dearer.overview(
+            beams, args.dear_most, seeds, args.dear_reference, args.stores, args.workers
+        )
+        save("dear_model", table, args.results, ["beams", "filter", "n"])
+        show(f"A dear model, {beams} rays", table)
+
+
 def long(args) -> None:
     """Write the errors of filters over very many steps; the models take turns, and go on where they were left."""
     stages = [*range(long_runs.STAGE, args.long_steps, long_runs.STAGE), args.long_steps]
@@ -419,6 +432,7 @@ PARTS = {
     "modes": modes,
     "forecast": forecast,
     "linear": linear_models,
+    "dear": dear,
     "long": long,
 }
 
@@ -492,6 +506,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--linear-particles", type=int, nargs="+", default=[100, 300])
     options.add_argument(
         "--linear-reference", type=int, default=5000, help="particles of their reference"
+    )
+    options.add_argument(
+        "--dear-beams", type=int, nargs="+", default=[36, 12], help="rays of the dear model"
+    )
+    options.add_argument(
+        "--dear-runs", type=int, nargs="+", default=[8, 12], help="for each of these numbers"
+    )
+    options.add_argument(
+        "--dear-most", type=int, default=3200, help="most particles of its filters"
+    )
+    options.add_argument(
+        "--dear-reference", type=int, default=4000, help="particles of its reference"
     )
     options.add_argument("--long-steps", type=int, default=1_000_000, help="of the long runs")
     options.add_argument(

@@ -118,6 +118,12 @@ PARTS = {
     "times": default(
         "times", "default_times", f"--times-models 30 --first-model {SEED}", alone=True
     ),
+    "dear": Part(
+        "python benchmarks/bench_known.py dear",
+        "dear_model",
+        f"{CATALOGUE} scenarios/lidar.py scenarios/lidar.toml",
+        alone=True,
+    ),
     "demo": Part("make demo", "demo", CATALOGUE, alone=True),
     # samplers
     "quality": Part(

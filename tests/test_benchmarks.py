@@ -205,6 +205,7 @@ PARTS = {
     "settling": "bench_known settling --settling 50 --series 1 --reference 5000 --workers 1",
     "modes": "bench_known modes --families linear --models 1 --mode-particles 60 --workers 1",
     "linear_parts": "bench_known linear --linear-runs 2 --linear-particles 30 --linear-reference 300 --workers 1",
+    "dear_model": "bench_known dear --dear-beams 4 --dear-runs 1 --dear-most 50 --dear-reference 50 --workers 1",
     "as_published": "bench_known papers --papers classic.kitagawa --most 1 --workers 1",
 }
 """Results file -> the smallest run that writes it."""

@@ -33,6 +33,11 @@ OBSERVED = {  # what the first entries of an observation are
         "range of landmark 2 (m)",
     ],
     "leverage": ["return 1", "return 2"],
+    "lidar": [
+        "range ahead (m)",
+        "range 10\u00b0 to the left (m)",
+        "range 20\u00b0 to the left (m)",
+    ],
     "linear_gaussian": ["position with noise"],
     "lorenz63": ["x with noise", "y with noise", "z with noise"],
     "mirror_ranges": ["range from sensor 1", "range from sensor 2"],

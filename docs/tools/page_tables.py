@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -328,6 +329,23 @@ def paper(name: str) -> str:
     return markdown(kept, rows, f"paper_{name}")
 
 
+def dear(kinds: dict[str, str], rays: Iterable[int], most: int = 800) -> str:
+    """Write columns of the results on a dear model, filter by number of particles: column -> what it is called."""
+    table = read("dear_model").query("n <= @most")
+    counts = sorted(set(table["n"]))
+    rows = []
+    for beams, name, kind in product(rays, dict.fromkeys(table["filter"]), kinds):
+        if name == "bootstrap" and kind.startswith("at_"):
+            continue
+        cells = table.query("filter == @name and beams == @beams").set_index("n").reindex(counts)
+        values = [
+            interval(row, kind) if kind.startswith("at_") else number(row[kind])
+            for _, row in cells.iterrows()
+        ]
+        rows.append([f"`{name}`", beams, kinds[kind], *values])
+    return markdown(["filter", "rays", "", *(f"n = {n}" for n in counts)], rows, "dear_model")
+
+
 def clutter() -> str:
     """Write how many tracks of one target in clutter each filter loses."""
     rows = [
@@ -420,6 +438,10 @@ def forecasts() -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "clutter": clutter,
+    "dear_many": partial(dear, {"ms": "ms", "at_time": "error, equal time"}, [36]),
+    "dear_few": partial(dear, {"ms": "ms", "at_time": "error, equal time"}, [12]),
+    "dear_poses": partial(dear, {"at_poses": "error, equal poses"}, [36, 12]),
+    "dear_errors": partial(dear, {"error": "error, sd", "rmse": "off, m"}, [36]),
     "hidden": hidden,
     "hard_radar": hard,
     "demo": demo,

@@ -1,7 +1,7 @@
 """Motions, observations and noise of the models, worked out by hand or from the formulas of their sources."""
 
 import numpy as np
-import pytest
+from helpers import cases
 from scipy.linalg import block_diag
 
 from herdfilter.models import (
@@ -31,30 +31,26 @@ ARC = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("model", "x", "dt", "control", "expected"),
-    [
-        (UNGM(), [-2.0], 1.0, None, [-1.0 - 10.0 + 8 * np.cos(3.6)]),
-        (BearingsOnly(), [-0.05, 0.001, 0.7, -0.055], 1.0, None, [-0.049, 0.001, 0.645, -0.055]),
-        (CoordinatedTurn(), [5.0, 3.0, 7.0, -4.0, 0.0], 2.0, None, [11.0, 3.0, -1.0, -4.0, 0.0]),
-        (ROBOT, [X, Y, H], T, [V, W], ARC),
-        (ROBOT, [1, 2, PI / 2], 2.0, [3.0, 1e-11], [1, 8, PI / 2]),
-        (BEACONS, [1, 2, PI], 1.0, [3.0, 0.5, -0.1], [-2.0, 1.5, PI - 0.1]),
-    ],
+@cases(
+    "model x dt control expected",
+    (UNGM(), [-2.0], 1.0, None, [-1.0 - 10.0 + 8 * np.cos(3.6)]),
+    (BearingsOnly(), [-0.05, 0.001, 0.7, -0.055], 1.0, None, [-0.049, 0.001, 0.645, -0.055]),
+    (CoordinatedTurn(), [5.0, 3.0, 7.0, -4.0, 0.0], 2.0, None, [11.0, 3.0, -1.0, -4.0, 0.0]),
+    (ROBOT, [X, Y, H], T, [V, W], ARC),
+    (ROBOT, [1, 2, PI / 2], 2.0, [3.0, 1e-11], [1, 8, PI / 2]),
+    (BEACONS, [1, 2, PI], 1.0, [3.0, 0.5, -0.1], [-2.0, 1.5, PI - 0.1]),
 )
 def test_a_step_without_noise(model, x, dt, control, expected):
     moved = model.transition_mean(np.array([x], dtype=float), dt, control, 3)
     np.testing.assert_allclose(moved, [expected], rtol=1e-12, atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("model", "x", "expected"),
-    [
-        (BearingsTracking(sensors=[[0, 0], [1, 1]]), [0.0, 1.0, 5.0, 5.0], [PI / 2, PI]),
-        (RadarTracking(radar=[-6, 0, 1]), [-7, 0, 0, 0, 0, 0], [np.sqrt(2), PI, -PI / 4]),
-        (LandmarkLocalisation([[-5.0, 0.0]]), [0, 0, -3.0], [5.0, 3 - PI]),
-        (Lorenz96(dim=5, observed_every=2), np.arange(5.0), [0, 2, 4]),
-    ],
+@cases(
+    "model x expected",
+    (BearingsTracking(sensors=[[0, 0], [1, 1]]), [0.0, 1.0, 5.0, 5.0], [PI / 2, PI]),
+    (RadarTracking(radar=[-6, 0, 1]), [-7, 0, 0, 0, 0, 0], [np.sqrt(2), PI, -PI / 4]),
+    (LandmarkLocalisation([[-5.0, 0.0]]), [0, 0, -3.0], [5.0, 3 - PI]),
+    (Lorenz96(dim=5, observed_every=2), np.arange(5.0), [0, 2, 4]),
 )
 def test_an_observation_without_noise(model, x, expected):
     seen = model.observation_mean(np.array([x], dtype=float), 1)
@@ -65,16 +61,14 @@ def test_an_observation_without_noise(model, x, expected):
 KNOWN = ConstantVelocity(0.3, 2.0, np.zeros(2), np.eye(2))
 
 
-@pytest.mark.parametrize(
-    ("model", "dt", "expected"),
-    [
-        (Lorenz63(noise_rate=0.4), 0.25, 0.1 * np.eye(3)),
-        (KNOWN, 5.0, 0.3 * np.array([[125 / 3, 25 / 2], [25 / 2, 5]])),
-        (BEACONS, 4.0, np.diag([0.16, 0.16, 0.0036])),
-        (BallisticReentry(), 0.1, np.diag([0, 0, 2.4064e-5, 2.4064e-5, 1e-6])),
-        (BearingsOnly(), 1.0, 1e-6 * np.kron(np.eye(2), [[0.25, 0.5], [0.5, 1.0]])),
-        (CoordinatedTurn(), 2.0, block_diag(*[0.1 * np.array([[8 / 3, 2], [2, 2]])] * 2, 3.5e-4)),
-    ],
+@cases(
+    "model dt expected",
+    (Lorenz63(noise_rate=0.4), 0.25, 0.1 * np.eye(3)),
+    (KNOWN, 5.0, 0.3 * np.array([[125 / 3, 25 / 2], [25 / 2, 5]])),
+    (BEACONS, 4.0, np.diag([0.16, 0.16, 0.0036])),
+    (BallisticReentry(), 0.1, np.diag([0, 0, 2.4064e-5, 2.4064e-5, 1e-6])),
+    (BearingsOnly(), 1.0, 1e-6 * np.kron(np.eye(2), [[0.25, 0.5], [0.5, 1.0]])),
+    (CoordinatedTurn(), 2.0, block_diag(*[0.1 * np.array([[8 / 3, 2], [2, 2]])] * 2, 3.5e-4)),
 )
 def test_noise_grows_with_time(model, dt, expected):
     np.testing.assert_allclose(model.transition_covariance(dt, 1), expected, rtol=1e-12)

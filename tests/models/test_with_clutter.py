@@ -41,15 +41,6 @@ def test_scans_that_are_none_are_named_and_leave_the_filter_as_it_was(z, message
         np.testing.assert_array_equal(pf.mean, other.mean)
 
 
-def test_surplus_detections_without_clutter_are_named():
-    pf = hf.make_filter("auto", WithClutter(PLANE, 0.9, 0.0), 20, rng=1)
-    pf.predict()
-    with pytest.raises(
-        ValueError, match="at most one detection, as clutter_density is 0, got 2 at step 1"
-    ):
-        pf.update(X[:2])
-
-
 @cases(
     "arguments message",
     (
@@ -156,6 +147,7 @@ test_clutter_without_a_region_or_between_the_points_of_a_grid_is_named = refuses
         lambda z: -1.0 + 0 * z[:, 0],
         "clutter_density: expected finite densities above 0, got -1",
     ),
+    (0.9, 0.0, ".*at most one detection, as clutter_density is 0, got 2"),
 )
 def test_values_of_functions_out_of_range_are_named(p, density, message):
     scan = [[1.0, 2.0], [0.3, 0.1]]
