@@ -31,10 +31,10 @@ class JointHerdedGibbs(JointSampler):
 
     Parameters
     ----------
-    smoothing : float
+    smoothing, block
         As of `JointHerding`.
     sweeps : int, optional
-        Number of sweeps; by default as many as give each point four moves, and one from three dimensions on.
+        Number of sweeps; by default four in one dimension, two in two, and one from three on or in blocks.
 
     Examples
     --------
@@ -54,7 +54,8 @@ class JointHerdedGibbs(JointSampler):
     def move(self, start: JointStart) -> None:
         """See `JointSampler`."""
         arrays = start.z, start.centre, start.edges, start.part_edges
-        sweeps = max(1, MOVES // len(start.z)) if self.sweeps is None else self.sweeps
+        moves = MOVES if len(start.edges) == 2 else 1
+        sweeps = max(1, moves // len(start.z)) if self.sweeps is None else self.sweeps
         sweep_points(*arrays, *start.smoothed(1.0), sweeps)
 
 

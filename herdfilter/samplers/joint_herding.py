@@ -30,17 +30,21 @@ class JointHerding(JointSampler):
 
     A few steps take a third of the time of `KernelHerding`, for a lower energy distance if components are many and narrow.
     It suits mixtures whose components are of one size, as those of predictive densities and kernel density estimates; where
-    sizes differ take `KernelHerding`. More than 128 points move once, in blocks of about 64 neighbours, so that time grows
+    sizes differ take `KernelHerding`. More than 128 points move in blocks of about 64 neighbours, so that time grows
     like n.
 
     Parameters
     ----------
     smoothing : float
-        Share of the kernel's variance, from 0 to 1, that is added to the components at the start; the points are drawn
-        together about the means of modes in return. With 0 they represent the mixture best. With 1 they also fill the gaps
-        between components that are thin in some direction, which keeps a filter with little noise from losing its target.
+        Of n points the share smoothing / n, at most 1, of the kernel's variance is added to the components at the start; the
+        points are drawn together about the means of modes in return. With 0 they represent the mixture best. In filters 50
+        fills the gaps between components that are thin in some direction, so that a target is not lost where the transition
+        has little noise; it falls with n faster than the error.
+    block : int, optional
+        From twice as many points on, move blocks of about so many neighbours by themselves, so that time grows like n. This
+        suits a few steps, and components narrower than a block: points of other blocks are not seen.
     iterations : int
-        Number of steps.
+        Number of steps; of more than 300 points in blocks 300 / n times as many, and at least one.
 
     Examples
     --------
@@ -58,7 +62,9 @@ class JointHerding(JointSampler):
 
     def move(self, start: JointStart) -> None:
         """See `JointSampler`."""
-        iterations = self.iterations if len(start.edges) == 2 else 1
+        iterations = self.iterations
+        if len(start.edges) > 2:  # no more moves in all than of 300 points
+            iterations = min(iterations, max(1, 300 * iterations // start.z.shape[1]))
         arrays = start.z, start.centre, start.edges, start.part_edges
         descend(*arrays, *start.smoothed(1.0), *start.smoothed(2.0), iterations)
 

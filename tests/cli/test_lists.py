@@ -27,7 +27,7 @@ def test_filters_are_listed_in_groups_with_the_default_first():
     for name in catalogue():
         assert any(line.startswith(f"  {name} ") for line in lines)
     assert (
-        "MixtureResampling(KernelDensityFit(), KernelHerding())"
+        "MixtureResampling(KernelDensityFit(), JointHerding(block=64))"
         in command("filters", "mixture-kh").stdout
     )
 

@@ -6,6 +6,8 @@ from helpers import fixture_of
 from herdfilter import testing
 from herdfilter.samplers import (
     ContinuousHerdedGibbs,
+    JointHerdedGibbs,
+    JointHerding,
     KernelHerding,
     LCDSampling,
     MappedSampling,
@@ -20,6 +22,8 @@ DETERMINISTIC = {
     "kernel herding": KernelHerding(),
     "herded Gibbs": ContinuousHerdedGibbs(),
     "herded Gibbs as published": ContinuousHerdedGibbs(target="paper"),
+    "joint herding": JointHerding(),
+    "joint herded Gibbs": JointHerdedGibbs(smoothing=50),
     "mapped kernel herding": MappedSampling(KernelHerding()),
     "mapped Sobol": MappedSampling(SobolSampling()),
     "Sobol": SobolSampling(),

@@ -18,6 +18,8 @@ from herdfilter.models import linear_chain
 from herdfilter.points import Points
 from herdfilter.samplers import (
     ContinuousHerdedGibbs,
+    JointHerdedGibbs,
+    JointHerding,
     KernelHerding,
     MappedSampling,
     SobolSampling,
@@ -85,7 +87,8 @@ PROGRAM = """
 import hashlib, sys, numpy as np
 from herdfilter.bandwidths import kernel_covariance
 from herdfilter.mixture import GaussianMixture
-from herdfilter.samplers import (ContinuousHerdedGibbs, KernelHerding, MappedSampling, QuantileSampling, SigmaPoints,
+from herdfilter.samplers import (ContinuousHerdedGibbs, JointHerdedGibbs, JointHerding, KernelHerding,
+    MappedSampling, QuantileSampling, SigmaPoints,
                                  SobolSampling)
 rng = np.random.default_rng(9)
 digest = hashlib.sha256()
@@ -94,7 +97,8 @@ for d, shared in ((1, False), (2, True), (8, False)):
     mixture = GaussianMixture(rng.dirichlet(np.ones(4)), 3 * rng.standard_normal((4, d)),
                               (roots @ roots.transpose(0, 2, 1) + np.eye(d))[0 if shared else slice(None)])
     for sampler in ([QuantileSampling()] if d == 1 else []) + [
-            KernelHerding(), KernelHerding(1.0, "line-search"), ContinuousHerdedGibbs(), MappedSampling(KernelHerding()),
+            KernelHerding(), KernelHerding(1.0, "line-search"), ContinuousHerdedGibbs(), JointHerding(),
+            JointHerdedGibbs(), MappedSampling(KernelHerding()),
             SobolSampling(), SigmaPoints()]:
         points = sampler.sample(mixture, sampler.size(mixture) if isinstance(sampler, SigmaPoints) else 40)
         digest.update(points.x.tobytes() + points.weights.tobytes())
@@ -136,7 +140,13 @@ def test_deterministic_points_are_bit_identical_in_two_processes(capsys, program
 
 # Extremes
 
-HERDED = [KernelHerding(), KernelHerding(weights="fully-corrective"), ContinuousHerdedGibbs()]
+HERDED = [
+    KernelHerding(),
+    KernelHerding(weights="fully-corrective"),
+    ContinuousHerdedGibbs(),
+    JointHerding(),
+    JointHerdedGibbs(),
+]
 
 
 @pytest.mark.parametrize("sampler", HERDED, ids=repr)
@@ -195,6 +205,8 @@ CLOSER = [
     (KernelHerding(), 4, 0.16),
     (ContinuousHerdedGibbs(), 2, 0.12),
     (SobolSampling(True), 2, 0.14),
+    (JointHerding(), 2, 0.1),
+    (JointHerdedGibbs(), 2, 0.1),
 ]
 
 

@@ -23,8 +23,6 @@ from herdfilter.samplers.herding.frame import GROUP_DISTANCE, Labels, within_cov
 from herdfilter.samplers.mapped import along_main_axis
 
 MOST_MODES = 10  # that are told apart
-LARGE = 128  # number of points above which they are moved in blocks
-BLOCK = 64  # points of a block, at least
 ROUNDING = 1e-14  # of sums of about 1
 
 
@@ -33,9 +31,12 @@ class JointSampler(MixtureSampler):
     """Base class of samplers that move all points together: a subclass has `move`."""
 
     smoothing: float = 0.0
+    block: int | None = None
 
     def __post_init__(self) -> None:
-        _checks.as_number("smoothing", self.smoothing, "from 0 to 1", lambda x: 0 <= x <= 1)
+        _checks.as_number("smoothing", self.smoothing, "0 or more", lambda x: x >= 0)
+        if self.block is not None:
+            _checks.check_count("block", self.block)
 
     def draw(
         self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None
@@ -50,12 +51,20 @@ class JointSampler(MixtureSampler):
 
         Of points in blocks these are the ratios of the parts of both mixtures that belong to a point's block.
         """
-        start = JointStart(mixture, n, self.smoothing)
+        present = mixture.weights > 0
+        if not present.all():
+            mixture = GaussianMixture.unchecked(
+                mixture.weights[present],
+                mixture.means[present],
+                mixture.distinct_covariances[present if not mixture.shared else slice(1)],
+            )
+            target_weights = None if target_weights is None else target_weights[present]
+        start = JointStart(mixture, n, min(self.smoothing / n, 1.0), self.block or n)
         self.move(start)
         x = start.states()
         if target_weights is None:
             return x, None
-        shares = start.weights / np.where(start.weights > 0, mixture.weights[start.components], 1.0)
+        shares = start.weights / mixture.weights[start.components]
         targets = target_weights[start.components] * shares
         return x, log_ratios(x, mixture, start, targets)
 
@@ -71,12 +80,12 @@ class JointStart:
     the means of their modes, so that they keep its covariance. Directions in which components are thin, as those of a
     transition with little noise, are then filled between the components, and not only on them.
 
-    More than 128 points are divided into blocks of about 64 neighbours on the path. To each block belong the components that
-    its points came from; one that two blocks share is in both, with a part of its weight. Block b has the columns from
-    ``edges[b]`` to ``edges[b + 1]`` of `z`, and those from ``part_edges[b]`` on of `centre`.
+    From twice as many on, points are divided into blocks of about `block` neighbours on the path. To each belong the
+    components that its points came from; one that two blocks share is in both, with a part of its weight. Block b has the
+    columns ``edges[b]`` to ``edges[b + 1]`` of `z`, and ``part_edges[b]`` to ``part_edges[b + 1]`` of `centre`.
     """
 
-    def __init__(self, mixture: GaussianMixture, n: int, smoothing: float) -> None:
+    def __init__(self, mixture: GaussianMixture, n: int, smoothing: float, block: int) -> None:
         covariances = mixture.distinct_covariances
         order = path_order(mixture)
         labels = far_modes(mixture, order)
@@ -106,13 +115,14 @@ class JointStart:
             offsets += np.einsum("nij,nj->ni", factors[members], noise)
         x = centres + offsets / np.sqrt(1.0 + smoothing * width**2)
 
-        if n <= LARGE:
+        count = max(n // block, 1)
+        if count == 1:
             self.components = order
             self.weights: Array = ordered_weights
             self.edges = np.array([0, n])
             self.part_edges = np.array([0, len(order)])
         else:
-            self.edges = np.arange(n // BLOCK + 1) * n // (n // BLOCK)
+            self.edges = np.arange(count + 1) * n // count
             cumulative = np.cumsum(ordered_weights)
             bounds = self.edges / n * cumulative[-1]
             # Pieces of the line from 0 to the total weight, each of one component and in one block
@@ -124,13 +134,13 @@ class JointStart:
             self.part_edges = middles.searchsorted(bounds)
             self.part_edges[-1] = len(middles)
 
-        # Columns of A with A' K A = I for the kernel covariance K, along which a shared covariance is diagonal
-        if mixture.shared:
-            variances, axes = scipy.linalg.eigh(covariances[0], kernel, check_finite=False)
-            self.covariances: Array = np.maximum(variances, 0.0)
-        else:
-            axes = np.linalg.inv(np.linalg.cholesky(kernel)).T
-            self.covariances = (axes.T @ covariances @ axes)[self.components]
+        # Columns of A with A' K A = I for the kernel covariance K, along which the average covariance is diagonal
+        variances, axes = scipy.linalg.eigh(mixture.average_covariance, kernel, check_finite=False)
+        self.covariances: Array = (
+            np.maximum(variances, 0.0)
+            if mixture.shared
+            else (axes.T @ covariances @ axes)[self.components]
+        )
         self.origin = mixture.mean
         self.axes = axes
         means = mixture.means[self.components]

@@ -1,0 +1,49 @@
+"""Joint herding and joint herded Gibbs: blocks, ratios of densities, smoothing and far modes."""
+
+import numpy as np
+import pytest
+
+from herdfilter.mixture import GaussianMixture
+from herdfilter.samplers import JointHerdedGibbs, JointHerding
+
+BOTH = [JointHerding, JointHerdedGibbs]
+
+
+def cloud(n, noise):
+    """Return n components, narrow in one direction, on a curve in the plane."""
+    t = np.random.default_rng(3).standard_normal(n)
+    means = np.stack([t, 0.3 * t**2], axis=1)
+    return GaussianMixture(np.full(n, 1 / n), means, np.diag([0.3, noise]) ** 2)
+
+
+@pytest.mark.parametrize("method", BOTH)
+def test_ratios_are_those_of_the_densities_and_in_blocks_have_the_mean_one(method):
+    q = cloud(300, 0.05)
+    target = np.random.default_rng(4).dirichlet(np.ones(300))
+    p = GaussianMixture(target, q.means, q.distinct_covariances[0])
+    x, ratios = method().draw_weighted(q, 300, target)
+    np.testing.assert_allclose(ratios, p.log_density(x) - q.log_density(x), atol=1e-9)
+    x, ratios = method(block=30).draw_weighted(q, 300, target)
+    assert np.exp(ratios).mean() == pytest.approx(1, abs=0.05)
+    assert np.exp(ratios) @ x / 300 == pytest.approx(p.mean, abs=0.1)
+
+
+@pytest.mark.parametrize("method", BOTH)
+def test_smoothing_fills_gaps_and_keeps_the_covariance(method):
+    mixture = cloud(50, 1e-4)
+    plain = method().sample(mixture, 50)
+    filled = method(smoothing=50).sample(mixture, 50)
+    gaps = [np.abs(p.x[:, 1:] - mixture.means[:, 1]).min(axis=1).mean() for p in (plain, filled)]
+    assert gaps[1] > 1.5 * gaps[0]
+    assert np.trace(filled.covariance) == pytest.approx(np.trace(mixture.covariance), rel=0.15)
+
+
+@pytest.mark.parametrize("method", BOTH)
+def test_far_modes_get_their_shares_and_kernels_of_their_own_width(method):
+    mixture = GaussianMixture([0.9, 0.1], [[0.0, 0.0], [1e3, 1e3]], np.eye(2))
+    x = method(smoothing=50).sample(mixture, 100).x
+    near = np.abs(x[:, 0]) < 500
+    assert near.sum() == 90
+    for mode, centre in ((x[near], 0.0), (x[~near], 1e3)):
+        assert np.abs(mode - centre).max() < 4
+        assert np.cov(mode.T) == pytest.approx(np.eye(2), abs=0.45)
