@@ -29,7 +29,7 @@ def evaluations(n: int = SHOWN) -> str:
         times = [number(models["times"][name]), *map(times_as_many, cells)]
         rows.append([f"`{name}`", *times])
     heads = [f"{models['models'].max()} random models", *CASES.values()]
-    return markdown([f"times fewer, {n} particles", *heads], rows) + claim_to_come()
+    return markdown([f"{n} particles", *heads], rows) + claim_to_come()
 
 
 def times_as_many(row: pd.Series) -> str:
