@@ -56,9 +56,15 @@ def evaluations_models(n: int = SHOWN) -> str:
     """Write errors on random models over bootstrap's at equal evaluations."""
     table = read("evaluations").query("n == @n")
     rows = [
-        [f"`{row['filter']}`", row["models"], number(row["evaluations_50"])]
-        + [interval(row, "ratio"), percent(row["below"])]
-        + [number(row["times"]), percent(row["beyond"])]
+        [
+            f"`{row['filter']}`",
+            row["models"],
+            number(row["evaluations_50"]),
+            interval(row, "ratio"),
+            percent(row["below"]),
+            number(row["times"]),
+            percent(row["beyond"]),
+        ]
         for _, row in table.sort_values("times", ascending=False).iterrows()
     ]
     heads = ["filter", "models", "evaluations for each particle", "error over `bootstrap`'s"]
