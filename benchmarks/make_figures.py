@@ -32,6 +32,8 @@ from dependencies import ROOT, digest
 
 SEED = 6_000_000
 """First seed of the claims; nobody had seen those from here on."""
+UNSEEN = 8_000_000
+"""First seed of the claims on evaluations of the model, made later."""
 BOARD_DATE = "2026-11-27"
 """Day whose models the rows of the board are made on."""
 LOGS = ROOT / "results" / "figures"
@@ -141,12 +143,12 @@ PARTS = {
         "samplers discrepancy",
     ),
     "mixtures": Part(
-        "python benchmarks/bench_quality.py --points sobol kh chg sobol-polished support pcd pcd-500 pcd-default lcd"
-        " random --dims 2 4 8 --sizes 50 100 --mixtures 4"
-        " && python benchmarks/bench_quality.py --points sobol kh chg support pcd random --dims 2 4 8 --sizes 400"
-        " --mixtures 4"
-        " && python benchmarks/bench_quality.py --points sobol kh chg sobol-polished support pcd --dims 1 --sizes 100"
-        " --mixtures 4"
+        "python benchmarks/bench_quality.py --points sobol kh chg JointHerding JointHerdedGibbs joint-20"
+        " sobol-polished support pcd pcd-500 pcd-default lcd random --dims 2 4 8 --sizes 50 100 --mixtures 4"
+        " && python benchmarks/bench_quality.py --points sobol kh chg JointHerding JointHerdedGibbs support pcd random"
+        " --dims 2 4 8 --sizes 400 --mixtures 4"
+        " && python benchmarks/bench_quality.py --points sobol kh chg JointHerding JointHerdedGibbs joint-20"
+        " sobol-polished support pcd --dims 1 --sizes 100 --mixtures 4"
         " && python benchmarks/bench_quality.py --points pcd pcd-default pcd-500 --compiled --dims 4 --sizes 100",
         "mixtures mixtures_compiled",
         "samplers discrepancy",
@@ -171,6 +173,12 @@ PARTS = {
         "exponent", "default_exponent default_growth", f"--exponent-models 40 {CLAIM}"
     ),
     "budget": default("budget", "default_budget", f"--budget-models 15 {CLAIM}"),
+    "evaluations": default(
+        "evaluations",
+        "evaluations evaluations_spent evaluations_cases",
+        f"--models 200 --first-model {UNSEEN} --seed {UNSEEN} --runs 2 --reference 32768",
+        f"{CATALOGUE} benchmarks/evaluations.py",
+    ),
     "modes": known("modes", "modes", CATALOGUE, "--models 40"),
     # filters on named scenarios
     "scenarios": default(

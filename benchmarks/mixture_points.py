@@ -77,6 +77,7 @@ BESIDE: dict[str, Any] = {
     "pcd-500": PCD(unit_vectors=500),
     "pcd-default": PCD(steps=40, newton=False, lookup_table=True),
     "support": hf.Polished(hf.SobolSampling(), kernel=hf.kernels.Energy()),
+    "joint-20": hf.JointHerding(iterations=20),
     "polished-to-end": hf.Polished(hf.SobolSampling(), iterations=1000),
     "lcd": hf.LCDSampling(),
 }

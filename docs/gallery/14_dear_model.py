@@ -95,10 +95,9 @@ panels[0].legend(fontsize="small")
 # sphinx_gallery_thumbnail_number = 0
 
 # %%
-# Kernel herding is a little ahead of the bootstrap filter, and herded Gibbs sampling, whose search is dearer, is not:
-# most of what herded points gain per evaluation, the search takes back, unless the model is dearer still. With 36 rays
-# few particles have most of the weight, whichever points they are. ``auto`` pays for its slopes with several times the
-# rays, and slopes mislead where a ray passes the edge of a door.
+# Both herded filters are a little ahead of the bootstrap filter: to move the points takes about a tenth of a step with 36
+# rays, and a fifth with 12. With 36 rays few particles have most of the weight, whichever points they are. ``auto`` pays
+# for its slopes with several times the rays, and slopes mislead where a ray passes the edge of a door.
 #
 # With a cheap model the order is another one: :doc:`/guide`. More runs of this robot, also with more particles:
 # :doc:`/dear_model`. To run it in a study of your own: ``herdfilter compare lidar --filters bootstrap,herded-kh``.

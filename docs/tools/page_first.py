@@ -1,11 +1,81 @@
-"""The two numbers of the first screen: what the default gains, and what it costs."""
+"""The numbers of the first screen: evaluations of the model, and what the default gains and costs; see bench_default.py."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+import pandas as pd
 from page_default import DEFAULT, SHOWN
-from page_format import interval, markdown, number, read
+from page_format import PARTS, interval, markdown, number, percent, read
+
+HERDED = ("herded-kh", "herded-chg")
+CASES = {
+    "pendulum": "the pendulum",
+    "Lorenz-63": "Lorenz-63",
+    "range and bearing": "range and bearing",
+    "squares": "squares",
+}
+"""Models whose functions are asked, and their names on the pages."""
+TUNED = "*On models to tune on; the claim is to come.*\n"
+
+
+def evaluations(n: int = SHOWN) -> str:
+    """Write how many times as many evaluations of the model bootstrap needs for the same error."""
+    models = read("evaluations").query("n == @n").set_index("filter")
+    cases = read("evaluations_cases").query("n == @n").set_index(["filter", "case"])
+    rows = []
+    for name in (*HERDED, DEFAULT):
+        cells = [cases.loc[name, case] for case in CASES]
+        times = [number(models["times"][name]), *map(times_as_many, cells)]
+        rows.append([f"`{name}`", *times])
+    heads = [f"{models['models'].max()} random models", *CASES.values()]
+    return markdown([f"{n} particles", *heads], rows) + claim_to_come()
+
+
+def times_as_many(row: pd.Series) -> str:
+    """Write a ratio of evaluations; a lower bound where bootstrap never reaches the error."""
+    return f"{'over ' * bool(row['beyond'])}{number(row['times'])}"
+
+
+def evaluations_cases(n: int = SHOWN) -> str:
+    """Write the evaluations of a step, and how many times as many bootstrap needs, with intervals."""
+    table = read("evaluations_cases").query("n == @n")
+    table = table.rename(columns={"low": "times_low", "high": "times_high"})
+    cells = table.set_index(["filter", "case"])
+    rows = []
+    for name in dict.fromkeys(table["filter"]):
+        of_filter = [cells.loc[name, case] for case in CASES]
+        each = [number(row["f"] + row["h"]) for row in of_filter]
+        times = [f"{'over ' * bool(r['beyond'])}{interval(r, 'times')}" for r in of_filter]
+        rows.append([f"`{name}`", "; ".join(each), *times])
+    heads = ["filter", "evaluations for each particle", *CASES.values()]
+    return markdown(heads, rows, "evaluations_cases") + claim_to_come()
+
+
+def evaluations_models(n: int = SHOWN) -> str:
+    """Write errors on random models over bootstrap's at equal evaluations."""
+    table = read("evaluations").query("n == @n")
+    rows = [
+        [
+            f"`{row['filter']}`",
+            row["models"],
+            number(row["evaluations_50"]),
+            interval(row, "ratio"),
+            percent(row["below"]),
+            number(row["times"]),
+            percent(row["beyond"]),
+        ]
+        for _, row in table.sort_values("times", ascending=False).iterrows()
+    ]
+    heads = ["filter", "models", "evaluations for each particle", "error over `bootstrap`'s"]
+    heads += ["below 1", "times fewer", "a lower bound on"]
+    return markdown(heads, rows, "evaluations") + claim_to_come()
+
+
+def claim_to_come() -> str:
+    """Say that the numbers are of models to tune on, if the command of the claim has not made them."""
+    command = read("measured").set_index("table")["command"]["evaluations_cases"]
+    return "" if command == PARTS["evaluations"].command else f"\n{TUNED}"
 
 
 def first_numbers() -> str:
@@ -22,4 +92,9 @@ def first_numbers() -> str:
     return markdown(["", f"`{DEFAULT}` over `bootstrap` (ratio; {SHOWN} particles each)"], rows)
 
 
-TABLES: dict[str, Callable[[], str]] = {"first_numbers": first_numbers}
+TABLES: dict[str, Callable[[], str]] = {
+    "first_numbers": first_numbers,
+    "evaluations": evaluations,
+    "evaluations_cases": evaluations_cases,
+    "evaluations_models": evaluations_models,
+}

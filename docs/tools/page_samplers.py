@@ -42,18 +42,20 @@ def quality() -> str:
 
 
 BESIDE = {
-    "random": "independent draws",
     "sobol": "`SobolSampling()`",
     "kh": "`KernelHerding()`",
     "chg": "`ContinuousHerdedGibbs()`",
+    "JointHerding": "`JointHerding()`",
+    "joint-20": "`JointHerding(iterations=20)`",
+    "JointHerdedGibbs": "`JointHerdedGibbs()`",
     "sobol-polished": "`Polished(SobolSampling())`",
     "support": "`Polished(SobolSampling(), kernel=Energy())`",
-    "lcd": "`LCDSampling()`",
-    "pcd-default": "PCD, 40 local steps",
     "pcd": "PCD, 100 Newton steps",
     "pcd-500": "PCD, 100 Newton steps, 500 vectors",
+    "pcd-default": "PCD, 40 local steps",
+    "lcd": "`LCDSampling()`",
 }
-"""Samplers measured in turn on mixtures; any other has its name in the results file."""
+"""Samplers on the page, in this order; the results file has more."""
 
 
 def mixtures(n: int = 100) -> str:
@@ -62,13 +64,13 @@ def mixtures(n: int = 100) -> str:
     families = dict.fromkeys(table["family"])
     keys, rows = ["sampler", "d", "family"], []
     cells, ms = table.set_index(keys), milliseconds().xs(n, level="n")
-    for name in dict.fromkeys(table["sampler"]):
+    for name, label in BESIDE.items():
         columns = [
             "; ".join(number(cells["median"].get((name, d, family), np.nan)) for family in families)
             for d in table["d"].unique()
         ]
         times = [number(ms.get((4, family, name), np.nan)) for family in families]
-        rows.append([BESIDE.get(name, f"`{name}`"), *columns, "; ".join(times)])
+        rows.append([label, *columns, "; ".join(times)])
     heads = ["points by", *(f"d = {d}" for d in table["d"].unique()), "ms, d = 4"]
     return markdown(heads, rows, "mixtures", "mixtures_compiled")
 
@@ -78,9 +80,9 @@ def hundred(n: int = 100, family: str = "100 particles") -> str:
     table = read("mixtures").query("n == @n and family == @family and d <= 4")
     cells, dims = table.set_index(["sampler", "d"]), sorted(table["d"].unique())
     ms = milliseconds().xs(n, level="n")
-    shown = [name for name in dict.fromkeys(table["sampler"]) if (name, 1) in cells.index]
+    shown = [name for name in BESIDE if (name, 1) in cells.index]
     rows = [
-        [BESIDE.get(name, f"`{name}`")]
+        [BESIDE[name]]
         + [number(cells["median"].get((name, d), np.nan)) for d in dims]
         + ["; ".join(number(ms.get((d, family, name), np.nan)) for d in dims)]
         for name in shown
