@@ -9,7 +9,7 @@ import numpy as np
 from herdfilter import _checks
 from herdfilter.samplers import compiled
 from herdfilter.samplers.compiled import exp
-from herdfilter.samplers.herding.joint import JointSampler, JointStart, fill_residuals, part_of
+from herdfilter.samplers.herding.joint import JointSampler, JointStart, fill_residuals
 
 MOVES = 4  # of each point, by default
 LONGEST_MOVE = 0.7  # kernel widths, of a coordinate
@@ -53,55 +53,54 @@ class JointHerdedGibbs(JointSampler):
 
     def move(self, start: JointStart) -> None:
         """See `JointSampler`."""
-        arrays = start.z, start.centre, start.edges, start.part_edges
-        moves = MOVES if len(start.edges) == 2 else 1
-        sweeps = max(1, moves // len(start.z)) if self.sweeps is None else self.sweeps
-        sweep_points(*arrays, *start.smoothed(1.0), sweeps)
+        moves = MOVES if len(start.counts) == 1 else 1
+        sweeps = max(1, moves // start.z.shape[1]) if self.sweeps is None else self.sweeps
+        sweep_points(start.z, start.counts, start.centre, *start.smoothed(1.0), sweeps)
 
 
 @compiled.njit(**compiled.CALLED)
-def sweep_points(z, centre, edges, part_edges, height, precision, sweeps):
-    """Move all coordinates of points z (d, n), block by block and one point after the other, by a Newton step each."""
-    for block in range(len(edges) - 1):
-        points = z[:, edges[block] : edges[block + 1]].copy()
-        parts = slice(part_edges[block], part_edges[block + 1])
-        smoothed = (centre[:, parts].copy(), height[parts], part_of(precision, parts))
+def sweep_points(z, counts, centre, height, precision, sweeps):
+    """Move all coordinates of points (K, d, B), block by block and one point after the other, by a Newton step each."""
+    _, d, size = z.shape
+    components = centre.shape[2]
+    vectors = np.zeros((2, d))
+    residual = np.zeros((d, components))
+    terms = np.zeros((2, components))
+    offset = np.zeros((d, size))
+    pairs = np.zeros((2, size))
+    for block in range(len(z)):
+        k = min(block, len(precision) - 1)
+        attraction = (height[block], precision[k], residual, terms[0], terms[1])
+        repulsion = (offset, pairs[0], pairs[1], counts[block])
         for _ in range(sweeps):
-            _sweep(points, smoothed)
-        z[:, edges[block] : edges[block + 1]] = points
+            _sweep(z[block], centre[block], attraction, repulsion, vectors)
 
 
-@compiled.njit(**compiled.INSIDE)
-def _sweep(z, smoothed):
-    """Move all coordinates of points z (d, n) once."""
-    centre, height, precision = smoothed
-    d, n = z.shape
-    x = np.zeros(d)
-    step = np.zeros(d)
-    residual = np.zeros(centre.shape)
-    exponent = np.zeros(len(height))
-    term = np.zeros(len(height))
-    offset = np.zeros((d, n))
-    pair_exponent = np.zeros(n)
-    pair = np.zeros(n)
-    attraction = (height, precision, residual, exponent, term)
-    for s in range(n):
+@compiled.njit(**compiled.NO_ARRAYS)
+def _sweep(z, centre, attraction, repulsion, vectors):
+    """Move all coordinates of the points of a block, (d, B), once."""
+    height, precision, residual, exponent, term = attraction
+    x = vectors[0]
+    step = vectors[1]
+    d = len(z)
+    for s in range(repulsion[3]):
         for i in range(d):
             x[i] = z[i, s]
         fill_residuals(centre, precision, x, residual, exponent)
         for m in range(len(term)):
             term[m] = height[m] * exp(exponent[m])
-        _fill_pairs(z, x, s, offset, pair_exponent, pair)
+        _fill_pairs(z, x, s, repulsion)
         for i in range(d):
-            step[i] = _newton_step(i, attraction, (offset, pair_exponent, pair))
+            step[i] = _newton_step(i, attraction, repulsion)
         for i in range(d):
             z[i, s] = x[i] + step[i]
 
 
 @compiled.njit(**compiled.QUICK)
-def _fill_pairs(z, x, s, offset, exponent, pair):
+def _fill_pairs(z, x, s, repulsion):
     """Fill in the offsets of all points from x, and their kernels at it; point s itself has none."""
-    d, n = z.shape
+    offset, exponent, pair, n = repulsion
+    d = len(z)
     for r in range(n):
         exponent[r] = 0.0
     for i in range(d):
@@ -118,7 +117,7 @@ def _fill_pairs(z, x, s, offset, exponent, pair):
 def _newton_step(i, attraction, repulsion):
     """Return the step of coordinate i that maximises the conditional objective, to second order."""
     height, precision, residual, exponent, term = attraction
-    offset, pair_exponent, pair = repulsion
+    offset, pair_exponent, pair, n = repulsion
     shared = precision.shape[2] == 1
     # The conditional weight of component m is its height integrated along x_i: without the part of the exponent that x_i
     # has in it, r_i^2 / P_ii for the residual r = P (x - c), and over the root of P_ii.
@@ -132,7 +131,7 @@ def _newton_step(i, attraction, repulsion):
         bend += term[m] * r * r
     # c and the sum of w_s^2 of the other points
     count = squares = pair_value = pair_slope = pair_bend = 0.0
-    for r in range(len(pair)):
+    for r in range(n):
         u = offset[i, r]
         weight = exp(pair_exponent[r] + 0.5 * u * u)
         count += weight

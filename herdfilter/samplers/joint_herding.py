@@ -9,7 +9,7 @@ import numpy as np
 from herdfilter import _checks
 from herdfilter.samplers import compiled
 from herdfilter.samplers.compiled import exp
-from herdfilter.samplers.herding.joint import JointSampler, JointStart, fill_residuals, part_of
+from herdfilter.samplers.herding.joint import JointSampler, JointStart, fill_residuals
 
 LONGEST_STEP = 0.7  # kernel widths
 LEAST_CURVATURE = 1e-300
@@ -62,48 +62,44 @@ class JointHerding(JointSampler):
 
     def move(self, start: JointStart) -> None:
         """See `JointSampler`."""
+        n = int(start.counts.sum())
         iterations = self.iterations
-        if len(start.edges) > 2:  # no more moves in all than of 300 points
-            iterations = min(iterations, max(1, 300 * iterations // start.z.shape[1]))
-        arrays = start.z, start.centre, start.edges, start.part_edges
-        descend(*arrays, *start.smoothed(1.0), *start.smoothed(2.0), iterations)
+        if len(start.counts) > 1:  # no more moves in all than of 300 points
+            iterations = min(iterations, max(1, 300 * iterations // n))
+        smoothed = *start.smoothed(1.0), *start.smoothed(2.0)
+        descend(start.z, start.counts, start.centre, *smoothed, 1.0 / n, iterations)
 
 
 @compiled.njit(**compiled.CALLED)
-def descend(
-    z, centre, edges, part_edges, height, precision, wide_height, wide_precision, iterations
-):
-    """Move points z (d, n), block by block, down the herding error at the kernel widths 1 and 2, weighted by these."""
-    for block in range(len(edges) - 1):
-        points = z[:, edges[block] : edges[block + 1]].copy()
-        parts = slice(part_edges[block], part_edges[block + 1])
-        centres = centre[:, parts].copy()
-        narrow = (centres, height[parts], part_of(precision, parts))
-        wide = (centres, wide_height[parts], part_of(wide_precision, parts))
-        _descend(points, narrow, wide, z.shape[1], iterations)
-        z[:, edges[block] : edges[block + 1]] = points
+def descend(z, counts, centre, height, precision, wide_height, wide_precision, weight, iterations):
+    """Move points (K, d, B) of equal `weight`, block by block, down the herding error at the kernel widths 1 and 2."""
+    _, d, size = z.shape
+    moves = np.zeros((3, d, size))
+    rows = np.zeros((2, size))
+    residual = np.zeros((d, centre.shape[2]))
+    term = np.zeros(centre.shape[2])
+    for block in range(len(z)):
+        k = min(block, len(precision) - 1)
+        narrow = (centre[block], height[block], precision[k])
+        wide = (centre[block], wide_height[block], wide_precision[k])
+        workspace = (moves[0], moves[1], moves[2], rows[0], rows[1], residual, term)
+        _descend(z[block], counts[block], weight, narrow, wide, iterations, workspace)
 
 
-@compiled.njit(**compiled.INSIDE)
-def _descend(z, narrow, wide, count, iterations):
-    """Move points z (d, n), each of weight 1 over `count`."""
-    d, n = z.shape
-    gradient = np.zeros((d, n))
-    last_gradient = np.zeros((d, n))
-    step = np.zeros((d, n))
-    curvature = np.zeros(n)
-    residual = np.zeros(narrow[0].shape)
-    term = np.zeros(len(narrow[1]))
-    pair = np.zeros(n)
+@compiled.njit(**compiled.NO_ARRAYS)
+def _descend(z, n, weight, narrow, wide, iterations, workspace):
+    """Move the first n of the points (d, B)."""
+    gradient, last_gradient, step, curvature, pair, residual, term = workspace
+    d = len(z)
     for iteration in range(iterations):
         for s in range(n):
             curvature[s] = LEAST_CURVATURE  # not zero, as it is divided by
             for i in range(d):
                 gradient[i, s] = 0.0
         # The kernel of width w counts w times, and its curvature falls as w^-2.
-        _add_attraction(narrow, 1.0, z, gradient, curvature, residual, term)
-        _add_attraction(wide, 2.0, z, gradient, curvature, residual, term)
-        _add_repulsion(z, count, gradient, curvature, pair)
+        _add_attraction(narrow, 1.0, z, n, gradient, curvature, residual, term)
+        _add_attraction(wide, 2.0, z, n, gradient, curvature, residual, term)
+        _add_repulsion(z, n, weight, gradient, curvature, pair)
         # The length of a step that is exact along the last one, in the metric of the bounds of the curvature
         rate = 1.0
         if iteration > 0:
@@ -128,10 +124,10 @@ def _descend(z, narrow, wide, count, iterations):
 
 
 @compiled.njit(**compiled.QUICK)
-def _add_attraction(smoothed, width, z, gradient, curvature, residual, term):
+def _add_attraction(smoothed, width, z, n, gradient, curvature, residual, term):
     """Add the gradients (d, n) of the expected kernel at points (d, n), times the width, and bounds of its curvature."""
     centre, height, precision = smoothed
-    d, n = z.shape
+    d = len(z)
     for s in range(n):
         fill_residuals(centre, precision, z[:, s], residual, term)
         total = 0.0
@@ -147,9 +143,9 @@ def _add_attraction(smoothed, width, z, gradient, curvature, residual, term):
 
 
 @compiled.njit(**compiled.QUICK)
-def _add_repulsion(z, count, gradient, curvature, pair):
+def _add_repulsion(z, n, weight, gradient, curvature, pair):
     """Subtract the gradients of kernel sums at widths 2 and 1: exp(-r^2 / 8), and its fourth power."""
-    d, n = z.shape
+    d = len(z)
     for s in range(1, n):
         for r in range(s):
             pair[r] = 0.0
@@ -160,7 +156,7 @@ def _add_repulsion(z, count, gradient, curvature, pair):
         for r in range(s):
             wide = exp(pair[r])
             squared = wide * wide
-            pair[r] = (squared * squared + 0.5 * wide) / count
+            pair[r] = weight * (squared * squared + 0.5 * wide)
             total += pair[r]
         for r in range(s):
             curvature[r] += pair[r]

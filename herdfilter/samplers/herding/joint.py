@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from herdfilter import _checks
 from herdfilter._checks import UNDERFLOW, Array, Indices
@@ -65,8 +66,7 @@ class JointSampler(MixtureSampler):
         if target_weights is None:
             return x, None
         shares = start.weights / mixture.weights[start.components]
-        targets = target_weights[start.components] * shares
-        return x, log_ratios(x, mixture, start, targets)
+        return x, log_ratios(x, mixture, start, target_weights[start.components] * shares)
 
     def move(self, start: JointStart) -> None:
         """Move the points of the start, in place."""
@@ -74,15 +74,16 @@ class JointSampler(MixtureSampler):
 
 
 class JointStart:
-    """A mixture in kernel units, and n points of it to begin with, as columns of ``z`` (d, n), along a path.
+    """A mixture in kernel units, and n points of it to begin with, along a path.
 
     With a `smoothing` of s the points are drawn from the mixture convolved with s times the kernel, and drawn together about
     the means of their modes, so that they keep its covariance. Directions in which components are thin, as those of a
     transition with little noise, are then filled between the components, and not only on them.
 
-    From twice as many on, points are divided into blocks of about `block` neighbours on the path. To each belong the
-    components that its points came from; one that two blocks share is in both, with a part of its weight. Block b has the
-    columns ``edges[b]`` to ``edges[b + 1]`` of `z`, and ``part_edges[b]`` to ``part_edges[b + 1]`` of `centre`.
+    The points are the first ``counts[b]`` columns of each block ``z[b]``, (K, d, B), with the M components ``centre[b]``,
+    (K, d, M), from which its points came, of the indices `components` and the `weights` (K, M). One that two blocks share is
+    in both, with a part of its weight; columns beyond those of a block have no weight. There is one block unless n is twice
+    `block` or more; then blocks are neighbours on the path.
     """
 
     def __init__(self, mixture: GaussianMixture, n: int, smoothing: float, block: int) -> None:
@@ -115,55 +116,63 @@ class JointStart:
             offsets += np.einsum("nij,nj->ni", factors[members], noise)
         x = centres + offsets / np.sqrt(1.0 + smoothing * width**2)
 
-        count = max(n // block, 1)
-        if count == 1:
-            self.components = order
-            self.weights: Array = ordered_weights
-            self.edges = np.array([0, n])
-            self.part_edges = np.array([0, len(order)])
+        blocks = max(n // block, 1)
+        edges = np.arange(blocks + 1) * n // blocks
+        self.counts = np.diff(edges)
+        if blocks == 1:
+            self.components = order[None]
+            self.weights: Array = ordered_weights[None]
         else:
-            self.edges = np.arange(count + 1) * n // count
             cumulative = np.cumsum(ordered_weights)
-            bounds = self.edges / n * cumulative[-1]
+            bounds = edges / n * cumulative[-1]
             # Pieces of the line from 0 to the total weight, each of one component and in one block
             ends = np.sort(np.concatenate([cumulative, bounds[1:-1]]))
-            self.weights = np.diff(ends, prepend=0.0)
-            middles = ends - 0.5 * self.weights
+            lengths = np.diff(ends, prepend=0.0)
+            middles = ends - 0.5 * lengths
             pieces = np.minimum(cumulative.searchsorted(middles), len(order) - 1)
-            self.components = order[pieces]
-            self.part_edges = middles.searchsorted(bounds)
-            self.part_edges[-1] = len(middles)
+            starts = middles.searchsorted(bounds)
+            starts[-1] = len(middles)
+            columns, present = padded(starts)
+            self.components = order[pieces[columns]]
+            self.weights = np.where(present, lengths[columns], 0.0)
 
         # Columns of A with A' K A = I for the kernel covariance K, along which the average covariance is diagonal
         variances, axes = scipy.linalg.eigh(mixture.average_covariance, kernel, check_finite=False)
-        self.covariances: Array = (
-            np.maximum(variances, 0.0)
-            if mixture.shared
-            else (axes.T @ covariances @ axes)[self.components]
-        )
+        self.covariances: Array = np.maximum(variances, 0.0)
+        if not mixture.shared:
+            self.covariances = (axes.T @ covariances @ axes)[self.components]
         self.origin = mixture.mean
         self.axes = axes
-        means = mixture.means[self.components]
-        self.centre: Array = np.ascontiguousarray(((means - self.origin) @ axes).T)
-        self.z: Array = np.ascontiguousarray(((x - self.origin) @ axes).T)
+        centre = (mixture.means - self.origin) @ axes
+        self.centre: Array = np.ascontiguousarray(centre[self.components].transpose(0, 2, 1))
+        z = (x - self.origin) @ axes
+        self.z: Array = np.ascontiguousarray(z[padded(edges)[0]].transpose(0, 2, 1))
 
     def smoothed(self, width: float) -> tuple[Array, Array]:
-        """Return the heights (M,) and precisions of the components, smoothed by a kernel of this width.
+        """Return the heights (K, M) and precisions of the components, smoothed by a kernel of this width.
 
-        Heights are relative to the kernel's peak. Precisions are (d, d, M), or (d, 1, 1): a diagonal that all share.
+        Heights are relative to the kernel's peak. Precisions are (K, d, d, M), or (1, d, 1, 1): a diagonal that all share.
         """
         d = len(self.origin)
         if self.covariances.ndim == 1:
             precision = 1.0 / (self.covariances + width**2)
             root = np.sqrt(np.multiply.reduce(precision))
-            return width**d * root * self.weights, precision[:, None, None]
+            return width**d * root * self.weights, precision[None, :, None, None]
         precision = np.linalg.inv(self.covariances + width**2 * np.eye(d))
         height = width**d * np.sqrt(np.linalg.det(precision)) * self.weights
-        return height, np.ascontiguousarray(precision.transpose(1, 2, 0))
+        return height, np.ascontiguousarray(precision.transpose(0, 2, 3, 1))
 
     def states(self) -> Array:
         """Return the points in state units, (n, d)."""
-        return np.asarray(self.origin + self.z.T @ np.linalg.inv(self.axes))
+        blocks = [block[:, :count] for block, count in zip(self.z, self.counts, strict=True)]
+        return np.asarray(self.origin + np.concatenate(blocks, axis=1).T @ np.linalg.inv(self.axes))
+
+
+def padded(edges: Indices) -> tuple[Indices, NDArray[np.bool_]]:
+    """Return the numbers between successive edges as rows, filled up with the last one, and where they are not filled up."""
+    rows = edges[:-1, None] + np.arange(np.diff(edges).max())
+    present = rows < edges[1:, None]
+    return np.minimum(rows, edges[-1] - 1), present
 
 
 def path_order(mixture: GaussianMixture) -> Indices:
@@ -245,36 +254,33 @@ def cut_path(path, weights, variances, cuts):
 
 
 def log_ratios(x: Array, mixture: GaussianMixture, start: JointStart, targets: Array) -> Array:
-    """Return the log-ratios (n,) of densities at x (n, d): components weighted by `targets` (M,), over those of the start.
+    """Return the log-ratios (n,) of densities at x (n, d): components weighted by `targets` (K, M), over those of the start.
 
     All components have one covariance. Where that of none reaches a point, the nearest decides.
     """
     whitening = np.linalg.inv(mixture.factors[0]).T
     z = np.ascontiguousarray((x - start.origin) @ whitening)
-    means = mixture.means[start.components]
-    centre = np.ascontiguousarray(((means - start.origin) @ whitening).T)
+    centre = ((mixture.means - start.origin) @ whitening)[start.components].transpose(0, 2, 1)
     ratios = np.empty(len(x))
-    fill_ratios(z, centre, targets, start.weights, start.edges, start.part_edges, ratios)
+    fill_ratios(z, np.ascontiguousarray(centre), targets, start.weights, start.counts, ratios)
     with np.errstate(divide="ignore"):  # no weight: minus infinity
         return np.asarray(np.log(ratios))
 
 
 @compiled.njit(**compiled.CALLED, fastmath=compiled.VECTORISE)
-def fill_ratios(z, centre, targets, weights, edges, part_edges, ratios):
-    """Fill in ``sum_m targets[m] N(z; centre[:, m], I)`` over the same with `weights`, (n,), block by block."""
-    for block in range(len(edges) - 1):
-        parts = slice(part_edges[block], part_edges[block + 1])
-        centres = centre[:, parts].copy()
-        p = targets[parts]
-        q = weights[parts]
-        d, components = centres.shape
-        term = np.zeros(components)
-        for s in range(edges[block], edges[block + 1]):
+def fill_ratios(z, centre, targets, weights, counts, ratios):
+    """Fill in ``sum_m targets[b, m] N(z; centre[b, :, m], I)`` over the same with `weights`, (n,), block by block."""
+    _, d, components = centre.shape
+    term = np.zeros(components)
+    s = 0
+    for block in range(len(counts)):
+        q = weights[block]
+        for _ in range(counts[block]):
             for m in range(components):
                 term[m] = 0.0
             for i in range(d):
                 for m in range(components):
-                    term[m] -= 0.5 * (z[s, i] - centres[i, m]) ** 2
+                    term[m] -= 0.5 * (z[s, i] - centre[block, i, m]) ** 2
             # relative to the nearest component of positive weight
             peak = -np.inf
             for m in range(components):
@@ -283,15 +289,10 @@ def fill_ratios(z, centre, targets, weights, edges, part_edges, ratios):
             numerator = denominator = 0.0
             for m in range(components):
                 density = exp(min(term[m] - peak, 0.0))
-                numerator += p[m] * density
+                numerator += targets[block, m] * density
                 denominator += q[m] * density
             ratios[s] = numerator / denominator
-
-
-@compiled.njit(**compiled.INSIDE)
-def part_of(precision, parts):
-    """Return the precisions (d, d, M) of some of the components; one that all share is returned as it is."""
-    return precision[:, :, parts].copy() if precision.shape[2] > 1 else precision
+            s += 1
 
 
 @compiled.njit(**compiled.QUICK, forceinline=True)
