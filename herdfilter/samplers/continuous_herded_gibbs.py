@@ -109,7 +109,7 @@ class ContinuousHerdedGibbs(MixtureSampler):
             def herd(frame: KernelFrame, count: int) -> tuple[Array, Array]:
                 return place_again(frame, self._herd(frame, count, None)), equal_weights(count)
 
-            return grouped(mixture, n, herd)
+            return grouped(mixture, n, herd)[0], equal_weights(n)
         frame = self._frame(mixture, n)
         return frame.back(self._herd(frame, n, None)), equal_weights(n)
 
@@ -121,7 +121,7 @@ class ContinuousHerdedGibbs(MixtureSampler):
         """Return points (n, d) in the coordinates of the frame."""
         effective_count, component_herding, count = self._options
         d = len(frame.origin)
-        weights = np.exp(frame.log_weights)
+        weights = frame.weights
         # The kernel's variance is added before conditioning, or after it as published.
         density = recursion.target_of(frame, 1.0, 0.0)
         smoothed = self.target == "smoothed"

@@ -17,6 +17,7 @@ from herdfilter.mixture import GaussianMixture, equal_weights
 from herdfilter.samplers.base import MixtureSampler
 from herdfilter.samplers.herding import greedy
 from herdfilter.samplers.herding.frame import KernelFrame, grouped
+from herdfilter.samplers.herding.objective import herding_objective
 
 Climb = Callable[[Array, Array, Array], tuple[Array, float]]
 """(start, points, coefficients) -> position and height of a local maximum of the objective."""
@@ -73,13 +74,13 @@ class KernelHerding(MixtureSampler):
     ) -> tuple[Array, Array]:
         """Herd the points, group by group if the bandwidth is "auto"."""
         if self.bandwidth == "auto":
-            x, weights = grouped(mixture, n, self._herd, weighted=self.weights != "equal")
+            x, weights = grouped(mixture, n, self._herd)
         else:
             kernel = bandwidths.kernel_covariance(self.bandwidth, mixture, n)
             frame = KernelFrame.of(mixture, kernel, turn=True)
             z, weights = self._herd(frame, n)
             x = frame.back(z)
-        return x, weights if self.weights == "equal" else weights / weights.sum()
+        return x, equal_weights(n) if self.weights == "equal" else weights / weights.sum()
 
     def _herd(self, frame: KernelFrame, n: int) -> tuple[Array, Array]:
         """Return points (n, d) in the coordinates of the frame, and their weights (n,)."""
@@ -139,32 +140,25 @@ def herd_weighted(
 
 def _gaussian_climb(frame: KernelFrame, start: Array, n: int) -> tuple[Array, Climb]:
     """Return mu at the candidates, and the compiled climb."""
-    d = start.shape[1]
-    target, samples, workspace = greedy.climbing_workspace(frame, n, (1.0,))
-    table = np.empty((3, 1))
-    smoothed = GaussianMixture.unchecked(
-        np.exp(frame.log_weights), frame.means, frame.covariances + np.eye(d)
-    )
+    objective = herding_objective(frame, n, (1.0,))
+    samples = objective.samples
 
     def climb_from(at: Array, points: Array, c: Array) -> tuple[Array, float]:
         t = len(points)
         # The loop divides the sum by t + 1.
         samples.height[0, :t] = (t + 1) * c
         samples.centre[:, :t] = points.T
-        schedule = greedy.Schedule(t, t + 1, 0, greedy.CLIMB_STEPS)
-        height = greedy.place_points(
-            target, samples, at[:, None].copy(), table, schedule, workspace
-        )
-        return samples.centre[:, t].copy(), height
+        climbed = greedy.place_points(objective, at[:, None].copy(), t, t + 1, 0, greedy.CLIMB_STEPS)
+        return samples.centre[:, t].copy(), climbed[1]
 
-    return np.exp(smoothed.log_density(start) + 0.5 * d * np.log(2 * np.pi)), climb_from
+    return greedy.place_points(objective, start.T.copy(), 1, 1, 0, 0)[0], climb_from
 
 
 def _scipy_climb(frame: KernelFrame, start: Array, kernel: Kernel) -> tuple[Array, Climb]:
     """Return mu at the candidates, and a climb by SciPy's optimiser."""
     from scipy.optimize import minimize  # slow to import
 
-    mean = KernelMean(kernel, np.exp(frame.log_weights), frame.means, frame.covariances)
+    mean = KernelMean(kernel, frame.weights, frame.means, frame.covariances)
 
     def climb_from(at: Array, points: Array, c: Array) -> tuple[Array, float]:
         def descent(x: Array) -> tuple[float, Array]:

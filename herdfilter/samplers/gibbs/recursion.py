@@ -75,7 +75,7 @@ def target_of(frame: KernelFrame, before: float, after: float) -> ConditionalTar
     inverse = 1.0 / np.diagonal(precision, axis1=1, axis2=2)
     width = np.sqrt(inverse + after)
     bumps = np.empty((5, *frame.means.T.shape))
-    bumps[LOG_WEIGHT] = (frame.log_weights[:, None] + 0.5 * (log_det[:, None] + np.log(inverse))).T
+    bumps[LOG_WEIGHT] = (np.log(frame.weights)[:, None] + 0.5 * (log_det[:, None] + np.log(inverse))).T
     bumps[INVERSE] = inverse.T
     bumps[NARROWNESS] = (width**-2.0).T
     bumps[WIDTH] = width.T

@@ -36,13 +36,13 @@ Descent = Callable[[GaussianMixture, Array, Array], Array]
 class KernelFrame:
     """A mixture in coordinates z with ``x = origin + axes @ z`` and kernel ``exp(-|z - z'|^2 / 2)``.
 
-    ``axes @ axes.T`` is the kernel covariance. Log-weights (M,), means (M, d) and covariances (M, d, d), or (1, d, d) when
+    ``axes @ axes.T`` is the kernel covariance. Weights (M,), means (M, d) and covariances (M, d, d), or (1, d, d) when
     shared, are those of the components with positive weight.
     """
 
     origin: Array
     axes: Array
-    log_weights: Array
+    weights: Array
     means: Array
     covariances: Array
 
@@ -72,24 +72,7 @@ class KernelFrame:
             axes = axes @ vectors
             inverse = vectors.T @ inverse
         origin = weights @ means
-        return cls(
-            origin, axes, np.log(weights), (means - origin) @ inverse.T, np.ascontiguousarray(cov)
-        )
-
-    def part(self, members: NDArray[np.bool_], width: float) -> KernelFrame:
-        """Return the frame of some of the components, which share a covariance, with a kernel `width` times as wide."""
-        log_weights = self.log_weights[members]
-        means = self.means[members]
-        weights = np.exp(log_weights)
-        total = weights.sum()
-        centre = weights @ means / total
-        return KernelFrame(
-            self.origin + self.axes @ centre,
-            width * self.axes,
-            log_weights - np.log(total),
-            (means - centre) / width,
-            self.covariances / width**2,
-        )
+        return cls(origin, axes, weights, (means - origin) @ inverse.T, np.ascontiguousarray(cov))
 
     def forward(self, x: Array) -> Array:
         """Convert state units to frame coordinates, (n, d) -> (n, d)."""
@@ -160,16 +143,15 @@ def _along_coordinates(basis: Array) -> Array:
     return aligned
 
 
-def grouped(
-    mixture: GaussianMixture, n: int, herd: Herd, *, weighted: bool = False
-) -> tuple[Array, Array]:
+def grouped(mixture: GaussianMixture, n: int, herd: Herd) -> tuple[Array, Array]:
     """Herd each group of components by itself, n points in all; return points (n, d) and weights (n,).
 
-    The groups take turns by herding on their weights, so that the first points, too, are shared out in proportion. Points
-    have equal weights or, if `weighted`, the weights that `herd` gives them within their group, whose total is the group's.
-    With equal weights and one covariance of all components, groups share a frame: their kernels have one shape, and a width
-    that follows the number of points. Otherwise a group gets a frame of its own, and may be divided again.
+    The groups take turns by herding on their weights, so that the first points, too, are shared out in proportion. Each has
+    a frame of its own, and may be divided again. The weights are those that `herd` gives the points within their group,
+    whose total is the group's.
     """
+    if n == 1 and len(mixture) == 1:
+        return mixture.means, np.ones(1)
     labels = far_groups(mixture, n)
     if not labels.any():
         labels = unlike_groups(mixture, n)
@@ -178,32 +160,16 @@ def grouped(
         frame = KernelFrame.of(mixture, scale_rule(n, dim) ** 2 * shape, turn=True)
         z, weights = herd(frame, n)
         return frame.back(z), weights
-    group_weights = np.bincount(labels, mixture.weights).astype(np.float64)
+    group_weights = np.bincount(labels, mixture.weights)
     group_of_point = herded_labels(group_weights, n)
-    counts = np.bincount(group_of_point, minlength=len(group_weights))
-    sizes = np.bincount(labels)
-    first_members = labels.argsort(kind="stable")[np.cumsum(sizes) - sizes]
-    x = mixture.means[first_members][group_of_point]
+    x = np.empty((n, mixture.dim))
     weights = group_weights[group_of_point]
-    pooled = mixture.shared and not weighted
-    if pooled:
-        shape, dim = regularised_and_rank(within_covariance(mixture, labels))
-        shared_frame = KernelFrame.of(mixture, shape, turn=True)
-        frame_labels = labels[mixture.weights > 0]
-    # One point of a group of one component stays at its mean.
-    for group in np.flatnonzero((counts > 0) & (counts + sizes > 2)):
-        count = int(counts[group])
+    for group in np.unique(group_of_point):
         rows = group_of_point == group
-        if pooled:
-            frame = shared_frame.part(frame_labels == group, scale_rule(count, dim))
-            z, within = herd(frame, count)
-            x[rows] = frame.back(z)
-        else:
-            x[rows], within = grouped(
-                _part(mixture, labels == group), count, herd, weighted=weighted
-            )
+        part = _part(mixture, labels == group)
+        x[rows], within = grouped(part, int(rows.sum()), herd)
         weights[rows] *= within / within.sum()
-    return x, weights if weighted else equal_weights(n)
+    return x, weights
 
 
 def move_groups(mixture: GaussianMixture, x: Array, weights: Array, descend: Descent) -> Array:
@@ -236,9 +202,7 @@ def far_groups(mixture: GaussianMixture, n: int) -> Labels:
         return one_group
     # A path through all means with short steps proves that there is no gap, without all distances.
     path = mixture.means[mixture.means[:, 0].argsort()]
-    steps = (path[1:] - path[:-1]) ** 2
-    if (steps <= mixture.average_covariance.diagonal() * GROUP_DISTANCE**2 / steps.shape[1]).all():
-        return one_group
+    steps = np.diff(path, axis=0) ** 2
     # Groups change the covariance within them, and that the distances: repeat until the division settles.
     labels: Labels = np.arange(len(one_group))
     while labels.any():
@@ -249,41 +213,13 @@ def far_groups(mixture: GaussianMixture, n: int) -> Labels:
         tree = scipy.cluster.hierarchy.linkage(distances, "single")
         if tree[-1, 2] <= GROUP_DISTANCE:
             return one_group
-        merged = _tree_labels(tree, GROUP_DISTANCE)
+        merged = scipy.cluster.hierarchy.fcluster(tree, GROUP_DISTANCE, "distance") - 1
         if np.minimum(n * np.bincount(merged, mixture.weights), 1.0).sum() > n / GROUP_POINTS:
-            height = max(GROUP_DISTANCE, tree[-most_groups, 2])
-            merged = _tree_labels(tree, height)
+            merged = scipy.cluster.hierarchy.fcluster(tree, most_groups, "maxclust") - 1
         if merged.max() >= labels.max():
             return labels
         labels = merged
     return labels
-
-
-def _tree_labels(tree: Array, height: float) -> Labels:
-    """Return the labels, from 0, of what a single-linkage tree joins below a height.
-
-    They are those of SciPy's `fcluster`, whose checks would cost a seventh of the step of a herded filter.
-    """
-    size = len(tree) + 1
-    branches = tree[:, :2].astype(np.int64).tolist()
-    lowest = size + int(tree[:, 2].searchsorted(height, "right"))
-    labels = [0] * (2 * size - 1)
-    nodes = [2 * size - 2]
-    count = 0
-    while nodes:
-        node = nodes.pop()
-        if node >= lowest:
-            left, right = branches[node - size]
-            # Single components come last.
-            nodes += [left, right] if left < size <= right else [right, left]
-        else:
-            labels[node] = count
-            count += 1
-    for node in range(lowest - 1, size - 1, -1):
-        left, right = branches[node - size]
-        labels[left] = labels[node]
-        labels[right] = labels[node]
-    return np.array(labels[:size])
 
 
 def unlike_groups(mixture: GaussianMixture, n: int) -> Labels:
