@@ -121,23 +121,19 @@ class ContinuousHerdedGibbs(MixtureSampler):
         """Return points (n, d) in the coordinates of the frame."""
         effective_count, component_herding, count = self._options
         d = len(frame.origin)
-        weights = frame.weights
         # The kernel's variance is added before conditioning, or after it as published.
         density = recursion.target_of(frame, 1.0, 0.0)
         smoothed = self.target == "smoothed"
         target = density if smoothed else recursion.target_of(frame, 0.0, 1.0)
-        workspace = recursion.gibbs_workspace(target, n)
         z = np.empty((d, n))
         if start is not None:
             z[:, 0] = frame.forward(_checks.as_array("start", start, (d,))[None, :])[0]
         else:
             # Whatever is conditioned on, the first point is a maximum of the smoothed density.
-            z[:, 0] = recursion.mode(density, heaviest(weights), workspace)
+            z[:, 0] = recursion.mode(density, heaviest(frame.weights))
         # Sweeps start from the point before, or from the latest point of the same component.
         origins = np.arange(-1, n - 1)
         if component_herding:
-            origins = recursion.origins_of(herded_labels(weights, n))
-        careful = recursion.is_wide(target, z[:, 0])
-        sweeps = recursion.Sweeps(origins, count, effective_count, careful)
-        recursion.herd_coordinates(target, sweeps, 1, z, workspace)
+            origins = recursion.origins_of(herded_labels(frame.weights, n))
+        recursion.herd_coordinates(target, origins, count, effective_count, 1, z)
         return z.T

@@ -14,7 +14,6 @@ from herdfilter.samplers.gibbs import maximum
 from herdfilter.samplers.gibbs.maximum import CENTRE, HEIGHT, NARROWNESS, WIDTH, maximise_bumps
 from herdfilter.samplers.herding.frame import KernelFrame
 
-LONG = 1e7  # squared distances above which their differences lose digits that matter
 NEGLIGIBLE_LOG_BUMP = 27.6  # log of 1e12: bumps so far below the highest are left out
 SETTLED_MOVE = 1e-12  # kernel widths: a sweep that moves no coordinate further is the last
 MODE_SWEEPS = 200  # at most, to a maximum of the density
@@ -37,38 +36,6 @@ class ConditionalTarget(NamedTuple):
     precision: Array
 
 
-class Sweeps(NamedTuple):
-    """Starts and number of the sweeps that lead to the points.
-
-    The sweeps of point t start from column ``origins[t]`` of the points, or, counted from -1 downwards, from the mean of a
-    component. There are `sweep_count` sweeps a point. `effective_count` replaces the number of points by that of the slice;
-    `careful` computes all squared distances afresh.
-    """
-
-    origins: NDArray[np.int64]
-    sweep_count: int
-    effective_count: bool
-    careful: bool
-
-
-class GibbsWorkspace(NamedTuple):
-    """Workspace of the recursion.
-
-    Of `maximise_bumps` are the bumps, those in reach of a piece of the line, its table, and a stack of pieces.
-    """
-
-    x: Array
-    residual: Array
-    score: Array
-    closeness: Array
-    indices: NDArray[np.int64]
-    weight: Array
-    bumps: Array
-    near: Array
-    table: Array
-    stack: Array
-
-
 def target_of(frame: KernelFrame, before: float, after: float) -> ConditionalTarget:
     """Tabulate the conditionals of a mixture, with a variance added before conditioning and one after it."""
     precision, log_det = frame.precisions(before)
@@ -85,31 +52,6 @@ def target_of(frame: KernelFrame, before: float, after: float) -> ConditionalTar
     )
 
 
-def gibbs_workspace(target: ConditionalTarget, n: int) -> GibbsWorkspace:
-    """Allocate the workspace of the recursion of n points."""
-    components, d = target.means.shape
-    count = components + n
-    return GibbsWorkspace(
-        x=np.zeros(d),
-        residual=np.zeros((components, d)),
-        score=np.zeros(components),
-        closeness=np.zeros(n),
-        indices=np.zeros(count + 1, np.int64),
-        weight=np.zeros(count + 1),
-        bumps=np.zeros((4, count)),
-        near=np.zeros((7, count + 8)),
-        table=np.zeros((3, maximum.PIECE + 5 + maximum.BLOCKS)),
-        stack=np.zeros((16 * maximum.BLOCKS, 3)),
-    )
-
-
-def is_wide(target: ConditionalTarget, first: Array) -> bool:
-    """Return True if distances are so long that updated squares lose digits and must be computed afresh."""
-    extent = np.ptp(np.vstack((target.means, first)), axis=0)
-    sharpest = np.maximum(np.diagonal(target.precision, axis1=1, axis2=2).max(axis=0), 1.0)
-    return bool(extent**2 @ sharpest > LONG)
-
-
 def origins_of(labels: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the start of every point's sweeps: the latest point of its component, or at first the component's mean."""
     origins = -1 - labels
@@ -119,27 +61,38 @@ def origins_of(labels: NDArray[np.int64]) -> NDArray[np.int64]:
     return origins
 
 
-def mode(density: ConditionalTarget, component: int, workspace: GibbsWorkspace) -> Array:
+def mode(density: ConditionalTarget, component: int) -> Array:
     """Return the maximum of a mixture density, (d,), reached from the mean of a component, coordinate by coordinate."""
-    x = np.empty((len(workspace.x), 1))
-    sweeps = Sweeps(np.array([-1 - component]), MODE_SWEEPS, False, False)
-    herd_coordinates(density, sweeps, 0, x, workspace)
+    x = np.empty((density.means.shape[1], 1))
+    herd_coordinates(density, np.array([-1 - component]), MODE_SWEEPS, False, 0, x)
     return x[:, 0]
 
 
-@compiled.njit(**compiled.IN_PLACE)
-def herd_coordinates(target, sweeps, first, points, workspace):
-    """Fill in the columns of points (d, n) from `first` on, given those before."""
+@compiled.njit(**compiled.CALLED)
+def herd_coordinates(target, origins, sweep_count, effective_count, first, points):
+    """Fill in the columns of points (d, n) from `first` on, given those before, by so many sweeps a point.
+
+    The sweeps of point t start from column ``origins[t]`` of the points, or, counted from -1 downwards, from the mean of a
+    component. `effective_count` replaces the number of points by that of the slice.
+    """
     constants, means, precision = target
-    x, residual, score, closeness, index, weight, bumps = workspace[:7]
     components = len(means)
     d, n = points.shape
+    x = np.zeros(d)
+    residual = np.zeros((components, d))
+    score = np.zeros(components)
+    closeness = np.zeros(n)
+    index = np.zeros(components + n + 1, np.int64)
+    weight = np.zeros(components + n + 1)
+    bumps = np.zeros((7, components + n))
+    table = np.zeros(maximum.PIECE + 4)
+    stack = np.zeros((100, 2))  # halvings, of the longest line
     for t in range(first, n):
-        origin = sweeps.origins[t]
+        origin = origins[t]
         for i in range(d):
             x[i] = points[i, origin] if origin >= 0 else means[-1 - origin, i]
         compute_residuals(means, precision, x, residual)
-        for k in range(sweeps.sweep_count * d):
+        for k in range(sweep_count * d):
             i = k % d
             if i == 0:
                 longest = 0.0
@@ -152,10 +105,12 @@ def herd_coordinates(target, sweeps, first, points, workspace):
                 bumps[CENTRE, j] = x[i] - residual[m, i] * constants[INVERSE, i, m]
                 bumps[NARROWNESS, j] = constants[NARROWNESS, i, m]
                 bumps[WIDTH, j] = constants[WIDTH, i, m]
-            # The bumps -w_s / c k(x_i, x_i^s), with w_s = k(x_rest, x_rest^s) and c their sum. The distances behind w_s are
-            # updated from those of the coordinate treated before this one, or computed afresh (before = -1).
-            before = -1 if k == 0 or sweeps.careful else (k - 1) % d
-            update_closeness(points, t, x, before, i, closeness)
+            # The bumps -w_s / c k(x_i, x_i^s), with w_s = k(x_rest, x_rest^s) and c their sum
+            closeness[:t] = 0.0
+            for j in range(d):
+                centre = x[j]
+                for s in range(t if j != i else 0):
+                    closeness[s] -= 0.5 * (points[j, s] - centre) ** 2
             negative, total, squares = relative_weights(closeness, t, index, weight)
             for j in range(negative):
                 bumps[HEIGHT, positive + j] = -1.0 / total * weight[j]
@@ -163,10 +118,10 @@ def herd_coordinates(target, sweeps, first, points, workspace):
                 bumps[NARROWNESS, positive + j] = 1.0
                 bumps[WIDTH, positive + j] = 1.0
             # (t + 1) / t, or as many as the slice holds (Kish 1965)
-            size = total * total / squares if sweeps.effective_count else float(t)
+            size = total * total / squares if effective_count else float(t)
             for j in range(positive if t > 0 else 0):
                 bumps[HEIGHT, j] *= (size + 1.0) / size
-            move = maximise_bumps(workspace, positive, positive + negative, x[i]) - x[i]
+            move = maximise_bumps(bumps, positive, positive + negative, x[i], table, stack) - x[i]
             # r += e L[:, i]
             for m in range(components):
                 q = m if len(precision) > 1 else 0
@@ -231,23 +186,3 @@ def relative_weights(log_weight, count, index, weight):
         total += weight[k]
         squares += weight[k] * weight[k]
     return size, total, squares
-
-
-@compiled.njit(**compiled.QUICK)
-def update_closeness(points, t, x, before, i, closeness):
-    """Fill in minus half the squared distances of the first t points to x over the coordinates other than i.
-
-    At the call they are those over the coordinates other than `before`, or anything if that is -1.
-    """
-    if before < 0:
-        for s in range(t):
-            closeness[s] = 0.0
-        for j in range(len(x)):
-            if j != i:
-                for s in range(t):
-                    closeness[s] -= 0.5 * (points[j, s] - x[j]) ** 2
-    elif before != i:
-        for s in range(t):
-            u = points[before, s] - x[before]
-            v = points[i, s] - x[i]
-            closeness[s] += 0.5 * (v * v - u * u)

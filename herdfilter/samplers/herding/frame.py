@@ -143,12 +143,15 @@ def _along_coordinates(basis: Array) -> Array:
     return aligned
 
 
-def grouped(mixture: GaussianMixture, n: int, herd: Herd) -> tuple[Array, Array]:
+def grouped(
+    mixture: GaussianMixture, n: int, herd: Herd, within: Array | None = None
+) -> tuple[Array, Array]:
     """Herd each group of components by itself, n points in all; return points (n, d) and weights (n,).
 
     The groups take turns by herding on their weights, so that the first points, too, are shared out in proportion. Each has
     a frame of its own, and may be divided again. The weights are those that `herd` gives the points within their group,
-    whose total is the group's.
+    whose total is the group's. The kernel has the shape of a covariance `within`, by default the mixture's: groups of
+    components of one covariance get kernels of one shape.
     """
     if n == 1 and len(mixture) == 1:
         return mixture.means, np.ones(1)
@@ -156,10 +159,11 @@ def grouped(mixture: GaussianMixture, n: int, herd: Herd) -> tuple[Array, Array]
     if not labels.any():
         labels = unlike_groups(mixture, n)
     if not labels.any():
-        shape, dim = regularised_and_rank(mixture.covariance)
+        shape, dim = regularised_and_rank(mixture.covariance if within is None else within)
         frame = KernelFrame.of(mixture, scale_rule(n, dim) ** 2 * shape, turn=True)
         z, weights = herd(frame, n)
         return frame.back(z), weights
+    within = within_covariance(mixture, labels) if mixture.shared else None
     group_weights = np.bincount(labels, mixture.weights)
     group_of_point = herded_labels(group_weights, n)
     x = np.empty((n, mixture.dim))
@@ -167,8 +171,8 @@ def grouped(mixture: GaussianMixture, n: int, herd: Herd) -> tuple[Array, Array]
     for group in np.unique(group_of_point):
         rows = group_of_point == group
         part = _part(mixture, labels == group)
-        x[rows], within = grouped(part, int(rows.sum()), herd)
-        weights[rows] *= within / within.sum()
+        x[rows], shares = grouped(part, int(rows.sum()), herd, within)
+        weights[rows] *= shares / shares.sum()
     return x, weights
 
 
@@ -201,14 +205,13 @@ def far_groups(mixture: GaussianMixture, n: int) -> Labels:
     if most_groups < 2:
         return one_group
     # A path through all means with short steps proves that there is no gap, without all distances.
-    path = mixture.means[mixture.means[:, 0].argsort()]
-    steps = np.diff(path, axis=0) ** 2
+    steps = np.diff(mixture.means[mixture.means[:, 0].argsort()], axis=0) ** 2
+    if (steps <= mixture.average_covariance.diagonal() * GROUP_DISTANCE**2 / mixture.dim).all():
+        return one_group
     # Groups change the covariance within them, and that the distances: repeat until the division settles.
     labels: Labels = np.arange(len(one_group))
     while labels.any():
         unit = _deviations(mixture, labels)
-        if (steps @ unit**-2.0).max() <= GROUP_DISTANCE**2:
-            return one_group
         distances = scipy.spatial.distance.pdist((mixture.means - mixture.mean) / unit)
         tree = scipy.cluster.hierarchy.linkage(distances, "single")
         if tree[-1, 2] <= GROUP_DISTANCE:

@@ -44,6 +44,7 @@ def place_points(objective, candidate, first, n, moves, steps):
         t = first + step
         s = t % n
         count = min(t, n)
+        scale = 1.0 / min(t + 1, n)
         if step < 0:
             count = 0
             for i in range(d):
@@ -52,7 +53,7 @@ def place_points(objective, candidate, first, n, moves, steps):
             best = 0
             bar = -np.inf
             for c in range(size):  # the first where the objective is highest to within rounding
-                value = expected[c] - kernels[c] / (t + 1)
+                value = expected[c] - scale * kernels[c]
                 if value > bar:
                     best = c
                     bar = value + TIED_HEIGHTS * expected[c]
@@ -63,7 +64,6 @@ def place_points(objective, candidate, first, n, moves, steps):
                 x[i] = samples.centre[i, s]
             for w in range(len(samples.height)):
                 samples.height[w, s] = 0.0
-        scale = 1.0 / min(t + 1, n)
         height = climb(objective, count, scale, x, steps if step >= 0 else 0, hessian, vectors)
         if step < 0:
             expected[step] = height
