@@ -10,6 +10,7 @@ from herdfilter.mixture import GaussianMixture, largest_remainders
 from herdfilter.samplers import compiled
 from herdfilter.samplers.compiled import exp
 from herdfilter.samplers.herding.frame import KernelFrame
+from herdfilter.samplers.herding.joint import fill_residuals
 from herdfilter.samplers.herding.objective import climb, herding_objective
 
 TIED_HEIGHTS = 1e-9  # share of the expected kernel by which heights count as equal
@@ -35,6 +36,8 @@ def place_points(objective, candidate, first, n, moves, steps):
     expected = np.zeros(size)
     kernels = np.zeros(size)
     exponent = np.zeros(size)
+    value = np.zeros(size)
+    offset = np.zeros((d, size))
     hessian = np.zeros((d, d))
     vectors = np.zeros((4, d))
     x = np.zeros(d)
@@ -52,11 +55,12 @@ def place_points(objective, candidate, first, n, moves, steps):
         elif t < n:
             best = 0
             bar = -np.inf
+            for c in range(size):
+                value[c] = expected[c] - scale * kernels[c]
             for c in range(size):  # the first where the objective is highest to within rounding
-                value = expected[c] - scale * kernels[c]
-                if value > bar:
+                if value[c] > bar:
                     best = c
-                    bar = value + TIED_HEIGHTS * expected[c]
+                    bar = value[c] + TIED_HEIGHTS * expected[c]
             for i in range(d):
                 x[i] = candidate[i, best]
         else:
@@ -74,10 +78,7 @@ def place_points(objective, candidate, first, n, moves, steps):
         for w in range(len(samples.height)):
             samples.height[w, s] = samples.precision[w, 0, 0, 0] ** -0.5
         # The new sample's kernel at all candidates
-        exponent[:] = 0.0
-        for i in range(d):
-            for c in range(size):
-                exponent[c] -= 0.5 * (candidate[i, c] - x[i]) ** 2
+        fill_residuals(candidate, samples.precision[0], x, offset, exponent)
         for c in range(size):
             kernels[c] += exp(exponent[c])
     return expected, height
