@@ -149,8 +149,8 @@ def maximise_bumps(bumps, positive, count, guess, table, stack):
             f = table[k]
             before = table[k - 1]
             after = table[k + 1]
-            # Of the parabola through three points, the maximum exceeds f by an eighth of the second difference at most.
-            if f > before and f >= after and f + 0.25 * (2.0 * f - before - after) > best_value:
+            # The parabola through three points exceeds f by an eighth of the second difference at most; the whole is safe.
+            if f > before and f >= after and 3.0 * f - before - after > best_value:
                 x, value = refine(bumps, count, low + (k - 1) * step, step)
                 # Of a tie the last is taken.
                 if value > best_value + 0.5 * close or (value > best_value - 0.5 * close and x > best):
