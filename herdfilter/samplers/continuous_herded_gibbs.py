@@ -18,6 +18,8 @@ from herdfilter.samplers.gibbs import recursion
 from herdfilter.samplers.herding.frame import KernelFrame, grouped, heaviest
 from herdfilter.samplers.herding.greedy import place_again
 
+MODE_SWEEPS = 200  # at most, to a maximum of the density
+
 
 @dataclass(frozen=True)
 class ContinuousHerdedGibbs(MixtureSampler):
@@ -126,11 +128,14 @@ class ContinuousHerdedGibbs(MixtureSampler):
         smoothed = self.target == "smoothed"
         target = density if smoothed else recursion.target_of(frame, 0.0, 1.0)
         z = np.empty((d, n))
+        first = np.empty((d, 1))
         if start is not None:
-            z[:, 0] = frame.forward(_checks.as_array("start", start, (d,))[None, :])[0]
+            first[:, 0] = frame.forward(_checks.as_array("start", start, (d,))[None, :])[0]
         else:
             # Whatever is conditioned on, the first point is a maximum of the smoothed density.
-            z[:, 0] = recursion.mode(density, heaviest(frame.weights))
+            origin = np.array([-1 - heaviest(frame.weights)])
+            recursion.herd_coordinates(density, origin, MODE_SWEEPS, False, 0, first)
+        z[:, :1] = first
         # Sweeps start from the point before, or from the latest point of the same component.
         origins = np.arange(-1, n - 1)
         if component_herding:

@@ -13,13 +13,13 @@ import numpy as np
 
 from herdfilter.samplers.compiled import NO_ARRAYS, QUICK, exp, njit
 
-BUMP_REACH = 8.5  # widths; beyond, a bump is under 2.1e-16 of its height and left out
+REACH = 72.0  # squared widths; beyond, a bump is under 2.4e-16 of its height and left out
 TABLE_STEP = 1.0 / 3.0  # of a table, in widths of the narrowest bump
 CLOSE_VALUES = 1e-9  # share of the tallest bump by which values hardly differ
 PIECE = 60  # most steps of a table
 
 # Rows of an array of bumps; the last three are workspace
-HEIGHT, CENTRE, NARROWNESS, WIDTH, POWER, RATIO, SHRINK = range(7)
+HEIGHT, CENTRE, NARROWNESS, POWER, RATIO, SHRINK = range(6)
 
 
 @njit(**QUICK)
@@ -29,13 +29,13 @@ def tabulate(bumps, count, low, high, step, table):
     A Gaussian on a uniform grid takes two multiplications a point: the ratio of neighbours shrinks by a constant factor.
     """
     for j in range(count):
+        narrowness = bumps[NARROWNESS, j]
         u = low - bumps[CENTRE, j]
-        q = bumps[NARROWNESS, j] * step
-        reach = BUMP_REACH * bumps[WIDTH, j]
-        height = bumps[HEIGHT, j] if low - high - reach < u < reach else 0.0
-        bumps[POWER, j] = height * exp(-0.5 * bumps[NARROWNESS, j] * u * u)
-        bumps[RATIO, j] = exp(min(-q * (u + 0.5 * step), 700.0))
-        bumps[SHRINK, j] = exp(-q * step)
+        outside = max(u, low - high - u, 0.0)
+        height = bumps[HEIGHT, j] if narrowness * outside * outside < REACH else 0.0
+        bumps[POWER, j] = height * exp(-0.5 * narrowness * u * u)
+        bumps[RATIO, j] = exp(min(-narrowness * step * (u + 0.5 * step), 700.0))
+        bumps[SHRINK, j] = exp(-narrowness * step * step)
     for k in range(len(table)):
         f = 0.0
         for j in range(count):
@@ -120,8 +120,9 @@ def maximise_bumps(bumps, positive, count, guess, table, stack):
     low = np.inf
     high = -np.inf
     for j in range(positive):
-        low = min(low, bumps[CENTRE, j] - deviations * bumps[WIDTH, j])
-        high = max(high, bumps[CENTRE, j] + deviations * bumps[WIDTH, j])
+        reach = deviations / np.sqrt(bumps[NARROWNESS, j])
+        low = min(low, bumps[CENTRE, j] - reach)
+        high = max(high, bumps[CENTRE, j] + reach)
     stack[0, 0] = low
     stack[0, 1] = high
     size = 1
@@ -132,11 +133,12 @@ def maximise_bumps(bumps, positive, count, guess, table, stack):
         middle = 0.5 * (low + high)
         if upper_bound(bumps, positive, middle, high - middle) <= max(best_value, close):
             continue
-        narrowest = np.inf
+        narrowest = 0.0
         for j in range(count):
-            if abs(bumps[CENTRE, j] - middle) < high - middle + BUMP_REACH * bumps[WIDTH, j]:
-                narrowest = min(narrowest, bumps[WIDTH, j])
-        step = TABLE_STEP * narrowest
+            u = max(abs(bumps[CENTRE, j] - middle) - (high - middle), 0.0)
+            if bumps[NARROWNESS, j] * u * u < REACH:
+                narrowest = max(narrowest, bumps[NARROWNESS, j])
+        step = TABLE_STEP / np.sqrt(narrowest)
         if high - low > PIECE * step:
             stack[size, 1] = middle
             stack[size + 1, 0] = middle

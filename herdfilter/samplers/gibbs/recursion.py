@@ -11,27 +11,24 @@ from herdfilter._checks import Array
 from herdfilter.samplers import compiled
 from herdfilter.samplers.compiled import exp
 from herdfilter.samplers.gibbs import maximum
-from herdfilter.samplers.gibbs.maximum import CENTRE, HEIGHT, NARROWNESS, WIDTH, maximise_bumps
+from herdfilter.samplers.gibbs.maximum import CENTRE, HEIGHT, NARROWNESS, maximise_bumps
 from herdfilter.samplers.herding.frame import KernelFrame
 
 NEGLIGIBLE_LOG_BUMP = 27.6  # log of 1e12: bumps so far below the highest are left out
 SETTLED_MOVE = 1e-12  # kernel widths: a sweep that moves no coordinate further is the last
-MODE_SWEEPS = 200  # at most, to a maximum of the density
-
-# Rows of `ConditionalTarget.bumps`; two more, NARROWNESS and WIDTH, are those of bumps
-LOG_WEIGHT, INVERSE, FACTOR = 0, 1, 4
 
 
 class ConditionalTarget(NamedTuple):
     """The density that is conditioned on: M components in d dimensions.
 
-    The rows of ``bumps`` (5, d, M) describe the conditional bump of every coordinate and component: the log weight where the
-    other coordinates are at their means, one over the diagonal entry of the precision, one over the squared width, the
-    width, and the factor from weight to height. ``means`` has shape (M, d), ``precision`` (M, d, d), or (1, d, d) where it
-    is shared.
+    Of every coordinate and component (d, M): the log weight where the other coordinates are at their means, one over the
+    diagonal entry of the precision, and the narrowness of the conditional bump. ``means`` has shape (M, d), ``precision``
+    (M, d, d), or (1, d, d) where it is shared.
     """
 
-    bumps: Array
+    log_weight: Array
+    inverse: Array
+    narrowness: Array
     means: Array
     precision: Array
 
@@ -40,16 +37,10 @@ def target_of(frame: KernelFrame, before: float, after: float) -> ConditionalTar
     """Tabulate the conditionals of a mixture, with a variance added before conditioning and one after it."""
     precision, log_det = frame.precisions(before)
     inverse = 1.0 / np.diagonal(precision, axis1=1, axis2=2)
-    width = np.sqrt(inverse + after)
-    bumps = np.empty((5, *frame.means.T.shape))
-    bumps[LOG_WEIGHT] = (np.log(frame.weights)[:, None] + 0.5 * (log_det[:, None] + np.log(inverse))).T
-    bumps[INVERSE] = inverse.T
-    bumps[NARROWNESS] = (width**-2.0).T
-    bumps[WIDTH] = width.T
-    bumps[FACTOR] = (1.0 / width).T
-    return ConditionalTarget(
-        bumps, np.ascontiguousarray(frame.means), np.ascontiguousarray(precision)
-    )
+    log_weight = np.log(frame.weights)[:, None] + 0.5 * (log_det[:, None] + np.log(inverse))
+    inverses = np.broadcast_to(inverse, frame.means.shape)
+    arrays = (log_weight.T, inverses.T, 1.0 / (inverses.T + after), frame.means, precision)
+    return ConditionalTarget(*map(np.ascontiguousarray, arrays))
 
 
 def origins_of(labels: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -61,13 +52,6 @@ def origins_of(labels: NDArray[np.int64]) -> NDArray[np.int64]:
     return origins
 
 
-def mode(density: ConditionalTarget, component: int) -> Array:
-    """Return the maximum of a mixture density, (d,), reached from the mean of a component, coordinate by coordinate."""
-    x = np.empty((density.means.shape[1], 1))
-    herd_coordinates(density, np.array([-1 - component]), MODE_SWEEPS, False, 0, x)
-    return x[:, 0]
-
-
 @compiled.njit(**compiled.CALLED)
 def herd_coordinates(target, origins, sweep_count, effective_count, first, points):
     """Fill in the columns of points (d, n) from `first` on, given those before, by so many sweeps a point.
@@ -75,7 +59,7 @@ def herd_coordinates(target, origins, sweep_count, effective_count, first, point
     The sweeps of point t start from column ``origins[t]`` of the points, or, counted from -1 downwards, from the mean of a
     component. `effective_count` replaces the number of points by that of the slice.
     """
-    constants, means, precision = target
+    _, inverse, narrowness, means, precision = target
     components = len(means)
     d, n = points.shape
     x = np.zeros(d)
@@ -84,7 +68,7 @@ def herd_coordinates(target, origins, sweep_count, effective_count, first, point
     closeness = np.zeros(n)
     index = np.zeros(components + n + 1, np.int64)
     weight = np.zeros(components + n + 1)
-    bumps = np.zeros((7, components + n))
+    bumps = np.zeros((6, components + n))
     table = np.zeros(maximum.PIECE + 4)
     stack = np.zeros((100, 2))  # halvings, of the longest line
     for t in range(first, n):
@@ -101,10 +85,9 @@ def herd_coordinates(target, origins, sweep_count, effective_count, first, point
             positive, total, _ = relative_weights(score, components, index, weight)
             for j in range(positive):
                 m = index[j]
-                bumps[HEIGHT, j] = 1.0 / total * weight[j] * constants[FACTOR, i, m]
-                bumps[CENTRE, j] = x[i] - residual[m, i] * constants[INVERSE, i, m]
-                bumps[NARROWNESS, j] = constants[NARROWNESS, i, m]
-                bumps[WIDTH, j] = constants[WIDTH, i, m]
+                bumps[HEIGHT, j] = 1.0 / total * weight[j] * np.sqrt(narrowness[i, m])
+                bumps[CENTRE, j] = x[i] - residual[m, i] * inverse[i, m]
+                bumps[NARROWNESS, j] = narrowness[i, m]
             # The bumps -w_s / c k(x_i, x_i^s), with w_s = k(x_rest, x_rest^s) and c their sum
             closeness[:t] = 0.0
             for j in range(d):
@@ -116,7 +99,6 @@ def herd_coordinates(target, origins, sweep_count, effective_count, first, point
                 bumps[HEIGHT, positive + j] = -1.0 / total * weight[j]
                 bumps[CENTRE, positive + j] = points[i, index[j]]
                 bumps[NARROWNESS, positive + j] = 1.0
-                bumps[WIDTH, positive + j] = 1.0
             # (t + 1) / t, or as many as the slice holds (Kish 1965)
             size = total * total / squares if effective_count else float(t)
             for j in range(positive if t > 0 else 0):
@@ -154,16 +136,16 @@ def score_components(target, residual, x, i, score):
 
     They hold the quadratic form (x - m)' L (x - m) where x_i is at its conditional mean, in a form free of cancellation.
     """
-    constants, means, precision = target
+    log_weight, inverse, _, means, precision = target
     components, d = residual.shape
     for m in range(components):
         k = m if len(precision) > 1 else 0
-        ratio = residual[m, i] * constants[INVERSE, i, m]
+        ratio = residual[m, i] * inverse[i, m]
         total = 0.0
         for j in range(d):
             term = (residual[m, j] - ratio * precision[k, i, j]) * (x[j] - means[m, j])
             total += term if j != i else 0.0
-        score[m] = constants[LOG_WEIGHT, i, m] - 0.5 * total
+        score[m] = log_weight[i, m] - 0.5 * total
 
 
 @compiled.njit(**compiled.QUICK)

@@ -120,18 +120,17 @@ def _part_coincident(frame: KernelFrame, z: Array) -> Array:
 
     They move along one axis after the other, the longest first, and along none in which the components are narrow.
     """
-    if len(z) < 2 or np.diff(np.sort(z[:, 0])).min() > COINCIDENCE:
+    if np.diff(np.sort(z[:, 0])).min(initial=np.inf) > COINCIDENCE:
         return z
-    variances = np.diagonal(frame.covariances, axis1=1, axis2=2)
-    extent = variances[0] if len(variances) == 1 else frame.weights @ variances
-    axes = np.flatnonzero(extent > WIDE_VARIANCE)
-    axes = axes[np.argsort(-np.round(extent[axes] / extent.max(), 9), kind="stable")]
+    extent = np.diagonal(frame.covariances, axis1=1, axis2=2).mean(axis=0)
+    axes = np.flatnonzero(extent > WIDE_VARIANCE)[::-1]
     if not len(axes):
         return z
-    distances = scipy.spatial.distance.cdist(z, z, "chebyshev")
+    pairs = scipy.spatial.KDTree(z).query_pairs(COINCIDENCE, output_type="ndarray")
+    rows = np.unique(pairs[:, 1])
+    turns = np.arange(len(rows))
     z = z.copy()
-    for k, s in enumerate(np.flatnonzero(np.tril(distances < COINCIDENCE, -1).any(axis=1))):
-        z[s, axes[k % len(axes)]] += NUDGE if k // len(axes) % 2 == 0 else -NUDGE
+    z[rows, axes[turns % len(axes)]] += NUDGE * (1 + turns // len(axes))
     return z
 
 
