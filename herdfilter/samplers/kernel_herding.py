@@ -130,9 +130,7 @@ def herd_weighted(
         gram[: t + 1, t] = gram[t, : t + 1]
         z[t] = height + gram[t, :t] @ c
         if weighting == "line-search":
-            rho = _line_search(z[: t + 1], gram[: t + 1, : t + 1], w[:t])
-            w[:t] *= 1 - rho
-            w[t] = rho
+            _search_line(z[: t + 1], gram[: t + 1, : t + 1], w[: t + 1])
         elif weighting == "fully-corrective":
             w[: t + 1] = simplex_weights(gram[: t + 1, : t + 1], z[: t + 1])
     return x, equal_weights(n) if weighting == "equal" else w / w.sum()
@@ -148,7 +146,9 @@ def _gaussian_climb(frame: KernelFrame, start: Array, n: int) -> tuple[Array, Cl
         # The loop divides the sum by t + 1.
         samples.height[0, :t] = (t + 1) * c
         samples.centre[:, :t] = points.T
-        climbed = greedy.place_points(objective, at[:, None].copy(), t, t + 1, 0, greedy.CLIMB_STEPS)
+        climbed = greedy.place_points(
+            objective, at[:, None].copy(), t, t + 1, 0, greedy.CLIMB_STEPS
+        )
         return samples.centre[:, t].copy(), climbed[1]
 
     return greedy.place_points(objective, start.T.copy(), 1, 1, 0, 0)[0], climb_from
@@ -176,13 +176,11 @@ def _scipy_climb(frame: KernelFrame, start: Array, kernel: Kernel) -> tuple[Arra
     return mean(start), climb_from
 
 
-def _line_search(z: Array, gram: Array, w: Array) -> float:
-    """Return the step towards the last point of least error: ``<mu - g, phi - g> / |phi - g|^2`` within [0, 1]."""
-    if len(w) == 0:
-        return 1.0
-    cross = float(gram[-1, :-1] @ w)  # <g, phi>
-    squared = float(w @ gram[:-1, :-1] @ w)  # <g, g>
-    length = gram[-1, -1] - 2 * cross + squared
-    gain = z[-1] - cross - z[:-1] @ w + squared
+def _search_line(z: Array, gram: Array, w: Array) -> None:
+    """Move weights towards the last point by the step of least error, ``<mu - g, phi - g> / |phi - g|^2`` within [0, 1]."""
+    direction = -w
+    direction[-1] = 1.0
+    gain = direction @ (z - gram @ w)
+    length = direction @ gram @ direction
     # Of length 0 is the step to a point that the others already represent.
-    return float(np.clip(gain / length, 0.0, 1.0)) if length > 0 else 1.0
+    w += direction * (np.clip(gain / length, 0.0, 1.0) if len(w) > 1 and length > 0 else 1.0)

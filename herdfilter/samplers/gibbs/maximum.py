@@ -155,7 +155,9 @@ def maximise_bumps(bumps, positive, count, guess, table, stack):
             if f > before and f >= after and 3.0 * f - before - after > best_value:
                 x, value = refine(bumps, count, low + (k - 1) * step, step)
                 # Of a tie the last is taken.
-                if value > best_value + 0.5 * close or (value > best_value - 0.5 * close and x > best):
+                if value > best_value + 0.5 * close or (
+                    value > best_value - 0.5 * close and x > best
+                ):
                     best = x
                     best_value = value
     return best

@@ -14,6 +14,8 @@ from herdfilter.samplers.gibbs import maximum
 from herdfilter.samplers.gibbs.maximum import CENTRE, HEIGHT, NARROWNESS, maximise_bumps
 from herdfilter.samplers.herding.frame import KernelFrame
 
+# variance, in units of the kernel's, under which a component counts as degenerate
+FLAT_VARIANCE = 1e-8
 NEGLIGIBLE_LOG_BUMP = 27.6  # log of 1e12: bumps so far below the highest are left out
 SETTLED_MOVE = 1e-12  # kernel widths: a sweep that moves no coordinate further is the last
 
@@ -34,10 +36,21 @@ class ConditionalTarget(NamedTuple):
 
 
 def target_of(frame: KernelFrame, before: float, after: float) -> ConditionalTarget:
-    """Tabulate the conditionals of a mixture, with a variance added before conditioning and one after it."""
-    precision, log_det = frame.precisions(before)
+    """Tabulate the conditionals of a mixture, with a variance added before conditioning and one after it.
+
+    If none is added before, variances below 1e-8 of the kernel's, as rounding leaves them, are raised to that.
+    """
+    covariances = frame.covariances + before * np.eye(len(frame.origin))
+    if before == 0:
+        # The inverse of a variance that only rounding leaves would be arbitrary.
+        values, vectors = np.linalg.eigh(covariances)
+        flat = values[:, 0] < FLAT_VARIANCE
+        raised = vectors[flat] * np.maximum(values[flat], FLAT_VARIANCE)[:, None]
+        covariances[flat] = raised @ vectors[flat].swapaxes(1, 2)
+    precision = np.linalg.inv(covariances)
     inverse = 1.0 / np.diagonal(precision, axis1=1, axis2=2)
-    log_weight = np.log(frame.weights)[:, None] + 0.5 * (log_det[:, None] + np.log(inverse))
+    log_dets = np.linalg.slogdet(precision)[1][:, None]
+    log_weight = np.log(frame.weights)[:, None] + 0.5 * (log_dets + np.log(inverse))
     inverses = np.broadcast_to(inverse, frame.means.shape)
     arrays = (log_weight.T, inverses.T, 1.0 / (inverses.T + after), frame.means, precision)
     return ConditionalTarget(*map(np.ascontiguousarray, arrays))

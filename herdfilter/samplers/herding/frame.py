@@ -14,13 +14,11 @@ from herdfilter._checks import Array
 from herdfilter._covariances import regularised_and_rank
 from herdfilter.bandwidths import scale_rule
 from herdfilter.discrete.herding import herded_labels
-from herdfilter.mixture import GaussianMixture, equal_weights
+from herdfilter.mixture import GaussianMixture
 
 EQUAL_EIGENVALUES = 1e-9  # relative difference up to which eigenvalues, and weights, count as equal
 # relative difference up to which lengths count as equal, and the first is taken
 EQUAL_LENGTHS = 1e-6
-# variance, in units of the kernel's, under which a component counts as degenerate
-FLAT_VARIANCE = 1e-8
 GROUP_DISTANCE = 6.0  # standard deviations: three on either side of an empty gap
 UNLIKE_RATIO = 5.0  # of widths: a kernel that suits one component is lost on the other
 GROUP_POINTS = 2  # points per group, on average, that repay a kernel of its own
@@ -53,26 +51,21 @@ class KernelFrame:
         With `turn` the axes are the principal axes of the average component covariance, relative to the kernel: a covariance
         that all components share becomes diagonal.
         """
-        present = mixture.weights > 0
-        weights = mixture.weights[present]
-        means = mixture.means[present]
-        cov = mixture.distinct_covariances
-        if not mixture.shared:
-            cov = cov[present]
+        mixture = _part(mixture, mixture.weights > 0)
         # z = L^-1 (x - origin) has the unit kernel for L L' = K, and keeps it when turned.
         axes = np.linalg.cholesky(kernel)
         inverse = np.linalg.inv(axes)
-        cov = inverse @ cov @ inverse.T
         if turn:
-            average = cov[0] if len(cov) == 1 else np.tensordot(weights, cov, axes=1)
-            values, vectors = principal_axes(
-                average, inverse @ (means[heaviest(weights)] - weights @ means)
-            )
-            cov = np.diag(values)[None] if len(cov) == 1 else vectors.T @ cov @ vectors
+            average = inverse @ mixture.average_covariance @ inverse.T
+            heavy = mixture.means[heaviest(mixture.weights)]
+            values, vectors = principal_axes(average, inverse @ (heavy - mixture.mean))
             axes = axes @ vectors
             inverse = vectors.T @ inverse
-        origin = weights @ means
-        return cls(origin, axes, weights, (means - origin) @ inverse.T, np.ascontiguousarray(cov))
+        covariances = inverse @ mixture.distinct_covariances @ inverse.T
+        if turn and mixture.shared:
+            covariances = np.diag(values)[None]
+        means = (mixture.means - mixture.mean) @ inverse.T
+        return cls(mixture.mean, axes, mixture.weights, means, covariances)
 
     def forward(self, x: Array) -> Array:
         """Convert state units to frame coordinates, (n, d) -> (n, d)."""
@@ -81,22 +74,6 @@ class KernelFrame:
     def back(self, z: Array) -> Array:
         """Convert frame coordinates to state units, (n, d) -> (n, d)."""
         return self.origin + z @ self.axes.T
-
-    def precisions(self, smoothing: float) -> tuple[Array, Array]:
-        """Return the inverses of ``covariances + smoothing I``, and their log-determinants.
-
-        Without smoothing, variances below 1e-8 of the kernel's, as rounding leaves them, are raised to that.
-        """
-        d = len(self.origin)
-        widened = self.covariances + smoothing * np.eye(d)
-        if smoothing < FLAT_VARIANCE:
-            # The inverse of a variance that only rounding leaves would be arbitrary.
-            values, vectors = np.linalg.eigh(widened)
-            flat = values[:, 0] < FLAT_VARIANCE
-            raised = vectors[flat] * np.maximum(values[flat], FLAT_VARIANCE)[:, None]
-            widened[flat] = raised @ vectors[flat].swapaxes(1, 2)
-        precision = np.linalg.inv(widened)
-        return precision, np.linalg.slogdet(precision)[1]
 
 
 def heaviest(weights: Array) -> int:

@@ -23,7 +23,6 @@ NUDGE = 0.1  # kernel widths by which they are parted
 WIDE_VARIANCE = 0.01
 
 
-
 @compiled.njit(**compiled.CALLED)
 def place_points(objective, candidate, first, n, moves, steps):
     """Place samples from the `first` to the n-th, then move all n in turn, by climbs of at most so many `steps`.
