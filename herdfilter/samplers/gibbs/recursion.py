@@ -53,7 +53,7 @@ def target_of(frame: KernelFrame, before: float, after: float) -> ConditionalTar
     log_weight = np.log(frame.weights)[:, None] + 0.5 * (log_dets + np.log(inverse))
     inverses = np.broadcast_to(inverse, frame.means.shape)
     arrays = (log_weight.T, inverses.T, 1.0 / (inverses.T + after), frame.means, precision)
-    return ConditionalTarget(*map(np.ascontiguousarray, arrays))
+    return ConditionalTarget(*[array.copy() for array in arrays])
 
 
 def origins_of(labels: NDArray[np.int64]) -> NDArray[np.int64]:

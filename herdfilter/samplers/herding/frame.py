@@ -141,7 +141,7 @@ def grouped(
         z, weights = herd(frame, n)
         return frame.back(z), weights
     within = within_covariance(mixture, labels) if mixture.shared else None
-    group_weights = np.bincount(labels, mixture.weights)
+    group_weights = np.bincount(labels, mixture.weights).astype(np.float64)
     group_of_point = herded_labels(group_weights, n)
     x = np.empty((n, mixture.dim))
     weights = group_weights[group_of_point]
@@ -193,12 +193,12 @@ def far_groups(mixture: GaussianMixture, n: int) -> Labels:
         tree = scipy.cluster.hierarchy.linkage(distances, "single")
         if tree[-1, 2] <= GROUP_DISTANCE:
             return one_group
-        merged = scipy.cluster.hierarchy.fcluster(tree, GROUP_DISTANCE, "distance") - 1
+        merged = scipy.cluster.hierarchy.fcluster(tree, GROUP_DISTANCE, "distance")
         if np.minimum(n * np.bincount(merged, mixture.weights), 1.0).sum() > n / GROUP_POINTS:
-            merged = scipy.cluster.hierarchy.fcluster(tree, most_groups, "maxclust") - 1
-        if merged.max() >= labels.max():
+            merged = scipy.cluster.hierarchy.fcluster(tree, most_groups, "maxclust")
+        if merged.max() > labels.max():
             return labels
-        labels = merged
+        labels = merged.astype(np.int64) - 1
     return labels
 
 

@@ -59,11 +59,11 @@ def herding_objective(frame: KernelFrame, n: int, widths: tuple[float, ...]) -> 
         precision = np.diagonal(precision[..., 0], axis1=1, axis2=2)[..., None, None]
     # The normalising constants of the smoothed components over that of the kernel
     height = width ** (d + 1) * np.exp(0.5 * np.linalg.slogdet(inverses)[1]) * frame.weights
-    centre = np.ascontiguousarray(frame.means.T)
+    centre = frame.means.T.copy()
     target = Bumps(
         height,
         centre,
-        np.ascontiguousarray(precision),
+        precision.copy(),
         np.empty(len(frame.weights)),
         np.empty(centre.shape),
     )
