@@ -74,7 +74,7 @@ class KernelHerding(MixtureSampler):
     ) -> tuple[Array, Array]:
         """Herd the points, group by group if the bandwidth is "auto"."""
         if self.bandwidth == "auto":
-            x, weights = grouped(mixture, n, self._herd)
+            x, weights = grouped(mixture, n, self._herd, weighted=self.weights != "equal")
         else:
             kernel = bandwidths.kernel_covariance(self.bandwidth, mixture, n)
             frame = KernelFrame.of(mixture, kernel, turn=True)

@@ -121,14 +121,18 @@ def _along_coordinates(basis: Array) -> Array:
 
 
 def grouped(
-    mixture: GaussianMixture, n: int, herd: Herd, within: Array | None = None
+    mixture: GaussianMixture,
+    n: int,
+    herd: Herd,
+    weighted: bool = False,
+    within: Array | None = None,
 ) -> tuple[Array, Array]:
     """Herd each group of components by itself, n points in all; return points (n, d) and weights (n,).
 
     The groups take turns by herding on their weights, so that the first points, too, are shared out in proportion. Each has
     a frame of its own, and may be divided again. The weights are those that `herd` gives the points within their group,
-    whose total is the group's. The kernel has the shape of a covariance `within`, by default the mixture's: groups of
-    components of one covariance get kernels of one shape.
+    whose total is the group's. The kernel has the shape of the covariance `within`, by default the mixture's: unless
+    `weighted`, groups of components of one covariance get kernels of one shape.
     """
     if n == 1 and len(mixture) == 1:
         return mixture.means, np.ones(1)
@@ -140,7 +144,7 @@ def grouped(
         frame = KernelFrame.of(mixture, scale_rule(n, dim) ** 2 * shape, turn=True)
         z, weights = herd(frame, n)
         return frame.back(z), weights
-    within = within_covariance(mixture, labels) if mixture.shared else None
+    within = within_covariance(mixture, labels) if mixture.shared and not weighted else None
     group_weights = np.bincount(labels, mixture.weights).astype(np.float64)
     group_of_point = herded_labels(group_weights, n)
     x = np.empty((n, mixture.dim))
@@ -148,7 +152,7 @@ def grouped(
     for group in np.unique(group_of_point):
         rows = group_of_point == group
         part = _part(mixture, labels == group)
-        x[rows], shares = grouped(part, int(rows.sum()), herd, within)
+        x[rows], shares = grouped(part, int(rows.sum()), herd, weighted, within)
         weights[rows] *= shares / shares.sum()
     return x, weights
 
