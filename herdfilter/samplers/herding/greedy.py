@@ -121,8 +121,10 @@ def _part_coincident(frame: KernelFrame, z: Array) -> Array:
     """
     if np.diff(np.sort(z[:, 0])).min(initial=np.inf) > COINCIDENCE:
         return z
-    extent = np.diagonal(frame.covariances, axis1=1, axis2=2).mean(axis=0)
-    axes = np.flatnonzero(extent > WIDE_VARIANCE)[::-1]
+    variances = np.diagonal(frame.covariances, axis1=1, axis2=2)
+    extent = frame.weights @ np.broadcast_to(variances, frame.means.shape)
+    axes = np.argsort(-np.round(extent / max(extent.max(), WIDE_VARIANCE), 9), kind="stable")
+    axes = axes[extent[axes] > WIDE_VARIANCE]
     if not len(axes):
         return z
     pairs = scipy.spatial.KDTree(z).query_pairs(COINCIDENCE, output_type="ndarray")
