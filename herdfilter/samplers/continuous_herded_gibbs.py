@@ -18,6 +18,8 @@ from herdfilter.samplers.gibbs import recursion
 from herdfilter.samplers.herding.frame import KernelFrame, grouped, heaviest
 from herdfilter.samplers.herding.greedy import place_again
 
+MODE_SWEEPS = 200  # at most, to a maximum of the density
+
 
 @dataclass(frozen=True)
 class ContinuousHerdedGibbs(MixtureSampler):
@@ -109,7 +111,7 @@ class ContinuousHerdedGibbs(MixtureSampler):
             def herd(frame: KernelFrame, count: int) -> tuple[Array, Array]:
                 return place_again(frame, self._herd(frame, count, None)), equal_weights(count)
 
-            return grouped(mixture, n, herd)
+            return grouped(mixture, n, herd)[0], equal_weights(n)
         frame = self._frame(mixture, n)
         return frame.back(self._herd(frame, n, None)), equal_weights(n)
 
@@ -121,23 +123,22 @@ class ContinuousHerdedGibbs(MixtureSampler):
         """Return points (n, d) in the coordinates of the frame."""
         effective_count, component_herding, count = self._options
         d = len(frame.origin)
-        weights = np.exp(frame.log_weights)
         # The kernel's variance is added before conditioning, or after it as published.
         density = recursion.target_of(frame, 1.0, 0.0)
         smoothed = self.target == "smoothed"
         target = density if smoothed else recursion.target_of(frame, 0.0, 1.0)
-        workspace = recursion.gibbs_workspace(target, n)
         z = np.empty((d, n))
+        first = np.empty((d, 1))
         if start is not None:
-            z[:, 0] = frame.forward(_checks.as_array("start", start, (d,))[None, :])[0]
+            first[:, 0] = frame.forward(_checks.as_array("start", start, (d,))[None, :])[0]
         else:
             # Whatever is conditioned on, the first point is a maximum of the smoothed density.
-            z[:, 0] = recursion.mode(density, heaviest(weights), workspace)
+            origin = np.array([-1 - heaviest(frame.weights)])
+            recursion.herd_coordinates(density, origin, MODE_SWEEPS, False, 0, first)
+        z[:, :1] = first
         # Sweeps start from the point before, or from the latest point of the same component.
         origins = np.arange(-1, n - 1)
         if component_herding:
-            origins = recursion.origins_of(herded_labels(weights, n))
-        careful = recursion.is_wide(target, z[:, 0])
-        sweeps = recursion.Sweeps(origins, count, effective_count, careful)
-        recursion.herd_coordinates(target, sweeps, 1, z, workspace)
+            origins = recursion.origins_of(herded_labels(frame.weights, n))
+        recursion.herd_coordinates(target, origins, count, effective_count, 1, z)
         return z.T

@@ -76,7 +76,7 @@ class Polished(MixtureSampler):
     def _polish(self, mixture: GaussianMixture, x: Array, weights: Array) -> Array:
         kernel = bandwidths.kernel_covariance(self.bandwidth, mixture, len(x))
         frame = KernelFrame.of(mixture, kernel, turn=False)
-        mean = KernelMean(self.kernel, np.exp(frame.log_weights), frame.means, frame.covariances)
+        mean = KernelMean(self.kernel, frame.weights, frame.means, frame.covariances)
         # Points of a group may weigh nothing.
         share = weights / max(weights.sum(), _checks.UNDERFLOW)
         return frame.back(descend(frame.forward(x), share, self.kernel, mean, self.iterations))

@@ -17,6 +17,7 @@ from herdfilter.mixture import GaussianMixture, equal_weights
 from herdfilter.samplers.base import MixtureSampler
 from herdfilter.samplers.herding import greedy
 from herdfilter.samplers.herding.frame import KernelFrame, grouped
+from herdfilter.samplers.herding.objective import herding_objective
 
 Climb = Callable[[Array, Array, Array], tuple[Array, float]]
 """(start, points, coefficients) -> position and height of a local maximum of the objective."""
@@ -79,7 +80,7 @@ class KernelHerding(MixtureSampler):
             frame = KernelFrame.of(mixture, kernel, turn=True)
             z, weights = self._herd(frame, n)
             x = frame.back(z)
-        return x, weights if self.weights == "equal" else weights / weights.sum()
+        return x, equal_weights(n) if self.weights == "equal" else weights / weights.sum()
 
     def _herd(self, frame: KernelFrame, n: int) -> tuple[Array, Array]:
         """Return points (n, d) in the coordinates of the frame, and their weights (n,)."""
@@ -129,9 +130,7 @@ def herd_weighted(
         gram[: t + 1, t] = gram[t, : t + 1]
         z[t] = height + gram[t, :t] @ c
         if weighting == "line-search":
-            rho = _line_search(z[: t + 1], gram[: t + 1, : t + 1], w[:t])
-            w[:t] *= 1 - rho
-            w[t] = rho
+            _search_line(z[: t + 1], gram[: t + 1, : t + 1], w[: t + 1])
         elif weighting == "fully-corrective":
             w[: t + 1] = simplex_weights(gram[: t + 1, : t + 1], z[: t + 1])
     return x, equal_weights(n) if weighting == "equal" else w / w.sum()
@@ -139,32 +138,27 @@ def herd_weighted(
 
 def _gaussian_climb(frame: KernelFrame, start: Array, n: int) -> tuple[Array, Climb]:
     """Return mu at the candidates, and the compiled climb."""
-    d = start.shape[1]
-    target, samples, workspace = greedy.climbing_workspace(frame, n, (1.0,))
-    table = np.empty((3, 1))
-    smoothed = GaussianMixture.unchecked(
-        np.exp(frame.log_weights), frame.means, frame.covariances + np.eye(d)
-    )
+    objective = herding_objective(frame, n, (1.0,))
+    samples = objective.samples
 
     def climb_from(at: Array, points: Array, c: Array) -> tuple[Array, float]:
         t = len(points)
         # The loop divides the sum by t + 1.
         samples.height[0, :t] = (t + 1) * c
         samples.centre[:, :t] = points.T
-        schedule = greedy.Schedule(t, t + 1, 0, greedy.CLIMB_STEPS)
-        height = greedy.place_points(
-            target, samples, at[:, None].copy(), table, schedule, workspace
+        climbed = greedy.place_points(
+            objective, at[:, None].copy(), t, t + 1, 0, greedy.CLIMB_STEPS
         )
-        return samples.centre[:, t].copy(), height
+        return samples.centre[:, t].copy(), climbed[1]
 
-    return np.exp(smoothed.log_density(start) + 0.5 * d * np.log(2 * np.pi)), climb_from
+    return greedy.place_points(objective, start.T.copy(), 1, 1, 0, 0)[0], climb_from
 
 
 def _scipy_climb(frame: KernelFrame, start: Array, kernel: Kernel) -> tuple[Array, Climb]:
     """Return mu at the candidates, and a climb by SciPy's optimiser."""
     from scipy.optimize import minimize  # slow to import
 
-    mean = KernelMean(kernel, np.exp(frame.log_weights), frame.means, frame.covariances)
+    mean = KernelMean(kernel, frame.weights, frame.means, frame.covariances)
 
     def climb_from(at: Array, points: Array, c: Array) -> tuple[Array, float]:
         def descent(x: Array) -> tuple[float, Array]:
@@ -182,13 +176,11 @@ def _scipy_climb(frame: KernelFrame, start: Array, kernel: Kernel) -> tuple[Arra
     return mean(start), climb_from
 
 
-def _line_search(z: Array, gram: Array, w: Array) -> float:
-    """Return the step towards the last point of least error: ``<mu - g, phi - g> / |phi - g|^2`` within [0, 1]."""
-    if len(w) == 0:
-        return 1.0
-    cross = float(gram[-1, :-1] @ w)  # <g, phi>
-    squared = float(w @ gram[:-1, :-1] @ w)  # <g, g>
-    length = gram[-1, -1] - 2 * cross + squared
-    gain = z[-1] - cross - z[:-1] @ w + squared
+def _search_line(z: Array, gram: Array, w: Array) -> None:
+    """Move weights towards the last point by the step of least error, ``<mu - g, phi - g> / |phi - g|^2`` within [0, 1]."""
+    direction = -w
+    direction[-1] = 1.0
+    gain = direction @ (z - gram @ w)
+    length = direction @ gram @ direction
     # Of length 0 is the step to a point that the others already represent.
-    return float(np.clip(gain / length, 0.0, 1.0)) if length > 0 else 1.0
+    w += direction * (np.clip(gain / length, 0.0, 1.0) if len(w) > 1 and length > 0 else 1.0)

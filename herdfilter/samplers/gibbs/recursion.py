@@ -11,103 +11,49 @@ from herdfilter._checks import Array
 from herdfilter.samplers import compiled
 from herdfilter.samplers.compiled import exp
 from herdfilter.samplers.gibbs import maximum
-from herdfilter.samplers.gibbs.maximum import CENTRE, HEIGHT, NARROWNESS, WIDTH, maximise_bumps
+from herdfilter.samplers.gibbs.maximum import CENTRE, HEIGHT, NARROWNESS, maximise_bumps
 from herdfilter.samplers.herding.frame import KernelFrame
 
-LONG = 1e7  # squared distances above which their differences lose digits that matter
+# variance, in units of the kernel's, under which a component counts as degenerate
+FLAT_VARIANCE = 1e-8
 NEGLIGIBLE_LOG_BUMP = 27.6  # log of 1e12: bumps so far below the highest are left out
 SETTLED_MOVE = 1e-12  # kernel widths: a sweep that moves no coordinate further is the last
-MODE_SWEEPS = 200  # at most, to a maximum of the density
-
-# Rows of `ConditionalTarget.bumps`; two more, NARROWNESS and WIDTH, are those of bumps
-LOG_WEIGHT, INVERSE, FACTOR = 0, 1, 4
 
 
 class ConditionalTarget(NamedTuple):
     """The density that is conditioned on: M components in d dimensions.
 
-    The rows of ``bumps`` (5, d, M) describe the conditional bump of every coordinate and component: the log weight where the
-    other coordinates are at their means, one over the diagonal entry of the precision, one over the squared width, the
-    width, and the factor from weight to height. ``means`` has shape (M, d), ``precision`` (M, d, d), or (1, d, d) where it
-    is shared.
+    Of every coordinate and component (d, M): the log weight where the other coordinates are at their means, one over the
+    diagonal entry of the precision, and the narrowness of the conditional bump. ``means`` has shape (M, d), ``precision``
+    (M, d, d), or (1, d, d) where it is shared.
     """
 
-    bumps: Array
+    log_weight: Array
+    inverse: Array
+    narrowness: Array
     means: Array
     precision: Array
 
 
-class Sweeps(NamedTuple):
-    """Starts and number of the sweeps that lead to the points.
-
-    The sweeps of point t start from column ``origins[t]`` of the points, or, counted from -1 downwards, from the mean of a
-    component. There are `sweep_count` sweeps a point. `effective_count` replaces the number of points by that of the slice;
-    `careful` computes all squared distances afresh.
-    """
-
-    origins: NDArray[np.int64]
-    sweep_count: int
-    effective_count: bool
-    careful: bool
-
-
-class GibbsWorkspace(NamedTuple):
-    """Workspace of the recursion.
-
-    Of `maximise_bumps` are the bumps, those in reach of a piece of the line, its table, and a stack of pieces.
-    """
-
-    x: Array
-    residual: Array
-    score: Array
-    closeness: Array
-    indices: NDArray[np.int64]
-    weight: Array
-    bumps: Array
-    near: Array
-    table: Array
-    stack: Array
-
-
 def target_of(frame: KernelFrame, before: float, after: float) -> ConditionalTarget:
-    """Tabulate the conditionals of a mixture, with a variance added before conditioning and one after it."""
-    precision, log_det = frame.precisions(before)
+    """Tabulate the conditionals of a mixture, with a variance added before conditioning and one after it.
+
+    If none is added before, variances below 1e-8 of the kernel's, as rounding leaves them, are raised to that.
+    """
+    covariances = frame.covariances + before * np.eye(len(frame.origin))
+    if before == 0:
+        # The inverse of a variance that only rounding leaves would be arbitrary.
+        values, vectors = np.linalg.eigh(covariances)
+        flat = values[:, 0] < FLAT_VARIANCE
+        raised = vectors[flat] * np.maximum(values[flat], FLAT_VARIANCE)[:, None]
+        covariances[flat] = raised @ vectors[flat].swapaxes(1, 2)
+    precision = np.linalg.inv(covariances)
     inverse = 1.0 / np.diagonal(precision, axis1=1, axis2=2)
-    width = np.sqrt(inverse + after)
-    bumps = np.empty((5, *frame.means.T.shape))
-    bumps[LOG_WEIGHT] = (frame.log_weights[:, None] + 0.5 * (log_det[:, None] + np.log(inverse))).T
-    bumps[INVERSE] = inverse.T
-    bumps[NARROWNESS] = (width**-2.0).T
-    bumps[WIDTH] = width.T
-    bumps[FACTOR] = (1.0 / width).T
-    return ConditionalTarget(
-        bumps, np.ascontiguousarray(frame.means), np.ascontiguousarray(precision)
-    )
-
-
-def gibbs_workspace(target: ConditionalTarget, n: int) -> GibbsWorkspace:
-    """Allocate the workspace of the recursion of n points."""
-    components, d = target.means.shape
-    count = components + n
-    return GibbsWorkspace(
-        x=np.zeros(d),
-        residual=np.zeros((components, d)),
-        score=np.zeros(components),
-        closeness=np.zeros(n),
-        indices=np.zeros(count + 1, np.int64),
-        weight=np.zeros(count + 1),
-        bumps=np.zeros((4, count)),
-        near=np.zeros((7, count + 8)),
-        table=np.zeros((3, maximum.PIECE + 5 + maximum.BLOCKS)),
-        stack=np.zeros((16 * maximum.BLOCKS, 3)),
-    )
-
-
-def is_wide(target: ConditionalTarget, first: Array) -> bool:
-    """Return True if distances are so long that updated squares lose digits and must be computed afresh."""
-    extent = np.ptp(np.vstack((target.means, first)), axis=0)
-    sharpest = np.maximum(np.diagonal(target.precision, axis1=1, axis2=2).max(axis=0), 1.0)
-    return bool(extent**2 @ sharpest > LONG)
+    log_dets = np.linalg.slogdet(precision)[1][:, None]
+    log_weight = np.log(frame.weights)[:, None] + 0.5 * (log_dets + np.log(inverse))
+    inverses = np.broadcast_to(inverse, frame.means.shape)
+    arrays = (log_weight.T, inverses.T, 1.0 / (inverses.T + after), frame.means, precision)
+    return ConditionalTarget(*[array.copy() for array in arrays])
 
 
 def origins_of(labels: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -119,27 +65,31 @@ def origins_of(labels: NDArray[np.int64]) -> NDArray[np.int64]:
     return origins
 
 
-def mode(density: ConditionalTarget, component: int, workspace: GibbsWorkspace) -> Array:
-    """Return the maximum of a mixture density, (d,), reached from the mean of a component, coordinate by coordinate."""
-    x = np.empty((len(workspace.x), 1))
-    sweeps = Sweeps(np.array([-1 - component]), MODE_SWEEPS, False, False)
-    herd_coordinates(density, sweeps, 0, x, workspace)
-    return x[:, 0]
+@compiled.njit(**compiled.CALLED)
+def herd_coordinates(target, origins, sweep_count, effective_count, first, points):
+    """Fill in the columns of points (d, n) from `first` on, given those before, by so many sweeps a point.
 
-
-@compiled.njit(**compiled.IN_PLACE)
-def herd_coordinates(target, sweeps, first, points, workspace):
-    """Fill in the columns of points (d, n) from `first` on, given those before."""
-    constants, means, precision = target
-    x, residual, score, closeness, index, weight, bumps = workspace[:7]
+    The sweeps of point t start from column ``origins[t]`` of the points, or, counted from -1 downwards, from the mean of a
+    component. `effective_count` replaces the number of points by that of the slice.
+    """
+    _, inverse, narrowness, means, precision = target
     components = len(means)
     d, n = points.shape
+    x = np.zeros(d)
+    residual = np.zeros((components, d))
+    score = np.zeros(components)
+    closeness = np.zeros(n)
+    index = np.zeros(components + n + 1, np.int64)
+    weight = np.zeros(components + n + 1)
+    bumps = np.zeros((6, components + n))
+    table = np.zeros(maximum.PIECE + 4)
+    stack = np.zeros((100, 2))  # halvings, of the longest line
     for t in range(first, n):
-        origin = sweeps.origins[t]
+        origin = origins[t]
         for i in range(d):
             x[i] = points[i, origin] if origin >= 0 else means[-1 - origin, i]
         compute_residuals(means, precision, x, residual)
-        for k in range(sweeps.sweep_count * d):
+        for k in range(sweep_count * d):
             i = k % d
             if i == 0:
                 longest = 0.0
@@ -148,25 +98,25 @@ def herd_coordinates(target, sweeps, first, points, workspace):
             positive, total, _ = relative_weights(score, components, index, weight)
             for j in range(positive):
                 m = index[j]
-                bumps[HEIGHT, j] = 1.0 / total * weight[j] * constants[FACTOR, i, m]
-                bumps[CENTRE, j] = x[i] - residual[m, i] * constants[INVERSE, i, m]
-                bumps[NARROWNESS, j] = constants[NARROWNESS, i, m]
-                bumps[WIDTH, j] = constants[WIDTH, i, m]
-            # The bumps -w_s / c k(x_i, x_i^s), with w_s = k(x_rest, x_rest^s) and c their sum. The distances behind w_s are
-            # updated from those of the coordinate treated before this one, or computed afresh (before = -1).
-            before = -1 if k == 0 or sweeps.careful else (k - 1) % d
-            update_closeness(points, t, x, before, i, closeness)
+                bumps[HEIGHT, j] = 1.0 / total * weight[j] * np.sqrt(narrowness[i, m])
+                bumps[CENTRE, j] = x[i] - residual[m, i] * inverse[i, m]
+                bumps[NARROWNESS, j] = narrowness[i, m]
+            # The bumps -w_s / c k(x_i, x_i^s), with w_s = k(x_rest, x_rest^s) and c their sum
+            closeness[:t] = 0.0
+            for j in range(d):
+                centre = x[j]
+                for s in range(t if j != i else 0):
+                    closeness[s] -= 0.5 * (points[j, s] - centre) ** 2
             negative, total, squares = relative_weights(closeness, t, index, weight)
             for j in range(negative):
                 bumps[HEIGHT, positive + j] = -1.0 / total * weight[j]
                 bumps[CENTRE, positive + j] = points[i, index[j]]
                 bumps[NARROWNESS, positive + j] = 1.0
-                bumps[WIDTH, positive + j] = 1.0
             # (t + 1) / t, or as many as the slice holds (Kish 1965)
-            size = total * total / squares if sweeps.effective_count else float(t)
+            size = total * total / squares if effective_count else float(t)
             for j in range(positive if t > 0 else 0):
                 bumps[HEIGHT, j] *= (size + 1.0) / size
-            move = maximise_bumps(workspace, positive, positive + negative, x[i]) - x[i]
+            move = maximise_bumps(bumps, positive, positive + negative, x[i], table, stack) - x[i]
             # r += e L[:, i]
             for m in range(components):
                 q = m if len(precision) > 1 else 0
@@ -199,16 +149,16 @@ def score_components(target, residual, x, i, score):
 
     They hold the quadratic form (x - m)' L (x - m) where x_i is at its conditional mean, in a form free of cancellation.
     """
-    constants, means, precision = target
+    log_weight, inverse, _, means, precision = target
     components, d = residual.shape
     for m in range(components):
         k = m if len(precision) > 1 else 0
-        ratio = residual[m, i] * constants[INVERSE, i, m]
+        ratio = residual[m, i] * inverse[i, m]
         total = 0.0
         for j in range(d):
             term = (residual[m, j] - ratio * precision[k, i, j]) * (x[j] - means[m, j])
             total += term if j != i else 0.0
-        score[m] = constants[LOG_WEIGHT, i, m] - 0.5 * total
+        score[m] = log_weight[i, m] - 0.5 * total
 
 
 @compiled.njit(**compiled.QUICK)
@@ -231,23 +181,3 @@ def relative_weights(log_weight, count, index, weight):
         total += weight[k]
         squares += weight[k] * weight[k]
     return size, total, squares
-
-
-@compiled.njit(**compiled.QUICK)
-def update_closeness(points, t, x, before, i, closeness):
-    """Fill in minus half the squared distances of the first t points to x over the coordinates other than i.
-
-    At the call they are those over the coordinates other than `before`, or anything if that is -1.
-    """
-    if before < 0:
-        for s in range(t):
-            closeness[s] = 0.0
-        for j in range(len(x)):
-            if j != i:
-                for s in range(t):
-                    closeness[s] -= 0.5 * (points[j, s] - x[j]) ** 2
-    elif before != i:
-        for s in range(t):
-            u = points[before, s] - x[before]
-            v = points[i, s] - x[i]
-            closeness[s] += 0.5 * (v * v - u * u)

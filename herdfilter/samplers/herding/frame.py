@@ -14,13 +14,11 @@ from herdfilter._checks import Array
 from herdfilter._covariances import regularised_and_rank
 from herdfilter.bandwidths import scale_rule
 from herdfilter.discrete.herding import herded_labels
-from herdfilter.mixture import GaussianMixture, equal_weights
+from herdfilter.mixture import GaussianMixture
 
 EQUAL_EIGENVALUES = 1e-9  # relative difference up to which eigenvalues, and weights, count as equal
 # relative difference up to which lengths count as equal, and the first is taken
 EQUAL_LENGTHS = 1e-6
-# variance, in units of the kernel's, under which a component counts as degenerate
-FLAT_VARIANCE = 1e-8
 GROUP_DISTANCE = 6.0  # standard deviations: three on either side of an empty gap
 UNLIKE_RATIO = 5.0  # of widths: a kernel that suits one component is lost on the other
 GROUP_POINTS = 2  # points per group, on average, that repay a kernel of its own
@@ -36,13 +34,13 @@ Descent = Callable[[GaussianMixture, Array, Array], Array]
 class KernelFrame:
     """A mixture in coordinates z with ``x = origin + axes @ z`` and kernel ``exp(-|z - z'|^2 / 2)``.
 
-    ``axes @ axes.T`` is the kernel covariance. Log-weights (M,), means (M, d) and covariances (M, d, d), or (1, d, d) when
+    ``axes @ axes.T`` is the kernel covariance. Weights (M,), means (M, d) and covariances (M, d, d), or (1, d, d) when
     shared, are those of the components with positive weight.
     """
 
     origin: Array
     axes: Array
-    log_weights: Array
+    weights: Array
     means: Array
     covariances: Array
 
@@ -53,43 +51,21 @@ class KernelFrame:
         With `turn` the axes are the principal axes of the average component covariance, relative to the kernel: a covariance
         that all components share becomes diagonal.
         """
-        present = mixture.weights > 0
-        weights = mixture.weights[present]
-        means = mixture.means[present]
-        cov = mixture.distinct_covariances
-        if not mixture.shared:
-            cov = cov[present]
+        mixture = _part(mixture, mixture.weights > 0)
         # z = L^-1 (x - origin) has the unit kernel for L L' = K, and keeps it when turned.
         axes = np.linalg.cholesky(kernel)
         inverse = np.linalg.inv(axes)
-        cov = inverse @ cov @ inverse.T
         if turn:
-            average = cov[0] if len(cov) == 1 else np.tensordot(weights, cov, axes=1)
-            values, vectors = principal_axes(
-                average, inverse @ (means[heaviest(weights)] - weights @ means)
-            )
-            cov = np.diag(values)[None] if len(cov) == 1 else vectors.T @ cov @ vectors
+            average = inverse @ mixture.average_covariance @ inverse.T
+            heavy = mixture.means[heaviest(mixture.weights)]
+            values, vectors = principal_axes(average, inverse @ (heavy - mixture.mean))
             axes = axes @ vectors
             inverse = vectors.T @ inverse
-        origin = weights @ means
-        return cls(
-            origin, axes, np.log(weights), (means - origin) @ inverse.T, np.ascontiguousarray(cov)
-        )
-
-    def part(self, members: NDArray[np.bool_], width: float) -> KernelFrame:
-        """Return the frame of some of the components, which share a covariance, with a kernel `width` times as wide."""
-        log_weights = self.log_weights[members]
-        means = self.means[members]
-        weights = np.exp(log_weights)
-        total = weights.sum()
-        centre = weights @ means / total
-        return KernelFrame(
-            self.origin + self.axes @ centre,
-            width * self.axes,
-            log_weights - np.log(total),
-            (means - centre) / width,
-            self.covariances / width**2,
-        )
+        covariances = inverse @ mixture.distinct_covariances @ inverse.T
+        if turn and mixture.shared:
+            covariances = np.diag(values)[None]
+        means = (mixture.means - mixture.mean) @ inverse.T
+        return cls(mixture.mean, axes, mixture.weights, means, covariances)
 
     def forward(self, x: Array) -> Array:
         """Convert state units to frame coordinates, (n, d) -> (n, d)."""
@@ -98,22 +74,6 @@ class KernelFrame:
     def back(self, z: Array) -> Array:
         """Convert frame coordinates to state units, (n, d) -> (n, d)."""
         return self.origin + z @ self.axes.T
-
-    def precisions(self, smoothing: float) -> tuple[Array, Array]:
-        """Return the inverses of ``covariances + smoothing I``, and their log-determinants.
-
-        Without smoothing, variances below 1e-8 of the kernel's, as rounding leaves them, are raised to that.
-        """
-        d = len(self.origin)
-        widened = self.covariances + smoothing * np.eye(d)
-        if smoothing < FLAT_VARIANCE:
-            # The inverse of a variance that only rounding leaves would be arbitrary.
-            values, vectors = np.linalg.eigh(widened)
-            flat = values[:, 0] < FLAT_VARIANCE
-            raised = vectors[flat] * np.maximum(values[flat], FLAT_VARIANCE)[:, None]
-            widened[flat] = raised @ vectors[flat].swapaxes(1, 2)
-        precision = np.linalg.inv(widened)
-        return precision, np.linalg.slogdet(precision)[1]
 
 
 def heaviest(weights: Array) -> int:
@@ -161,49 +121,40 @@ def _along_coordinates(basis: Array) -> Array:
 
 
 def grouped(
-    mixture: GaussianMixture, n: int, herd: Herd, *, weighted: bool = False
+    mixture: GaussianMixture,
+    n: int,
+    herd: Herd,
+    weighted: bool = False,
+    within: Array | None = None,
 ) -> tuple[Array, Array]:
     """Herd each group of components by itself, n points in all; return points (n, d) and weights (n,).
 
-    The groups take turns by herding on their weights, so that the first points, too, are shared out in proportion. Points
-    have equal weights or, if `weighted`, the weights that `herd` gives them within their group, whose total is the group's.
-    With equal weights and one covariance of all components, groups share a frame: their kernels have one shape, and a width
-    that follows the number of points. Otherwise a group gets a frame of its own, and may be divided again.
+    The groups take turns by herding on their weights, so that the first points, too, are shared out in proportion. Each has
+    a frame of its own, and may be divided again. The weights are those that `herd` gives the points within their group,
+    whose total is the group's. The kernel has the shape of the covariance `within`, by default the mixture's: unless
+    `weighted`, groups of components of one covariance get kernels of one shape.
     """
+    if n == 1 and len(mixture) == 1:
+        return mixture.means, np.ones(1)
     labels = far_groups(mixture, n)
     if not labels.any():
         labels = unlike_groups(mixture, n)
     if not labels.any():
-        shape, dim = regularised_and_rank(mixture.covariance)
+        shape, dim = regularised_and_rank(mixture.covariance if within is None else within)
         frame = KernelFrame.of(mixture, scale_rule(n, dim) ** 2 * shape, turn=True)
         z, weights = herd(frame, n)
         return frame.back(z), weights
+    within = within_covariance(mixture, labels) if mixture.shared and not weighted else None
     group_weights = np.bincount(labels, mixture.weights).astype(np.float64)
     group_of_point = herded_labels(group_weights, n)
-    counts = np.bincount(group_of_point, minlength=len(group_weights))
-    sizes = np.bincount(labels)
-    first_members = labels.argsort(kind="stable")[np.cumsum(sizes) - sizes]
-    x = mixture.means[first_members][group_of_point]
+    x = np.empty((n, mixture.dim))
     weights = group_weights[group_of_point]
-    pooled = mixture.shared and not weighted
-    if pooled:
-        shape, dim = regularised_and_rank(within_covariance(mixture, labels))
-        shared_frame = KernelFrame.of(mixture, shape, turn=True)
-        frame_labels = labels[mixture.weights > 0]
-    # One point of a group of one component stays at its mean.
-    for group in np.flatnonzero((counts > 0) & (counts + sizes > 2)):
-        count = int(counts[group])
+    for group in np.unique(group_of_point):
         rows = group_of_point == group
-        if pooled:
-            frame = shared_frame.part(frame_labels == group, scale_rule(count, dim))
-            z, within = herd(frame, count)
-            x[rows] = frame.back(z)
-        else:
-            x[rows], within = grouped(
-                _part(mixture, labels == group), count, herd, weighted=weighted
-            )
-        weights[rows] *= within / within.sum()
-    return x, weights if weighted else equal_weights(n)
+        part = _part(mixture, labels == group)
+        x[rows], shares = grouped(part, int(rows.sum()), herd, weighted, within)
+        weights[rows] *= shares / shares.sum()
+    return x, weights
 
 
 def move_groups(mixture: GaussianMixture, x: Array, weights: Array, descend: Descent) -> Array:
@@ -235,55 +186,24 @@ def far_groups(mixture: GaussianMixture, n: int) -> Labels:
     if most_groups < 2:
         return one_group
     # A path through all means with short steps proves that there is no gap, without all distances.
-    path = mixture.means[mixture.means[:, 0].argsort()]
-    steps = (path[1:] - path[:-1]) ** 2
-    if (steps <= mixture.average_covariance.diagonal() * GROUP_DISTANCE**2 / steps.shape[1]).all():
+    steps = np.diff(mixture.means[mixture.means[:, 0].argsort()], axis=0) ** 2
+    if (steps <= mixture.average_covariance.diagonal() * GROUP_DISTANCE**2 / mixture.dim).all():
         return one_group
     # Groups change the covariance within them, and that the distances: repeat until the division settles.
     labels: Labels = np.arange(len(one_group))
     while labels.any():
         unit = _deviations(mixture, labels)
-        if (steps @ unit**-2.0).max() <= GROUP_DISTANCE**2:
-            return one_group
         distances = scipy.spatial.distance.pdist((mixture.means - mixture.mean) / unit)
         tree = scipy.cluster.hierarchy.linkage(distances, "single")
         if tree[-1, 2] <= GROUP_DISTANCE:
             return one_group
-        merged = _tree_labels(tree, GROUP_DISTANCE)
+        merged = scipy.cluster.hierarchy.fcluster(tree, GROUP_DISTANCE, "distance")
         if np.minimum(n * np.bincount(merged, mixture.weights), 1.0).sum() > n / GROUP_POINTS:
-            height = max(GROUP_DISTANCE, tree[-most_groups, 2])
-            merged = _tree_labels(tree, height)
-        if merged.max() >= labels.max():
+            merged = scipy.cluster.hierarchy.fcluster(tree, most_groups, "maxclust")
+        if merged.max() > labels.max():
             return labels
-        labels = merged
+        labels = merged.astype(np.int64) - 1
     return labels
-
-
-def _tree_labels(tree: Array, height: float) -> Labels:
-    """Return the labels, from 0, of what a single-linkage tree joins below a height.
-
-    They are those of SciPy's `fcluster`, whose checks would cost a seventh of the step of a herded filter.
-    """
-    size = len(tree) + 1
-    branches = tree[:, :2].astype(np.int64).tolist()
-    lowest = size + int(tree[:, 2].searchsorted(height, "right"))
-    labels = [0] * (2 * size - 1)
-    nodes = [2 * size - 2]
-    count = 0
-    while nodes:
-        node = nodes.pop()
-        if node >= lowest:
-            left, right = branches[node - size]
-            # Single components come last.
-            nodes += [left, right] if left < size <= right else [right, left]
-        else:
-            labels[node] = count
-            count += 1
-    for node in range(lowest - 1, size - 1, -1):
-        left, right = branches[node - size]
-        labels[left] = labels[node]
-        labels[right] = labels[node]
-    return np.array(labels[:size])
 
 
 def unlike_groups(mixture: GaussianMixture, n: int) -> Labels:

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from itertools import pairwise
-from typing import NamedTuple
-
 import numpy as np
 import scipy
 
-from herdfilter._checks import Array, read_only
-from herdfilter._covariances import covariance_factor
-from herdfilter.mixture import largest_remainders
+from herdfilter._checks import Array
+from herdfilter.mixture import GaussianMixture, largest_remainders
 from herdfilter.samplers import compiled
 from herdfilter.samplers.compiled import exp
 from herdfilter.samplers.herding.frame import KernelFrame
-from herdfilter.samplers.herding.objective import (
-    PAD,
-    Bumps,
-    ClimbWorkspace,
-    SmoothedTarget,
-    climb,
-    fill_exponents,
-)
+from herdfilter.samplers.herding.joint import fill_residuals
+from herdfilter.samplers.herding.objective import climb, herding_objective
 
 TIED_HEIGHTS = 1e-9  # share of the expected kernel by which heights count as equal
 CLIMB_STEPS = 30  # of a climb, at most; few take ten
@@ -34,93 +23,39 @@ NUDGE = 0.1  # kernel widths by which they are parted
 WIDE_VARIANCE = 0.01
 
 
-class Schedule(NamedTuple):
-    """Samples from the `first` to the n-th are placed, then all n moved in turn, by climbs of at most so many `steps`."""
-
-    first: int
-    n: int
-    moves: int
-    steps: int
-
-
-def climbing_workspace(
-    frame: KernelFrame, n: int, widths: tuple[float, ...]
-) -> tuple[SmoothedTarget, Bumps, ClimbWorkspace]:
-    """Return the mixture of a turned frame, smoothed by a kernel of each width, n samples to fill in, and a workspace.
-
-    A kernel counts in proportion to its width. The samples have no weight yet.
-    """
-    components, d = frame.means.shape
-    # Rounded up to whole vectors of the processor; the components added have height 0.
-    padded = -(-components // PAD) * PAD
-    W = len(widths)
-    width = np.array(widths)
-    squares = width**2
-    shared = len(frame.covariances) == 1
-    by_component = shared or padded < d
-    if shared:  # and diagonal
-        variance = frame.covariances[0].diagonal() + squares[:, None]
-        narrowness = 1.0 / variance
-        precision = np.empty((W, 1, 0, 0))
-        covariance = np.diag(variance[-1])[None]
-        log_dets = np.log(narrowness).cumsum(axis=1)[:, -1:]
-    else:
-        narrowness = np.empty((W, 0))
-        precision = np.zeros((W, padded, d, d) if by_component else (W, d, d, padded))
-        covariance = frame.covariances + squares[-1] * np.eye(d)
-        log_dets = np.empty((W, components))
-        for k in range(W):
-            inverse, log_dets[k] = frame.precisions(squares[k])
-            if by_component:
-                precision[k, :components] = inverse
-            else:
-                precision[k, :, :, :components] = np.moveaxis(inverse, 0, -1)
-    # The normalising constants of the smoothed components over that of the kernel
-    log_heights = frame.log_weights + 0.5 * log_dets + d * np.log(width)[:, None]
-    height = np.zeros((W, padded))
-    np.multiply(width[:, None], np.exp(log_heights), out=height[:, :components])
-    centre = np.zeros((d, padded))
-    centre[:, :components] = frame.means.T
-    bumps = Bumps(height, centre, narrowness, np.empty(padded))
-    target = SmoothedTarget(shared, by_component, bumps, precision, covariance)
-    size = -(-n // PAD) * PAD
-    narrowness = width[:, None] ** -2.0 * np.ones(d)
-    samples = Bumps(np.zeros((W, size)), np.zeros((d, size)), narrowness, np.empty(size))
-    workspace = ClimbWorkspace(np.empty((d, d)), np.empty((6, d)), np.empty((2 * d, padded)))
-    return target, samples, workspace
-
-
-@compiled.njit(**compiled.IN_PLACE)
-def place_points(target, samples, candidate, tables, schedule, workspace):
-    """Fill in samples, then move them, as the schedule tells; return the height that the last climb reached.
+@compiled.njit(**compiled.CALLED)
+def place_points(objective, candidate, first, n, moves, steps):
+    """Place samples from the `first` to the n-th, then move all n in turn, by climbs of at most so many `steps`.
 
     A new sample climbs from the candidate at which the objective is highest; one that moves climbs from where it is, and has
-    no weight meanwhile. The objective is kept up to date at all candidates (d, C), O(C d) per point, in `tables` (3, C):
-    the expected kernel, the sum of the kernels, and their difference.
+    no weight meanwhile. Return the expected kernel at all candidates (d, C), and the height that the last climb reached.
     """
     d, size = candidate.shape
-    n = schedule.n
-    expected = tables[0]
-    kernels = tables[1]
-    value = tables[2]
-    x = workspace.vectors[5]
+    samples = objective.samples
+    expected = np.zeros(size)
+    kernels = np.zeros(size)
+    exponent = np.zeros(size)
+    value = np.zeros(size)
+    offset = np.zeros((d, size))
+    hessian = np.zeros((d, d))
+    vectors = np.zeros((4, d))
+    x = np.zeros(d)
     height = 0.0
     # Negative steps come first: a climb of no steps from each candidate gives the expected kernel there.
-    start = -size if schedule.first < n else 0
-    for step in range(start, n - schedule.first + schedule.moves):
-        s = schedule.first + step
-        count = 0
-        steps = schedule.steps
+    for step in range(-size, n - first + moves):
+        t = first + step
+        s = t % n
+        count = min(t, n)
+        scale = 1.0 / min(t + 1, n)
         if step < 0:
-            steps = 0
+            count = 0
             for i in range(d):
                 x[i] = candidate[i, step]
-        elif s < n:
-            count = s
+        elif t < n:
             best = 0
             bar = -np.inf
             for c in range(size):
-                value[c] = expected[c] - kernels[c] / (s + 1)
+                value[c] = expected[c] - scale * kernels[c]
             for c in range(size):  # the first where the objective is highest to within rounding
                 if value[c] > bar:
                     best = c
@@ -128,15 +63,11 @@ def place_points(target, samples, candidate, tables, schedule, workspace):
             for i in range(d):
                 x[i] = candidate[i, best]
         else:
-            # One of the n samples moves: the objective counts all others.
-            s = (s - n) % n
-            count = n
             for i in range(d):
                 x[i] = samples.centre[i, s]
             for w in range(len(samples.height)):
                 samples.height[w, s] = 0.0
-        scale = 1.0 / (count if count == n else count + 1)
-        height = climb(target, samples, count, scale, x, steps, workspace)
+        height = climb(objective, count, scale, x, steps if step >= 0 else 0, hessian, vectors)
         if step < 0:
             expected[step] = height
             continue
@@ -144,28 +75,19 @@ def place_points(target, samples, candidate, tables, schedule, workspace):
             samples.centre[i, s] = x[i]
         # The widths count in proportion, as in the target.
         for w in range(len(samples.height)):
-            samples.height[w, s] = samples.narrowness[w, 0] ** -0.5
-        if count == s:
-            # The new sample's kernel at all candidates; `value` is workspace until the next sample.
-            _add_kernel(kernels, candidate, samples.narrowness[0], x, value)
-    return height
-
-
-@compiled.njit(**compiled.QUICK, forceinline=True)
-def _add_kernel(sums, candidate, narrowness, x, terms):
-    """Add exp(-sum_i narrowness[i] (c - x)_i^2 / 2) to the sum of every candidate c; `terms` (C,) is workspace."""
-    fill_exponents(candidate, narrowness, x, len(sums), terms)
-    for c in range(len(sums)):
-        sums[c] += exp(terms[c])
+            samples.height[w, s] = samples.precision[w, 0, 0, 0] ** -0.5
+        # The new sample's kernel at all candidates
+        fill_residuals(candidate, samples.precision[0], x, offset, exponent)
+        for c in range(size):
+            kernels[c] += exp(exponent[c])
+    return expected, height
 
 
 def herd_greedily(frame: KernelFrame, n: int, steps: int = CLIMB_STEPS) -> Array:
     """Herd n points of equal weight in a frame that is turned, each by one climb from the best candidate; (n, d)."""
-    target, samples, workspace = climbing_workspace(frame, n, (1.0,))
-    candidate = candidates(frame, n)
-    tables = np.zeros((3, candidate.shape[1]))
-    place_points(target, samples, candidate, tables, Schedule(0, n, 0, steps), workspace)
-    return np.ascontiguousarray(samples.centre[:, :n].T)
+    objective = herding_objective(frame, n, (1.0,))
+    place_points(objective, candidates(frame, n), 0, n, 0, steps)
+    return objective.samples.centre.T.copy()
 
 
 def place_again(frame: KernelFrame, z: Array) -> Array:
@@ -183,13 +105,13 @@ def place_again(frame: KernelFrame, z: Array) -> Array:
     """
     n = len(z)
     narrow = min(max(n / 40, 0.5), 1.0)
-    target, samples, workspace = climbing_workspace(frame, n, (narrow, narrow + 1.0))
-    samples.centre[:, :n] = _part_coincident(frame, z).T
-    samples.height[:, :n] = np.array([[narrow], [narrow + 1.0]])
+    objective = herding_objective(frame, n, (narrow, narrow + 1.0))
+    samples = objective.samples
+    samples.centre[:] = _part_coincident(frame, z).T
+    samples.height[:] = np.array([[narrow], [narrow + 1.0]])
     no_candidates = np.empty((z.shape[1], 0))
-    schedule = Schedule(n, n, max(n, LEAST_MOVES), PLACING_STEPS)
-    place_points(target, samples, no_candidates, np.empty((3, 0)), schedule, workspace)
-    return np.ascontiguousarray(samples.centre[:, :n].T)
+    place_points(objective, no_candidates, n, n, max(n, LEAST_MOVES), PLACING_STEPS)
+    return samples.centre.T.copy()
 
 
 def _part_coincident(frame: KernelFrame, z: Array) -> Array:
@@ -197,42 +119,28 @@ def _part_coincident(frame: KernelFrame, z: Array) -> Array:
 
     They move along one axis after the other, the longest first, and along none in which the components are narrow.
     """
-    if len(z) < 2 or np.diff(np.sort(z[:, 0])).min() > COINCIDENCE:
+    if np.diff(np.sort(z[:, 0])).min(initial=np.inf) > COINCIDENCE:
         return z
     variances = np.diagonal(frame.covariances, axis1=1, axis2=2)
-    extent = variances[0] if len(variances) == 1 else np.exp(frame.log_weights) @ variances
-    axes = np.flatnonzero(extent > WIDE_VARIANCE)
-    axes = axes[np.argsort(-np.round(extent[axes] / extent.max(), 9), kind="stable")]
+    extent = frame.weights @ np.broadcast_to(variances, frame.means.shape)
+    axes = np.argsort(-np.round(extent / max(extent.max(), WIDE_VARIANCE), 9), kind="stable")
+    axes = axes[extent[axes] > WIDE_VARIANCE]
     if not len(axes):
         return z
-    distances = scipy.spatial.distance.cdist(z, z, "chebyshev")
+    pairs = scipy.spatial.KDTree(z).query_pairs(COINCIDENCE, output_type="ndarray")
+    rows = np.unique(pairs[:, 1])
+    turns = np.arange(len(rows))
     z = z.copy()
-    for k, s in enumerate(np.flatnonzero(np.tril(distances < COINCIDENCE, -1).any(axis=1))):
-        z[s, axes[k % len(axes)]] += NUDGE if k // len(axes) % 2 == 0 else -NUDGE
+    z[rows, axes[turns % len(axes)]] += NUDGE * (1 + turns // len(axes))
     return z
 
 
 def candidates(frame: KernelFrame, n: int) -> Array:
     """Return starting points (d, C): the component means, and draws from the smoothed mixture, the same at every call."""
     d = len(frame.origin)
-    weights = np.exp(frame.log_weights)
-    total = weights @ (frame.means**2 + np.diagonal(frame.covariances, axis1=1, axis2=2))
-    kernels = np.sqrt(np.prod(1.0 + total))  # volume of the mixture in kernels
+    smoothed = GaussianMixture.unchecked(frame.weights, frame.means, frame.covariances + np.eye(d))
+    kernels = np.sqrt(np.prod(np.diagonal(smoothed.covariance)))  # volume of the mixture
     draws = int(min(max(kernels, 200, 4 * n), max(1000 if d < 8 else 400, 4 * n)))
-    labels = np.repeat(np.arange(len(weights)), largest_remainders(weights, draws))
-    standard = _standard_normals(draws, d)
-    if len(frame.covariances) == 1:  # and diagonal
-        noise = standard * np.sqrt(frame.covariances[0].diagonal() + 1.0)
-    else:
-        factor = covariance_factor(frame.covariances + np.eye(d))
-        noise = np.empty_like(standard)
-        ends = np.searchsorted(labels, np.arange(len(factor) + 1))
-        for m, (start, end) in enumerate(pairwise(ends)):
-            noise[start:end] = standard[start:end] @ factor[m].T
-    return np.ascontiguousarray(np.concatenate([frame.means, frame.means[labels] + noise]).T)
-
-
-@lru_cache(maxsize=8)
-def _standard_normals(n: int, dim: int) -> Array:
-    """Return draws from N(0, I), (n, dim), always the same; a filter asks for them at every step."""
-    return read_only(np.random.default_rng(0).standard_normal((n, dim)))
+    labels = np.repeat(np.arange(len(smoothed)), largest_remainders(frame.weights, draws))
+    noise = np.random.default_rng(0).standard_normal((draws, d))
+    return np.concatenate([frame.means, smoothed.place(labels, noise)]).T.copy()

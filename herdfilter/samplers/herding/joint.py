@@ -297,8 +297,9 @@ def fill_ratios(z, centre, targets, weights, counts, ratios):
 
 @compiled.njit(**compiled.QUICK, forceinline=True)
 def fill_residuals(centre, precision, x, residual, exponent):
-    """Fill in P_m (x - c_m), (d, M), and -(x - c_m)' P_m (x - c_m) / 2, (M,), for each component m."""
-    d, components = centre.shape
+    """Fill in P_m (x - c_m), (d, M), and -(x - c_m)' P_m (x - c_m) / 2, (M,), for the first M components."""
+    d = len(x)
+    components = len(exponent)
     shared = precision.shape[2] == 1
     for m in range(components):
         exponent[m] = 0.0

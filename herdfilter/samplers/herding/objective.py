@@ -16,163 +16,114 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter.samplers.compiled import NO_ARRAYS, QUICK, exp, njit
+from herdfilter.samplers.herding.frame import KernelFrame
+from herdfilter.samplers.herding.joint import fill_residuals
 
-# loops run over whole vectors of the processor: arrays are filled up with bumps of no height
-PAD = 8
 CONVERGED_RISE = 1e-12  # relative rise promised by a step at which the climb ends
-# of the largest: a component with less has no say in the first model of a climb
-NEGLIGIBLE_TERM = 1e-3
 MOST_HALVINGS = 29  # of a step; then any rise will do
 SUFFICIENT_RISE = 1e-4  # share of the rise promised that a step must reach (Armijo)
 
 
 class Bumps(NamedTuple):
-    """Bumps of W widths: heights (W, n), centres (d, n), inverse variances (W, d), and workspace for their terms (n,)."""
+    """Bumps of W widths: heights (W, n), centres (d, n) and precisions (W, d, d, n), or (W, d, 1, 1): a diagonal for all.
+
+    Their terms (n,) and the slopes of their exponents (d, n) are workspace.
+    """
 
     height: Array
     centre: Array
-    narrowness: Array
-    term: Array
-
-
-class SmoothedTarget(NamedTuple):
-    """The mixture smoothed by kernels of W widths, and the covariances with which a climb begins.
-
-    If all components share one diagonal covariance, the bumps' `narrowness` is its inverse. Otherwise precisions are
-    (W, M, d, d), or (W, d, d, M), whichever leaves longer vectors to the innermost loop. The covariances (M, d, d) or
-    (1, d, d) are those smoothed by the last kernel.
-    """
-
-    shared: bool
-    by_component: bool
-    bumps: Bumps
     precision: Array
+    term: Array
+    pull: Array
+
+
+class Objective(NamedTuple):
+    """The smoothed mixture, the samples, and covariances (M, d, d) or (1, d, d) with which a climb begins."""
+
+    target: Bumps
+    samples: Bumps
     covariance: Array
 
 
-class ClimbWorkspace(NamedTuple):
-    """Workspace of a climb."""
+def herding_objective(frame: KernelFrame, n: int, widths: tuple[float, ...]) -> Objective:
+    """Return the mixture of a turned frame, smoothed by a kernel of each width, and n samples that have no weight yet.
 
-    hessian: Array
-    vectors: Array
-    pull: Array
+    A kernel counts in proportion to its width.
+    """
+    d = len(frame.origin)
+    width = np.array(widths)[:, None]
+    covariances = frame.covariances + width[..., None, None] ** 2 * np.eye(d)
+    inverses = np.linalg.inv(covariances)
+    precision = np.moveaxis(inverses, 1, -1)
+    if len(frame.covariances) == 1:  # and diagonal
+        precision = np.diagonal(precision[..., 0], axis1=1, axis2=2)[..., None, None]
+    # The normalising constants of the smoothed components over that of the kernel
+    height = width ** (d + 1) * np.exp(0.5 * np.linalg.slogdet(inverses)[1]) * frame.weights
+    centre = frame.means.T.copy()
+    target = Bumps(
+        height,
+        centre,
+        precision.copy(),
+        np.empty(len(frame.weights)),
+        np.empty(centre.shape),
+    )
+    samples = Bumps(
+        np.zeros((len(widths), n)),
+        np.zeros((d, n)),
+        np.repeat(width**-2.0, d, axis=1)[..., None, None],
+        np.empty(n),
+        np.empty((d, n)),
+    )
+    return Objective(target, samples, covariances[-1])
 
 
 # All functions become part of their caller: a call that hands over so many arrays costs as much as the sums. And compiled
 # apart, and then again with its caller, a function would round differently in the process that compiles it and in those that
 # find it in the cache.
 @njit(**QUICK, forceinline=True)
-def fill_exponents(centre, narrowness, x, count, term):
-    """Fill in -sum_i narrowness[i] (x - centre[:, k])_i^2 / 2, which falls with the distance from x to each centre."""
-    coordinate = x[0]
-    half = -0.5 * narrowness[0]
-    for k in range(count):
-        u = coordinate - centre[0, k]
-        term[k] = half * u * u
-    for i in range(1, len(x)):
-        coordinate = x[i]
-        half = -0.5 * narrowness[i]
-        for k in range(count):
-            u = coordinate - centre[i, k]
-            term[k] += half * u * u
-
-
-@njit(**QUICK, forceinline=True)
-def _add_kernels(w, bumps, count, scale, x, gradient):
-    """Add up scale height[w, k] exp(-sum_i narrowness[w, i] (x - centre[:, k])_i^2 / 2) and its gradient; keep the terms."""
-    term = bumps.term
-    fill_exponents(bumps.centre, bumps.narrowness[w], x, count, term)
+def _add_bumps(bumps, w, count, scale, x, gradient):
+    """Add up ``scale height exp(-(x - c)' P (x - c) / 2)`` over the first bumps, and its gradient; keep the terms."""
+    term = bumps.term[:count]
+    fill_residuals(bumps.centre, bumps.precision[w], x, bumps.pull, term)
     value = 0.0
     for k in range(count):
         term[k] = scale * bumps.height[w, k] * exp(term[k])
         value += term[k]
     for i in range(len(x)):
-        coordinate = x[i]
         pull = 0.0
         for k in range(count):
-            pull += term[k] * (bumps.centre[i, k] - coordinate)
-        gradient[i] += bumps.narrowness[w, i] * pull
-    return value
-
-
-@njit(**QUICK, forceinline=True)
-def _add_components(w, target, x, gradient, workspace):
-    """Add up the components of the target at width w, each with its own precision, and the gradient; keep the terms."""
-    term = target.bumps.term
-    pull = workspace.pull
-    offset = workspace.vectors[4]
-    precision = target.precision
-    d = len(x)
-    components = len(term)
-    # The lower half of `pull` holds the offsets c_m - x, the upper half becomes P_m (c_m - x).
-    for i in range(d):
-        for m in range(components):
-            pull[d + i, m] = target.bumps.centre[i, m] - x[i]
-    if target.by_component:
-        for m in range(components):
-            for i in range(d):
-                offset[i] = pull[d + i, m]
-            for i in range(d):
-                total = 0.0
-                for j in range(d):
-                    total += precision[w, m, i, j] * offset[j]
-                pull[i, m] = total
-    else:
-        for i in range(d):
-            for m in range(components):
-                pull[i, m] = 0.0
-            for j in range(d):
-                for m in range(components):
-                    pull[i, m] += precision[w, i, j, m] * pull[d + j, m]
-    for m in range(components):
-        term[m] = 0.0
-    for i in range(d):
-        for m in range(components):
-            term[m] -= 0.5 * pull[i, m] * pull[d + i, m]
-    value = 0.0
-    for m in range(components):
-        term[m] = target.bumps.height[w, m] * exp(term[m])
-        value += term[m]
-    for i in range(d):
-        total = 0.0
-        for m in range(components):
-            total += term[m] * pull[i, m]
-        gradient[i] += total
+            pull += term[k] * bumps.pull[i, k]
+        gradient[i] -= pull
     return value
 
 
 @njit(**NO_ARRAYS, inline="always")
-def objective(target, samples, count, scale, x, gradient, workspace):
+def evaluate_objective(objective, count, scale, x, gradient):
     """Return the objective at x and a bound on its curvature; write its gradient, and the terms of the components."""
     mu = 0.0
     kernels = 0.0
     for i in range(len(x)):
         gradient[i] = 0.0
-    for w in range(len(samples.height)):
-        if target.shared:
-            mu += _add_kernels(w, target.bumps, len(target.bumps.term), 1.0, x, gradient)
-        else:
-            mu += _add_components(w, target, x, gradient, workspace)
-        kernels += _add_kernels(w, samples, count, -scale, x, gradient)
+    for w in range(len(objective.samples.height)):
+        mu += _add_bumps(objective.target, w, len(objective.target.term), 1.0, x, gradient)
+        kernels += _add_bumps(objective.samples, w, count, -scale, x, gradient)
     return mu + kernels, mu - kernels
 
 
 @njit(**NO_ARRAYS, inline="always")
-def climb(target, samples, count, scale, x, steps, workspace):
+def climb(objective, count, scale, x, steps, h, vectors):
     """Climb from x by BFGS with backtracking; x becomes the point reached, whose height is returned.
 
     The objective may rise by many orders of magnitude on the way. The quasi-Newton model is therefore one of its gradient
-    over its curvature, the sum of all bumps: for a lone component this is linear in x, however far away the mean is.
+    over its curvature, the sum of all bumps: for a lone component this is linear in x, however far away the mean is. The
+    inverse Hessian `h` (d, d) and four `vectors` (4, d) are workspace.
     """
     d = len(x)
-    h = workspace.hessian
-    gradient = workspace.vectors[0]
-    step = workspace.vectors[1]
-    trial = workspace.vectors[2]
-    change = workspace.vectors[3]
+    gradient = vectors[0]
+    step = vectors[1]
+    trial = vectors[2]
+    change = vectors[3]
     longest = max(1.0, np.sqrt(d) / 2.0)  # step, in kernel widths
-    # Whole vectors of the processor: samples beyond the count have height 0 and add nothing.
-    count = (count + PAD - 1) // PAD * PAD
     value = -np.inf
     curvature = 0.0
     slope = 0.0
@@ -184,9 +135,7 @@ def climb(target, samples, count, scale, x, steps, workspace):
     # Each pass tries a point. It is too low, and the step is halved; or nothing is gained, and the climb ends; or it is
     # accepted, and the model tells the next step.
     while True:
-        trial_value, trial_curvature = objective(
-            target, samples, count, scale, trial, change, workspace
-        )
+        trial_value, trial_curvature = evaluate_objective(objective, count, scale, trial, change)
         sufficient = value + SUFFICIENT_RISE * rate * slope * curvature
         if halvings < MOST_HALVINGS and not trial_value >= sufficient:
             halvings += 1
@@ -203,9 +152,15 @@ def climb(target, samples, count, scale, x, steps, workspace):
                 break
             # The model's gradient is that of the objective over its curvature.
             if step_count == 0:
-                _start_model(target, h)
+                # The first model is exact for a lone component.
+                nearest = 0
+                for m in range(len(objective.covariance)):
+                    if objective.target.term[m] > objective.target.term[nearest]:
+                        nearest = m
                 for i in range(d):
                     gradient[i] = change[i] / max(curvature, 1e-300)
+                    for j in range(d):
+                        h[i, j] = objective.covariance[nearest, i, j]
             else:
                 for i in range(d):
                     step[i] *= rate
@@ -221,33 +176,6 @@ def climb(target, samples, count, scale, x, steps, workspace):
         for i in range(d):
             trial[i] = x[i] + rate * step[i]
     return value
-
-
-@njit(**NO_ARRAYS, inline="always")
-def _start_model(target, h):
-    """Set the inverse Hessian to the components' covariances, averaged by their terms: exact for a lone component."""
-    d = len(h)
-    term = target.bumps.term
-    components = 0 if len(target.covariance) == 1 else len(target.covariance)
-    highest = 0.0  # stays 0 far away, where all terms underflow
-    for m in range(components):
-        highest = max(highest, term[m])
-    for i in range(d):
-        for j in range(d):
-            h[i, j] = 0.0
-    if not highest > 0.0:
-        for i in range(d):
-            h[i, i] = target.covariance[0, i, i]
-        components = 0
-    total = 0.0
-    for m in range(components):
-        if term[m] > NEGLIGIBLE_TERM * highest:
-            total += term[m]
-    for m in range(components):
-        if term[m] > NEGLIGIBLE_TERM * highest:
-            for i in range(d):
-                for j in range(d):
-                    h[i, j] += term[m] / total * target.covariance[m, i, j]
 
 
 @njit(**QUICK, forceinline=True)
