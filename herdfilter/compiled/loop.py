@@ -128,18 +128,11 @@ def _take_step(online: Any, step: Step, t: int, rows: Any) -> Outcome:
     """Let the filter take a step by itself; write row t of the table, and return the outcome of the observation."""
     run_in_steps(online, [step])
     record: StepRecord = online.record
-    values = proposals.Table(
-        means=record.mean,
-        covariances=record.covariance,
-        ess=record.ess,
-        log_likelihoods=record.log_likelihood,
-        resampled=record.resampled,
-        steps=record.step,
-        distinct_ancestors=record.distinct_ancestors,
-        particles=online.particles,
-        weights=online.weights,
-        ancestors=-1 if online.ancestors is None else online.ancestors,
-    )
+    ancestors = -1 if online.ancestors is None else online.ancestors
+    # in the order of `Table`
+    moments = record.mean, record.covariance, record.ess, record.log_likelihood
+    counts = record.resampled, record.step, record.distinct_ancestors
+    values = *moments, *counts, online.particles, online.weights, ancestors
     for column, value in zip(rows, values, strict=True):
         if len(column):
             column[t] = value
@@ -154,14 +147,15 @@ def _result(
         name: column[: len(outcomes)] for name, column in table._asdict().items()
     }
     if not len(table.particles):
-        columns |= {"particles": None, "weights": None}
-    if not len(table.particles) or (columns["ancestors"] < 0).any():
+        columns |= dict.fromkeys(("particles", "weights", "ancestors"))
+    elif (columns["ancestors"] < 0).any():
         columns["ancestors"] = None
     columns["times"] = as_objects([step.time for step in steps[: len(outcomes)]])
-    positions = contract.position_dims(online.model)
-    circular = contract.circular_dims(online.model)
     return FilterResult(
-        **columns, outcomes=tuple(outcomes), circular=circular, position_dims=positions
+        **columns,
+        outcomes=tuple(outcomes),
+        circular=contract.circular_dims(online.model),
+        position_dims=contract.position_dims(online.model),
     )
 
 
@@ -218,7 +212,7 @@ class Segment:
         )
         times = zip(dts.tolist(), indices.tolist(), strict=True)
         factors = [
-            Transition(model, dt, None, t).noise.factor
+            Transition(model, dt, None, t).factor
             for dt, t in ([next(times)] if constant else times)
         ]
         if derived:
@@ -228,9 +222,8 @@ class Segment:
             angles = Measurement(observed_model).circular(k)
         else:
             k = 1  # the log-likelihood
-            noises = ObservationNoises(
-                np.zeros(len(z), np.int64), np.zeros((1, k, k)), np.zeros(1), np.zeros((1, k, k))
-            )
+            unused = np.zeros((1, 1, 1))
+            noises = ObservationNoises(np.zeros(len(z), np.int64), unused, unused[0, 0], unused)
             angles = ()
         self.series = proposals.Series(
             parameters=model.f.parameters,

@@ -378,9 +378,8 @@ def predicted_observations(
     """Means (T, k) and covariances (T, k, k) of the observation at a step, noise included, by T sets of particles."""
     if {*map(type, sets)} != {Particles} or sets[0].modes is not None:
         moments = [particles.predicted_observation(measurement, step) for particles in sets]
-        return np.array([mean for mean, _ in moments]), np.array(
-            [covariance for _, covariance in moments]
-        )
+        means, covariances = (np.array(values) for values in zip(*moments, strict=True))
+        return means, covariances
     x = np.concatenate(list(map(operator.attrgetter("x"), sets)))
     values = measurement.mean(x, step)
     size = values.shape[1]

@@ -362,7 +362,7 @@ class Measurement(Resolved):
             x.setflags(False)  # type: ignore[call-arg]
             counts = THREAD.evaluations
             calls = counts.calls
-            values: Array = self.model.log_likelihood(z, x, step)
+            values = self.model.log_likelihood(z, x, step)
             if counts.calls == calls:
                 counts.calls += 1
                 counts.observation += len(x)

@@ -66,12 +66,12 @@ def sweep_points(z, centre, edges, part_edges, height, precision, sweeps):
         parts = slice(part_edges[block], part_edges[block + 1])
         smoothed = (centre[:, parts].copy(), height[parts], part_of(precision, parts))
         for _ in range(sweeps):
-            _sweep(points, smoothed)
+            _sweep_block(points, smoothed)
         z[:, edges[block] : edges[block + 1]] = points
 
 
 @compiled.njit(**compiled.INSIDE)
-def _sweep(z, smoothed):
+def _sweep_block(z, smoothed):
     """Move all coordinates of points z (d, n) once."""
     centre, height, precision = smoothed
     d, n = z.shape

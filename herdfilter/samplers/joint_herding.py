@@ -60,11 +60,11 @@ class JointHerding(JointSampler):
         """See `JointSampler`."""
         iterations = self.iterations if len(start.edges) == 2 else 1
         arrays = start.z, start.centre, start.edges, start.part_edges
-        descend(*arrays, *start.smoothed(1.0), *start.smoothed(2.0), iterations)
+        move_jointly(*arrays, *start.smoothed(1.0), *start.smoothed(2.0), iterations)
 
 
 @compiled.njit(**compiled.CALLED)
-def descend(
+def move_jointly(
     z, centre, edges, part_edges, height, precision, wide_height, wide_precision, iterations
 ):
     """Move points z (d, n), block by block, down the herding error at the kernel widths 1 and 2, weighted by these."""

@@ -161,9 +161,9 @@ def _averaged(estimates: Array, circular: Sequence[int]) -> tuple[Array, Array]:
     """Return mean (T, d), circular for angles, and sample covariance (T, d, d) of independent estimates (m, T, d)."""
     m = len(estimates)
     steps = [moments(x, np.full(m, 1 / m), circular) for x in estimates.swapaxes(0, 1)]
-    spread = np.array([covariance for _, covariance in steps])
+    means, spread = (np.array(values) for values in zip(*steps, strict=True))
     # `moments` divides by m, not m - 1; one estimate has no spread.
-    return np.array([mean for mean, _ in steps]), spread * (m / (m - 1) if m > 1 else np.nan)
+    return means, spread * (m / (m - 1) if m > 1 else np.nan)
 
 
 def _exact_or_large(
@@ -208,19 +208,6 @@ def _exact_or_large(
     return blind
 
 
-def _grid_or_large(
-    model: Any,
-    recording: Recording,
-    rng: np.random.Generator,
-    *,
-    n: int,
-    repeats: int = 2,
-    filter: Any = "bootstrap",  # noqa: A002
-) -> Reference:
-    """Compute the posterior as in `_exact_or_large`, without a Kalman filter and a guided one, which is no key here."""
-    return _exact_or_large(model, recording, rng, n=n, repeats=repeats, filter=filter)
-
-
 def _kalman(model: Any, recording: Recording, rng: np.random.Generator) -> Reference:
     """Compute the posterior of a linear Gaussian model by a Kalman filter; ValueError for any other model."""
     require(model, "the Kalman reference", (*ADDITIVE, *OBSERVED))
@@ -239,11 +226,8 @@ def _kalman(model: Any, recording: Recording, rng: np.random.Generator) -> Refer
     for step, (z, dt, control) in enumerate(
         zip(recording.observations, dts, controls, strict=True), start=1
     ):
-        _check_affine(model.dim, model.transition_mean, dt, control, step)
         kf.predict(dt, control)
         observed = np.flatnonzero(np.isfinite(z))
-        if len(observed):
-            _check_affine(model.dim, model.observation_mean, step)
         # A likelihood of the model's own must be Gaussian up to a constant, as a few states around the mean tell.
         if len(observed) and measurement.has_likelihood:
             states = kf.mean + np.sqrt(np.diagonal(kf.covariance)) * [[0.0], [1.0], [-2.0]]
@@ -308,7 +292,7 @@ def _check_affine(dim: int, function: Callable[..., Array], *arguments: Any) -> 
 REFERENCES: dict[str, Callable[..., Reference]] = {
     "grid": _grid,
     "large": _large,
-    "grid-or-large": _grid_or_large,
+    "grid-or-large": _exact_or_large,
     "exact-or-guided": partial(
         _exact_or_large, guided={"proposal": "RankedProposal(randomised=True)"}
     ),
@@ -331,10 +315,11 @@ def compute_reference(
     import joblib
 
     function, keywords = reference_function(scenario)
+    compute = partial(function, model, recording, rng, **keywords)
     folder, _ = machine.reference_folder()
     # The Kalman filter is faster than the disk.
     if function is _kalman or folder is None:
-        return function(model, recording, rng, **keywords)
+        return compute()
     try:
         decisive = [
             __version__,
@@ -354,12 +339,12 @@ def compute_reference(
         file = folder / f"{joblib.hash(decisive)}.npz"
     except Exception:
         # A user's class may raise anything when it is pickled; one typed in at a prompt has no source.
-        return function(model, recording, rng, **keywords)
+        return compute()
     # An absent or damaged file is ignored. Files hold numbers alone: loading one runs no code.
     with suppress(Exception), np.load(file, allow_pickle=False) as arrays:
         return Reference(**{**arrays, "log_likelihood": float(arrays["log_likelihood"])})
     begin = time.perf_counter()
-    reference = function(model, recording, rng, **keywords)
+    reference = compute()
     _log.info("a reference was computed in %.1f s: %s", time.perf_counter() - begin, file)
     # The disk may be full, or the folder removed in the meantime.
     with suppress(OSError), machine.written_at_once(file) as part:
@@ -378,7 +363,9 @@ def check_reference(scenario: Scenario) -> None:
     if scenario.reference is None:
         return
     function, keywords = reference_function(scenario)
-    check_keywords("[reference]", function, keywords, added=("model", "recording", "rng"))
+    # Without a guided filter that is no key.
+    guided = ("guided",) * (function is _exact_or_large)
+    check_keywords("[reference]", function, keywords, ("model", "recording", "rng", *guided))
     for name in ("n", "repeats"):
         if name in keywords:
             check_count(f"[reference] {name}", keywords[name])
@@ -389,10 +376,10 @@ def check_reference(scenario: Scenario) -> None:
         for name in names:
             with prefix_errors(f"[reference] {key}: "):
                 if not _draws_at_random(name):
-                    expected = (
-                        "a particle filter that draws at random, without which the error is unknown"
+                    raise ValueError(
+                        "expected a particle filter that draws at random, without which the error is unknown, "
+                        f"got {name!r}"
                     )
-                    raise ValueError(f"expected {expected}, got {name!r}")
 
 
 def try_reference(scenario: Scenario, model: Any, first: Recording) -> None:

@@ -1,6 +1,6 @@
 """The store of a study: one SQLite file, which one process writes task by task, and any number may read.
 
-The schema, version 3 (``PRAGMA user_version``; ``PRAGMA application_id`` marks a file of this kind):
+The schema, version 4 (``PRAGMA user_version``; ``PRAGMA application_id`` marks a file of this kind):
 
 ``study (name, value)``
     ``configuration``: the description of the study, JSON (`Study.describe`).
@@ -340,9 +340,8 @@ class WritableStore(Store):
 
     def begin(self, executor: str) -> None:
         """Record the start of a session."""
-        started = datetime.now(UTC).isoformat(timespec="seconds")
         session = {
-            "started": started,
+            "started": datetime.now(UTC).isoformat(timespec="seconds"),
             "executor": executor,
             "versions": versions(),
             "machine": machine(),

@@ -101,9 +101,7 @@ class Divergence:
     rmse_above: Annotated[float, as_positive]
     final_part: Annotated[float, as_share] = 0.25
     in_spreads: bool = False
-
-    def __post_init__(self) -> None:
-        convert_fields(self)
+    __post_init__ = convert_fields  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
@@ -125,6 +123,4 @@ class Published:
     steps: Annotated[int, check_count] | None = None
     skip: Annotated[int, partial(check_count, minimum=0)] = 0
     model: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        convert_fields(self)
+    __post_init__ = convert_fields  # type: ignore[misc]

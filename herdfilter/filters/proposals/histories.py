@@ -182,6 +182,7 @@ class HistoryProposal:
             log_density = 0.0
             sources = np.arange(len(parents))
             hypotheses = np.zeros(len(parents), int)
+            offset = 0.0
         else:
             updated, log_density, sources, hypotheses = predicted.branch(
                 observation, UNSCENTED_RULE
@@ -189,7 +190,7 @@ class HistoryProposal:
             # set already if there are points, which come first
             if observation.log_offset is None and log_density > -np.inf:
                 observation.log_offset = log_density
-        offset = 0.0 if observation is None else observation.log_offset or 0.0
+            offset = observation.log_offset or 0.0
         with np.errstate(divide="ignore"):
             log_weights = np.log(updated.weights) + log_mass + log_density - offset
             log_prior = np.log(predicted.weights[sources]) + log_mass - offset
@@ -208,15 +209,15 @@ class HistoryProposal:
         tested = np.union1d(np.flatnonzero(entitled), [shares.argmax()])
         rejected = np.zeros(len(continued), dtype=bool)
         parts = []
+        onward = transition.modes
         for i in tested.tolist():
             mode = int(updated.modes[i])
-            onward = transition.of(transition.motion.modes[mode])
             in_mode = None if observation is None else observation.in_mode(mode)
             hypothesis = Hypothesis(in_mode, int(hypotheses[i]))
             parent = parents[sources[i]]
             mean = belief.means[parent]
             root = belief.factors[parent]
-            gaussian = Ancestors.gaussian(onward, mean, root)
+            gaussian = Ancestors.gaussian(onward[mode], mean, root)
             moments = self._gaussian(gaussian, n, rng, hypothesis)
             rejected[i] = moments is None
             # the heaviest history, tested only to see whether Gaussians hold at all
@@ -228,7 +229,7 @@ class HistoryProposal:
                 ancestor.n_next = max(1, round(n * shares[i]))
                 source = ancestor.points(transition.circular, transition.step)
                 guide = hypothesis.guide()
-                part = self.proposal.propose(onward, source, rng, guide)
+                part = self.proposal.propose(onward[mode], source, rng, guide)
                 log_offset = 0.0 if guide is None else guide.log_offset or 0.0
                 factors = log_prior[i] + log_offset + hypothesis.log_factors(part.x)
                 part = Histories.of(part.reweighted(factors))
@@ -466,9 +467,6 @@ def settled(parts: list[Particles], n: int, circular: tuple[int, ...]) -> list[H
             means = wrap(shape.mean[None], circular)
             covariances = (shape.root @ shape.root.T)[None]
             modes = None if part.modes is None else part.modes[:1]
-            settled_parts.append(
-                Histories.of_gaussians(np.array([log_evidence]), means, covariances, modes)
-            )
-        else:
-            settled_parts.append(Histories.of(part))
+            part = Histories.of_gaussians(np.array([log_evidence]), means, covariances, modes)
+        settled_parts.append(Histories.of(part))
     return settled_parts

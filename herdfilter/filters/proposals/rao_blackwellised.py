@@ -16,8 +16,7 @@ from herdfilter.filters.proposals.flow import FlowProposal
 from herdfilter.filters.proposals.gaussianity import Gaussianity
 from herdfilter.filters.state import Indices, Particles
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models import contract, resolved
-from herdfilter.models.evaluations import THREAD
+from herdfilter.models import contract, evaluations, resolved
 from herdfilter.samplers import balanced
 
 LEAST_PIVOT = 1e-13  # a conditional variance below this share of the variance is rounding
@@ -226,9 +225,8 @@ class _Gaussians(NamedTuple):
 
     def states(self, rows: Indices, v: Array) -> Array:
         """Whole states (m, d) of the members (m,) at noise v (m, dim)."""
-        return np.asarray(
-            self.means[rows] + np.einsum("...ij,...j->...i", _rows_of(self.columns, rows), v)
-        )
+        offsets: Array = np.einsum("...ij,...j->...i", _rows_of(self.columns, rows), v)
+        return self.means[rows] + offsets
 
     def white(self, x: Array, circular: tuple[int, ...], rows: Any = slice(None)) -> Array:
         """Noise v that leads the members to x (..., dim); zero in directions without variance."""
@@ -265,7 +263,7 @@ class _Nonlinear:
         measurement: resolved.Measurement | None = None,
     ) -> None:
         self.model = model
-        self.measurement = resolved.Measurement(model) if measurement is None else measurement
+        self.measurement = measurement or resolved.Measurement(model)
         self.observation_circular = self.measurement.entries_circular
         self.linear = np.array(model.linear)
         self.all_circular = self.measurement.state_circular
@@ -309,7 +307,7 @@ class _Nonlinear:
     def transition(self, x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
         """Successors of the nonlinear part, recorded with their linear part."""
         # The model was asked in `predicted`, which is counted.
-        THREAD.evaluations.add()
+        evaluations.THREAD.evaluations.add()
         gaussians = self.gaussians
         rows = np.arange(len(x)) if x is self.x else find(x, self.x)
         if rows.min() < 0:

@@ -20,7 +20,7 @@ from herdfilter.angles import unwrap_angles
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals.base import Proposal
 from herdfilter.filters.resampling.base import SystematicResampling
-from herdfilter.filters.state import Particles
+from herdfilter.filters.state import Particles, each_its_own
 from herdfilter.models import resolved, with_clutter
 
 BLIND_SHARE = 0.1
@@ -60,13 +60,12 @@ def parts_from_scan(
     offsets = []
     for reader, z, quota in guides:
         guide = Observation(reader, z, step, None)
-        source = Particles(particles.x, particles.log_weights, particles.modes, int(quota))
+        itself = each_its_own(len(particles))
+        source = Particles(particles.x, particles.log_weights, particles.modes, int(quota), itself)
         # a proposal that does not use the weights keeps the number of particles, so that it is changed first
         if not proposal.uses.weights and quota != len(particles):
             source = SystematicResampling().resample(source, rng, transition.circular)
-            parts.append(proposal.propose(transition, source, rng, guide).traced(source.ancestors))
-        else:
-            parts.append(proposal.propose(transition, source, rng, guide))
+        parts.append(proposal.propose(transition, source, rng, guide).traced(source.ancestors))
         offset = np.full((1, len(parts[-1])), guide.log_offset or 0.0)
         # the factor P_D / kappa of the hypothesis, which the likelihood of the detection lacks
         if reader is detection:

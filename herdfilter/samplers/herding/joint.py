@@ -24,7 +24,7 @@ from herdfilter.samplers.mapped import along_main_axis
 
 MOST_MODES = 10  # that are told apart
 LARGE = 128  # number of points above which they are moved in blocks
-BLOCK = 64  # points of a block, at least
+BLOCK_POINTS = 64  # points of a block, at least
 ROUNDING = 1e-14  # of sums of about 1
 
 
@@ -112,7 +112,7 @@ class JointStart:
             self.edges = np.array([0, n])
             self.part_edges = np.array([0, len(order)])
         else:
-            self.edges = np.arange(n // BLOCK + 1) * n // (n // BLOCK)
+            self.edges = np.arange(n // BLOCK_POINTS + 1) * n // (n // BLOCK_POINTS)
             cumulative = np.cumsum(ordered_weights)
             bounds = self.edges / n * cumulative[-1]
             # Pieces of the line from 0 to the total weight, each of one component and in one block
