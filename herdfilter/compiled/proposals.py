@@ -501,7 +501,6 @@ def follow(series, proposal, t, ancestors, unguided, particles):
 def look_ahead(series, curve_order, t, ancestors):
     """Do as `Ancestors.look_ahead`: return whether all numbers are plain, the predicted states, and the noise update."""
     points = ancestors.noise.points
-    sigma_weights = ancestors.noise.weights
     n, d = ancestors.x.shape
     p = len(points)
     z = series.z[t]
@@ -539,7 +538,9 @@ def look_ahead(series, curve_order, t, ancestors):
             residuals[i, a] = wrapped(residual) if angles[a] else residual
     noise_index = series.noise_indices[t]
     noise = series.noises[noise_index : noise_index + 1]
-    update, sound = lookahead.update_noise(offsets, sigma_weights, points, residuals, noise, group)
+    update, sound = lookahead.update_noise(
+        offsets, ancestors.noise.weights, points, residuals, noise, group
+    )
     return plain and sound, centres, update
 
 

@@ -174,8 +174,9 @@ class Particles:
 
     def updated(self, observation: Any) -> Particles:
         """Return the particles with their weights times the likelihood, not normalised."""
-        log_likelihood = observation.log_likelihood(self.x, self.modes)
-        return self.replaced(log_weights=self.log_weights + log_likelihood)
+        return self.replaced(
+            log_weights=self.log_weights + observation.log_likelihood(self.x, self.modes)
+        )
 
     def predicted_observation(self, reader: Measurement, step: int) -> tuple[Array, Array]:
         """Mean (k,) and covariance (k, k) of the observation at a step, noise included, in the modes of the particles."""

@@ -44,8 +44,9 @@ class Resolved:
         """The part of the model of each mode; of a model that does not jump, this one."""
         if not contract.jumps(self.model):
             return (self,)
-        modes = range(len(self.model.models))
-        return tuple(type(self)(contract.in_mode(self.model, mode)) for mode in modes)
+        return tuple(
+            type(self)(contract.in_mode(self.model, mode)) for mode in range(len(self.model.models))
+        )
 
     def in_mode(self, mode: int) -> Self:
         """Return this part of the model of a mode; a model that does not jump has only one."""
@@ -331,8 +332,9 @@ class Measurement(Resolved):
 
     def noise(self, size: int, step: int) -> FactoredCovariance:
         """Covariance of the observation (size, size), if it does not depend on the state."""
-        covariance = self.model.observation_covariance(step)
-        return read_covariance("observation_covariance", covariance, size, step)
+        return read_covariance(
+            "observation_covariance", self.model.observation_covariance(step), size, step
+        )
 
     def noises(self, x: Array, size: int, step: int) -> Array:
         """Covariances of the observation at states (n, d): (n, size, size), or (1, size, size) for all alike; read-only."""
@@ -397,8 +399,9 @@ class Measurement(Resolved):
             return z if self.scans else np.asarray(_checks.with_nan(z))
         contract.require(self.model, "simulation", ("sample_observation",), contract.OBSERVED)
         mean = self.mean(x, step)
-        white = rng.standard_normal(mean.shape)
-        return mean + contract.correlated(white, self.noises(x, mean.shape[1], step))
+        return mean + contract.correlated(
+            rng.standard_normal(mean.shape), self.noises(x, mean.shape[1], step)
+        )
 
 
 def only_mode(model: Model) -> Model:

@@ -443,8 +443,7 @@ def headings_of_models(models: pd.DataFrame) -> list[Heading]:
         Heading("uncertain", "reference uncertain", "{:.0f}".format),
         Heading("unknown", "no reference", "{:.0f}".format),
     ]
-    columns = [heading for heading in every if models[heading.name].notna().any()]
-    return _with_caps(columns, models)
+    return _with_caps([heading for heading in every if models[heading.name].notna().any()], models)
 
 
 def localises(scenario: Scenario) -> bool:

@@ -134,20 +134,21 @@ def over_models(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFram
         uncertain = np.isfinite(smallest) & ~(UNCERTAIN * smallest >= uncertainty)
         by_count = errors[name]
         slopes = log_slopes(by_count.loc[:, by_count.columns >= FITTED_FROM])
-        row = {
-            "scenario": table["scenario"].iloc[0] if "scenario" in table else "",
-            "filter": name,
-            "n_particles": n,
-            "baseline": baseline,
-            "models": len(is_known),
-            **_ratios(pairs, (name, n), (baseline, n), kinds),
-            "uncertain": int(uncertain.sum()),
-            "unknown": int((~is_known).sum()),
-            **_beside(filter_runs, groups[baseline, n]),
-            "exponent": of(np.median, slopes),
-            "exponent_worst": of(np.max, slopes),
-        }
-        rows.append(row)
+        rows.append(
+            {
+                "scenario": table["scenario"].iloc[0] if "scenario" in table else "",
+                "filter": name,
+                "n_particles": n,
+                "baseline": baseline,
+                "models": len(is_known),
+                **_ratios(pairs, (name, n), (baseline, n), kinds),
+                "uncertain": int(uncertain.sum()),
+                "unknown": int((~is_known).sum()),
+                **_beside(filter_runs, groups[baseline, n]),
+                "exponent": of(np.median, slopes),
+                "exponent_worst": of(np.max, slopes),
+            }
+        )
     return pd.DataFrame(rows)
 
 

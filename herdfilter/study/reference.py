@@ -79,8 +79,9 @@ class Reference:
         sd = np.where(sd > 0, sd, 1.0)
         # Standardised, a Gaussian has mean 0.
         standardised = Points.unchecked((x - self.means[k]) / sd, weights)
-        zero = np.zeros((1, len(sd)))
-        normal = GaussianMixture.unchecked(np.ones(1), zero, covariance / np.outer(sd, sd))
+        normal = GaussianMixture.unchecked(
+            np.ones(1), np.zeros((1, len(sd))), covariance / np.outer(sd, sd)
+        )
         return energy_distance(standardised, normal)
 
 

@@ -245,8 +245,7 @@ class RunRecord:
         if bound.in_spreads:  # models of a family differ in units
             errors = wrap_angles(self.means - self.recording.truth, circular_dims(self.model))
             squares = ((errors / self.model.spread)[:, self.dims] ** 2).mean(axis=1)
-        steps = max(1, round(bound.final_part * len(self.recording)))
-        return metrics.root_mean(squares[-steps:])
+        return metrics.root_mean(squares[-max(1, round(bound.final_part * len(self.recording))) :])
 
     @property
     def diverged(self) -> bool:

@@ -235,8 +235,9 @@ class Store:
                 series = {key: self.series(key, complete) for key in keys}
             else:
                 series = _Series(dict.fromkeys(keys, (self.path, complete)))
-            trajectory = self.trajectory(study)
-            return StudyResult(study, table, series, trajectory, description, self.sessions())
+            return StudyResult(
+                study, table, series, self.trajectory(study), description, self.sessions()
+            )
 
     def series(self, key: tasks.Key, runs: Sequence[int]) -> dict[str, Array]:
         """Return the series (runs, T), NaN in failed runs and, in a family, after the last step of a shorter model."""

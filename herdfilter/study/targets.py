@@ -227,8 +227,9 @@ class Targets:
             at = track.first - 1 if track.at is None else track.at
             lifetime = range(track.first, min(steps, track.last or steps) + 1)
             if len(lifetime):
-                path = simulate_path(model, initial, at, lifetime, rng, dt, self.noise)
-                truth[lifetime[0] - 1 : lifetime[-1], i] = path
+                truth[lifetime[0] - 1 : lifetime[-1], i] = simulate_path(
+                    model, initial, at, lifetime, rng, dt, self.noise
+                )
         return truth
 
     def _draw_tracks(self, steps: int, rng: np.random.Generator) -> list[TrueTrack]:

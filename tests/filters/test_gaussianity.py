@@ -62,8 +62,7 @@ def test_kernels_leave_of_the_cumulants_what_is_not_chance(shape, n, d):
     chance = (weights @ weights) ** (2 / 3)
     assert left**3 >= kept[0] - 1e-9
     assert left**4 >= kept[1] - 1e-9
-    at_a_bound = (left**3 - kept[0], left**4 - kept[1], found.width**2 - chance)
-    assert min(np.abs(at_a_bound)) < 1e-9
+    assert min(np.abs((left**3 - kept[0], left**4 - kept[1], found.width**2 - chance))) < 1e-9
     assert found.width**2 <= chance + 1e-12
     assert found.gaussian == (max(kept) <= 0.5)
 

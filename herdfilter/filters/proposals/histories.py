@@ -212,13 +212,15 @@ class HistoryProposal:
         onward = transition.modes
         for i in tested.tolist():
             mode = int(updated.modes[i])
-            in_mode = None if observation is None else observation.in_mode(mode)
-            hypothesis = Hypothesis(in_mode, int(hypotheses[i]))
+            hypothesis = Hypothesis(
+                None if observation is None else observation.in_mode(mode), int(hypotheses[i])
+            )
             parent = parents[sources[i]]
             mean = belief.means[parent]
             root = belief.factors[parent]
-            gaussian = Ancestors.gaussian(onward[mode], mean, root)
-            moments = self._gaussian(gaussian, n, rng, hypothesis)
+            moments = self._gaussian(
+                Ancestors.gaussian(onward[mode], mean, root), n, rng, hypothesis
+            )
             rejected[i] = moments is None
             # the heaviest history, tested only to see whether Gaussians hold at all
             if not entitled[i]:
@@ -231,8 +233,9 @@ class HistoryProposal:
                 guide = hypothesis.guide()
                 part = self.proposal.propose(onward[mode], source, rng, guide)
                 log_offset = 0.0 if guide is None else guide.log_offset or 0.0
-                factors = log_prior[i] + log_offset + hypothesis.log_factors(part.x)
-                part = Histories.of(part.reweighted(factors))
+                part = Histories.of(
+                    part.reweighted(log_prior[i] + log_offset + hypothesis.log_factors(part.x))
+                )
                 parts.append(part if modes is None else label(part, mode, 1.0))
             else:
                 continued.x[i] = wrap(moments[0], transition.circular)
@@ -333,8 +336,9 @@ class Hypothesis(NamedTuple):
             return None
         if not observation.measurement.scans:
             return Observation(observation.measurement, observation.z, observation.step, None)
-        z = observation.z[self.number - 1]
-        return Observation(observation.model.model, z, observation.step, None)
+        return Observation(
+            observation.model.model, observation.z[self.number - 1], observation.step, None
+        )
 
     def log_factors(self, x: Array) -> Array:
         """Return the log of what the guide's likelihood lacks, at states (n, d), (n,): 1 - P_D, or P_D / kappa."""
@@ -415,8 +419,9 @@ class Histories(Particles):
         n = self.n_next
         members = balanced.ranked_members(self.x, self.weights, circular, n)
         noise = balanced.balanced_noise(n, self.x.shape[1], step % balanced.SETS)
-        offsets = contract.correlated(noise, self.covariances[members])
-        points = Particles.equal(wrap(self.x[members] + offsets, circular))
+        points = Particles.equal(
+            wrap(self.x[members] + contract.correlated(noise, self.covariances[members]), circular)
+        )
         points.modes = None if self.modes is None else self.modes[members]
         return points
 

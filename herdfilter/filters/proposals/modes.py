@@ -177,10 +177,9 @@ class ModeProposal:
         parts = {}
         for j in np.unique(labels):
             members = np.flatnonzero(labels == j)
-            part = Particles(
+            part, log_mass = Particles(
                 particles.x[members], particles.log_weights[members], ancestors=members
-            )
-            part, log_mass = part.normalised()
+            ).normalised()
             parts[int(j)] = (part, float(np.exp(log_mass)))
         return parts
 

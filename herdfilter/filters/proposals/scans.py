@@ -74,10 +74,9 @@ def parts_from_scan(
         offsets.append(offset[0])
     # Each part has left out a constant of its own: they are put back, up to one that is common to all.
     if observation.log_offset is None:
-        pairs = zip(parts, offsets, strict=True)
         reached = [
             float(offset.max())
-            for part, offset in pairs
+            for part, offset in zip(parts, offsets, strict=True)
             if (part.log_weights + offset).max() > -np.inf
         ]
         observation.log_offset = max(reached, default=None)
