@@ -319,9 +319,7 @@ def _observed(
         return mean, covariance, draws, Spread(draws, np.full(m, 1 / m))
     # Gaussian noise needs no draws: the observation is a mixture with one component for each particle.
     if state_covariances is not None:
-        centres, noises, _ = linear_part_observation(
-            measurement, x, state_covariances, np.array(model.linear), step
-        )
+        centres, noises, _ = linear_part_observation(measurement, x, state_covariances, step)
         return mean, covariance, draws, Spread(centres, weights, noises)
     centres = np.empty((len(x), k))
     noises = np.empty((len(x), k, k))

@@ -275,13 +275,14 @@ class _BeforeTransition(Measurement):
 
 
 def linear_part_observation(
-    measurement: Measurement, x: Array, covariances: Array, dims: np.ndarray, step: int
+    measurement: Measurement, x: Array, covariances: Array, step: int
 ) -> tuple[Array, Array, Array]:
-    """Moments of the observation predicted by each N(x[i], covariances[i]), in whose dimensions `dims` it is linear.
+    """Moments of the observation predicted by each N(x[i], covariances[i]), linear in the model's ``linear`` dimensions.
 
     Return means (n, k), covariances (n, k, k) or (1, k, k), noise included, and cross-covariances of state and observation
     (n, d, k).
     """
+    dims = np.array(measurement.model.linear)
     jacobian = measurement.jacobian
     function = contract.VectorFunction(
         lambda x: measurement.mean(x, step),

@@ -267,16 +267,15 @@ class _WithSlopes:
         return getattr(self._model, name)
 
     def transition_jacobian(self, x: Array, *arguments: Any) -> Array:
-        slopes = _check_affine(self._model.dim, self._model.transition_mean, *arguments)
-        return np.broadcast_to(slopes, (len(x), *slopes.shape))
+        return _affine_slopes(self._model.transition_mean, x, *arguments)
 
     def observation_jacobian(self, x: Array, step: int) -> Array:
-        slopes = _check_affine(self._model.dim, self._model.observation_mean, step)
-        return np.broadcast_to(slopes, (len(x), *slopes.shape))
+        return _affine_slopes(self._model.observation_mean, x, step)
 
 
-def _check_affine(dim: int, function: Callable[..., Array], *arguments: Any) -> Array:
-    """Return the matrix of an affine function of states (n, dim); ValueError for any other function."""
+def _affine_slopes(function: Callable[..., Array], x: Array, *arguments: Any) -> Array:
+    """Return the matrix of an affine function of states (n, d), for each of them; ValueError for any other function."""
+    dim = x.shape[1]
     # Its values at 0 and the unit vectors determine an affine function; one further state tells whether it is one.
     probes = np.vstack([np.zeros(dim), np.eye(dim), np.full(dim, -2.0)])
     values = np.asarray(function(probes, *arguments), dtype=float)
@@ -287,7 +286,7 @@ def _check_affine(dim: int, function: Callable[..., Array], *arguments: Any) -> 
         raise ValueError(
             "reference: expected a linear model for type 'kalman', got a nonlinear one"
         )
-    return slopes.T
+    return np.broadcast_to(slopes.T, (len(x), *slopes.T.shape))
 
 
 REFERENCES: dict[str, Callable[..., Reference]] = {

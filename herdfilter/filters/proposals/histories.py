@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from herdfilter.filters.proposals.automatic import AutomaticProposal
 from herdfilter.filters.proposals.gaussianity import Gaussianity
 from herdfilter.filters.proposals.lookahead import SPARE_POINTS, Ancestors
 from herdfilter.filters.proposals.modes import ModeProposal, label
-from herdfilter.filters.proposals.scans import parts_from_scan
+from herdfilter.filters.proposals.scans import Hypothesis, parts_from_scan
 from herdfilter.filters.state import Particles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
@@ -321,38 +321,6 @@ def propose_step(
     if not scan or proposal.uses.whole_scan:
         return proposal.propose(transition, particles, rng, observation)
     return Particles.join(parts_from_scan(proposal, transition, particles, rng, observation))
-
-
-class Hypothesis(NamedTuple):
-    """A hypothesis on an observation in one mode: of a scan, number 0 is a miss and j is detection j - 1."""
-
-    observation: Observation | None
-    number: int
-
-    def guide(self) -> Observation | None:
-        """Return the observation that guides particles under this hypothesis; None for a miss."""
-        observation = self.observation
-        if observation is None or not self.number:
-            return None
-        if not observation.measurement.scans:
-            return Observation(observation.measurement, observation.z, observation.step, None)
-        return Observation(
-            observation.model.model, observation.z[self.number - 1], observation.step, None
-        )
-
-    def log_factors(self, x: Array) -> Array:
-        """Return the log of what the guide's likelihood lacks, at states (n, d), (n,): 1 - P_D, or P_D / kappa."""
-        observation = self.observation
-        if observation is None or not observation.measurement.scans:
-            return np.zeros(len(x))
-        model = observation.model
-        probabilities = model.detection_probabilities(x, observation.step)
-        scan = observation.z
-        missed, detected = model.log_factors(probabilities, scan, observation.step)
-        if not self.number:
-            return np.broadcast_to(missed, len(x))
-        factors: Array = np.broadcast_to(detected, (len(scan), len(x)))[self.number - 1]
-        return factors
 
 
 class Histories(Particles):

@@ -153,16 +153,17 @@ class Ancestors(NamedTuple):
             means = angles.unwrap(self.means, self.weights, self.transition.circular)
             centred = means - self.weights @ means
             return noise, noise + (self.weights * centred.T) @ centred
-        points, weights = self.sigma_points
-        x = angles.unwrap(
-            self.sigma_successors(np.zeros(1, dtype=np.int64), points)[0],
-            weights,
-            self.transition.circular,
-        )
-        # Central differences at the sigma points +- c e_j, whose weight is 1 / (2 c^2): slope = (up - down) / (2 c).
-        slopes = (x[1 : self.noise_dim + 1] - x[self.noise_dim + 1 :]) * np.sqrt(0.5 * weights[1])
+        ahead = self.sigma_successors(np.zeros(1, dtype=np.int64), self.sigma_points[0])
+        slopes = self.slopes(ahead)[0]
         noise = slopes[self.x.shape[1] :]
         return noise.T @ noise, slopes.T @ slopes
+
+    def slopes(self, ahead: Array) -> Array:
+        """Return derivatives (B, D, d) in the noise of successors at the sigma points, (B, p, d): central differences."""
+        half = 1 + self.noise_dim
+        differences = self.transition.wrapped(ahead[:, 1:half] - ahead[:, half:])
+        # The points +- c e_j have the weight 1 / (2 c^2).
+        return differences * float(np.sqrt(0.5 * self.sigma_points[1][1]))
 
     def look_ahead(self, observation: Observation) -> tuple[Array, NoiseUpdate]:
         """Return the successors (M, d) of all members without noise, and the update of their noise by an observation.

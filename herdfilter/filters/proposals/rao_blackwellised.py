@@ -166,9 +166,7 @@ class ConditionalGaussians(Particles):
 
     def predicted_observation(self, reader: resolved.Measurement, step: int) -> tuple[Array, Array]:
         """See `Particles`."""
-        means, covariances, _ = linear_part_observation(
-            reader, self.x, self.covariances, np.array(reader.model.linear), step
-        )
+        means, covariances, _ = linear_part_observation(reader, self.x, self.covariances, step)
         covariances = np.broadcast_to(covariances, (len(self), *covariances.shape[1:]))
         return angles.merged(means, covariances, self.weights, reader.circular(means.shape[1]))
 
@@ -179,9 +177,8 @@ class ConditionalGaussians(Particles):
 
     def conditioned(self, observation: Observation) -> tuple[ConditionalGaussians, Array]:
         """Kalman update of the Gaussian about each particle; return them, weighted as before, and the log-densities (n,)."""
-        dims = np.array(observation.model.linear)
         means, observed, cross = linear_part_observation(
-            observation.measurement, self.x, self.covariances, dims, observation.step
+            observation.measurement, self.x, self.covariances, observation.step
         )
         observed = observation.part(observed)
         cross = cross[..., observation.observed_entries]
@@ -405,9 +402,7 @@ class _Nonlinear:
         return self.measurement.mean(self.whole_states(x)[0], step)
 
     def observation_covariance(self, step: int, x: Array) -> Array:
-        observed = linear_part_observation(
-            self.measurement, *self.whole_states(x), self.linear, step
-        )[1]
+        observed = linear_part_observation(self.measurement, *self.whole_states(x), step)[1]
         return np.broadcast_to(observed, (len(x), *observed.shape[1:]))
 
     def whole(self, successors: Particles) -> ConditionalGaussians:
