@@ -283,13 +283,7 @@ def linear_part_observation(
     (n, d, k).
     """
     dims = np.array(measurement.model.linear)
-    jacobian = measurement.jacobian
-    function = contract.VectorFunction(
-        lambda x: measurement.mean(x, step),
-        measurement.circular,
-        jacobian and (lambda x: jacobian(x, step)),
-    )
-    means, slopes = contract.linear_slopes(function, x, covariances, dims)
+    means, slopes = contract.linear_slopes(measurement.at(step), x, covariances, dims)
     k = means.shape[1]
     noises = measurement.noises(x, k, step)
     # P H' and H P H' + R; where only the nonlinear part is observed the slopes H are zero, and one row serves all.

@@ -222,6 +222,13 @@ class Transition:
         function = self.model.transition_mean
         return rows_of("transition_mean", function, x.shape[1], x, self.dt, self.control, self.step)
 
+    @property
+    def function(self) -> contract.VectorFunction:
+        """The transition mean as a function of the state, with its Jacobian if the model has one."""
+        jacobian = self.motion.jacobian
+        slopes = jacobian and (lambda x: jacobian(x, self.dt, self.control, self.step))
+        return contract.VectorFunction(self.mean, lambda _: self.circular, slopes, self.circular)
+
     def propagate(self, x: Array, noise: Array) -> Array:
         """Next states (n, d) of states x under standard normal noise (n, `noise_dim`)."""
         if self.additive:
@@ -329,6 +336,14 @@ class Measurement(Resolved):
     def mean(self, x: Array, step: int) -> Array:
         """Mean observation of states (n, d), (n, k)."""
         return rows_of("observation_mean", self.model.observation_mean, None, x, step)
+
+    def at(self, step: int) -> contract.VectorFunction:
+        """Return the mean observation at a step as a function of the state, with its Jacobian if the model has one."""
+        jacobian = self.jacobian
+        slopes = jacobian and (lambda x: jacobian(x, step))
+        return contract.VectorFunction(
+            lambda x: self.mean(x, step), self.circular, slopes, self.state_circular
+        )
 
     def noise(self, size: int, step: int) -> FactoredCovariance:
         """Covariance of the observation (size, size), if it does not depend on the state."""

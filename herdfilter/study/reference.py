@@ -191,11 +191,12 @@ def _exact_or_large(
         with suppress(ValueError):
             # The grid is too coarse for the noise, or the state leaves it.
             return _grid(model, recording, rng, **grid)
-    blind = _large(model, recording, rng, n=n, repeats=repeats, filter=filter)
+    large = partial(_large, model, recording, rng, n=n, repeats=repeats)
+    blind = large(filter=filter)
     if not guided:
         return blind
     with suppress(TypeError, ValueError, DegenerateWeightsError):
-        informed = _large(model, recording, rng, n=n, repeats=repeats, filter=guided)
+        informed = large(filter=guided)
         # Squares are summed in units of the variance, averaged over time, so that dimensions of any unit count alike.
         variances = np.diagonal(np.asarray(blind.covariances), axis1=1, axis2=2).mean(axis=0)
         distances = wrap_angles(informed.means - blind.means, circular_dims(model))

@@ -130,9 +130,7 @@ class Ancestors(NamedTuple):
         """Successors (B, p, d) of members (B,) at the p `sigma_points` (p, noise_dim) of their noise."""
         d = self.x.shape[1]
         if self.means is not None:
-            return self.transition.wrapped(
-                self.means[members, None] + noise @ self.transition.factor.T
-            )
+            return self.successors(members[:, None], noise)
         if self.root is None or not self.transition.additive:
             repeated = np.repeat(members, len(noise)), np.tile(noise, (len(members), 1))
             return self.successors(*repeated).reshape(-1, len(noise), d)

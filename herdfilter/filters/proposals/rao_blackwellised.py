@@ -290,12 +290,7 @@ class _Nonlinear:
     def predicted(self, x: Array, covariances: Array) -> tuple[Array, Array]:
         """Means (n, d) and covariances of the successors of Gaussians about states (n, d)."""
         transition = self._transition
-        jacobian = transition.motion.jacobian
-        slopes_of = jacobian and (
-            lambda x: jacobian(x, transition.dt, transition.control, transition.step)
-        )
-        function = contract.VectorFunction(transition.mean, lambda _: self.all_circular, slopes_of)
-        means, slopes = contract.linear_slopes(function, x, covariances, self.linear)
+        means, slopes = contract.linear_slopes(transition.function, x, covariances, self.linear)
         linear_covariances = covariances[:, self.linear[:, None], self.linear]
         return means, slopes @ linear_covariances @ slopes.transpose(
             0, 2, 1
