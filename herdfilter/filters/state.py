@@ -382,10 +382,9 @@ def predicted_observations(
         means, covariances = (np.array(values) for values in zip(*moments, strict=True))
         return means, covariances
     x = np.concatenate(list(map(operator.attrgetter("x"), sets)))
-    values = measurement.mean(x, step)
+    values, noises = measurement.moments(x, step)
     size = values.shape[1]
     circular = measurement.circular(size)
-    noises = measurement.noises(x, size, step)
     means = np.empty((len(sets), size))
     covariances = np.empty((len(sets), size, size))
     start = 0
@@ -403,12 +402,10 @@ def predicted_moments(
     measurement: Measurement, x: Array, weights: Array, step: int
 ) -> tuple[Array, Array, Array]:
     """Mean (k,) and covariance (k, k) of the mean observations of weighted states (n, d), and that of the noise (k, k)."""
-    values = measurement.mean(x, step)
-    size = values.shape[1]
-    noises = measurement.noises(x, size, step)
+    values, noises = measurement.moments(x, step)
     # Law of total covariance: noise that depends on the state counts by its expectation.
     noise = noises[0] if len(noises) == 1 else np.tensordot(weights, noises, 1)
-    return *mean_and_covariance(values, weights, measurement.circular(size)), noise
+    return *mean_and_covariance(values, weights, measurement.circular(values.shape[1])), noise
 
 
 class ParticleEstimates:

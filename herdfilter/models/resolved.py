@@ -366,6 +366,11 @@ class Measurement(Resolved):
             return read_covariance(name, np.asarray(value)[0], size, step).matrix[None]
         return returned.read_covariances(name, value, size, step)
 
+    def moments(self, x: Array, step: int) -> tuple[Array, Array]:
+        """Mean observation of states (n, d), (n, k), and `noises`."""
+        means = self.mean(x, step)
+        return means, self.noises(x, means.shape[1], step)
+
     def log_likelihood(self, z: Array, x: Array, step: int) -> Array:
         """Log-likelihood of states (n, d), (n,): -inf is allowed, NaN is not.
 
@@ -413,10 +418,8 @@ class Measurement(Resolved):
             z = self.model.sample_observation(_checks.read_only(x), rng, step)
             return z if self.scans else np.asarray(_checks.with_nan(z))
         contract.require(self.model, "simulation", ("sample_observation",), contract.OBSERVED)
-        mean = self.mean(x, step)
-        return mean + contract.correlated(
-            rng.standard_normal(mean.shape), self.noises(x, mean.shape[1], step)
-        )
+        means, noises = self.moments(x, step)
+        return means + contract.correlated(rng.standard_normal(means.shape), noises)
 
 
 def only_mode(model: Model) -> Model:

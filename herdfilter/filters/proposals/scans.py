@@ -148,9 +148,8 @@ def hypothesis_evidence(observation: Observation, predicted: Particles) -> tuple
     if not len(scan):
         return missed, np.empty(0)
     measurement = observation.measurement
-    means = measurement.mean(predicted.x, step)
+    means, noises = measurement.moments(predicted.x, step)
     size = means.shape[1]
-    noises = measurement.noises(predicted.x, size, step)
     centred = unwrap_angles(means, predicted.weights, measurement.circular(size))
     centred = centred - predicted.weights @ centred
     # Scott's rule, in the dimension of the observation
