@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -111,7 +111,7 @@ class Forecast(Views):
     spreads: list[Spread]
     observation_spreads: list[Spread]
 
-    name_in_pictures: ClassVar[str] = "forecast"
+    name_in_pictures = "forecast"
 
     def __len__(self) -> int:
         return len(self.means)

@@ -139,6 +139,8 @@ class Transition:
     ----------
     model, dt, control, step
         As given.
+    arguments : tuple
+        Duration, control and step, as the model's functions take them.
     motion : Motion
         The functions that the model has.
     circular : tuple of int
@@ -170,6 +172,7 @@ class Transition:
         self.dt = dt
         self.control = control
         self.step = step
+        self.arguments = (dt, control, step)
         self.circular = motion.circular
         self.additive = motion.additive
         self.simulated_only = motion.simulated_only
@@ -220,13 +223,13 @@ class Transition:
     def mean(self, x: Array) -> Array:
         """Transition mean of each state, (n, d)."""
         function = self.model.transition_mean
-        return rows_of("transition_mean", function, x.shape[1], x, self.dt, self.control, self.step)
+        return rows_of("transition_mean", function, x.shape[1], x, *self.arguments)
 
     @property
     def function(self) -> contract.VectorFunction:
         """The transition mean as a function of the state, with its Jacobian if the model has one."""
         jacobian = self.motion.jacobian
-        slopes = jacobian and (lambda x: jacobian(x, self.dt, self.control, self.step))
+        slopes = jacobian and (lambda x: jacobian(x, *self.arguments))
         return contract.VectorFunction(self.mean, lambda _: self.circular, slopes, self.circular)
 
     def propagate(self, x: Array, noise: Array) -> Array:
@@ -237,7 +240,7 @@ class Transition:
             added = noise * root if len(root) == 1 else noise @ root.T
             next_x: Array = self.mean(x) + added
         else:
-            arguments = (_checks.read_only(noise), self.dt, self.control, self.step)
+            arguments = (_checks.read_only(noise), *self.arguments)
             next_x = rows_of("transition", self.model.transition, x.shape[1], x, *arguments)
         return wrap(next_x, self.circular) if self.circular else next_x
 
@@ -250,8 +253,8 @@ class Transition:
         if not self.simulated_only:
             return self.propagate(x, rng.standard_normal((len(x), self.motion.noise_dim)))
         function = self.model.sample_transition
-        arguments = (rng, self.dt, self.control, self.step)
-        return self.wrapped(rows_of("sample_transition", function, x.shape[1], x, *arguments))
+        successors = rows_of("sample_transition", function, x.shape[1], x, rng, *self.arguments)
+        return self.wrapped(successors)
 
     def predictive(self, x: Array, weights: Array) -> GaussianMixture:
         r"""Density :math:`\sum_i w_i N(f(x_i), Q)` of the next state, its angles unwrapped about their mean."""
@@ -266,7 +269,7 @@ class Transition:
 
     def of(self, model: Model | Motion) -> Transition:
         """Return the same transition by another model, such as that of one mode."""
-        return Transition(model, self.dt, self.control, self.step)
+        return Transition(model, *self.arguments)
 
     @property
     def modes(self) -> list[Transition]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -82,7 +82,7 @@ class AutomaticProposal:
     """
 
     sampler: samplers.Sampler | None = None
-    uses: ClassVar[Uses] = Uses(weights=True, observation=True)
+    uses = Uses(weights=True, observation=True)
 
     def __post_init__(self) -> None:
         RankedProposal(self.sampler)  # checks the sampler

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -53,7 +53,7 @@ class AuxiliaryProposal(base.BootstrapProposal):
     """
 
     resampling: CopyingResampling = field(default_factory=SystematicResampling)
-    uses: ClassVar[base.Uses] = base.Uses(weights=True, observation=True, whole_scan=True)
+    uses = base.Uses(weights=True, observation=True, whole_scan=True)
     transitions = base.BaseProposal.transitions
 
     def __post_init__(self) -> None:

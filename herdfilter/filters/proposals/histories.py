@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,7 +79,7 @@ class HistoryProposal:
     """
 
     proposal: AutomaticProposal = field(default_factory=AutomaticProposal)
-    uses: ClassVar[base.Uses] = base.Uses(weights=True, observation=True, whole_scan=True)
+    uses = base.Uses(weights=True, observation=True, whole_scan=True)
 
     def __post_init__(self) -> None:
         check_part("proposal", self.proposal, AutomaticProposal, "an AutomaticProposal()")
@@ -326,7 +326,7 @@ def propose_step(
 class Histories(Particles):
     """Particles each of which is either a point or the Gaussian of a history."""
 
-    FIELDS: ClassVar[tuple[str, ...]] = (*Particles.FIELDS, "covariances", "gaussian")
+    FIELDS = (*Particles.FIELDS, "covariances", "gaussian")
 
     covariances: Array
     """Covariances (n, d, d) of the Gaussians; zero about points."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -130,7 +130,7 @@ class RaoBlackwellisedProposal:
             None if observation is None else observation.measurement,
         )
         part.start(particles.weights, *part.predicted(particles.x, particles.covariances))
-        onward = _PartTransition(part, transition.dt, transition.control, transition.step)
+        onward = _PartTransition(part, *transition.arguments)
         nonlinear = Particles.unchecked(part.x, particles.log_weights, None, particles.n_next)
         if observation is None:
             return part.whole(self.proposal.propose(onward, nonlinear, rng))
@@ -144,7 +144,7 @@ class RaoBlackwellisedProposal:
 class ConditionalGaussians(Particles):
     """Particles each of which carries the Gaussian of a linear part, given the path of the nonlinear part."""
 
-    FIELDS: ClassVar[tuple[str, ...]] = (*Particles.FIELDS, "covariances")
+    FIELDS = (*Particles.FIELDS, "covariances")
 
     covariances: Array
     """Covariances (n, d, d) of the Gaussians about the particles, or (1, d, d) of all."""
