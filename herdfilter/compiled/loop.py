@@ -143,9 +143,7 @@ def _result(
     online: Any, steps: Sequence[Step], table: Any, outcomes: list[Outcome]
 ) -> FilterResult:
     """Return the result of the steps that have outcomes, which are the first ones if an error ended the run."""
-    columns: dict[str, Any] = {
-        name: column[: len(outcomes)] for name, column in table._asdict().items()
-    }
+    columns = {name: column[: len(outcomes)] for name, column in table._asdict().items()}
     if not len(table.particles):
         columns |= dict.fromkeys(("particles", "weights", "ancestors"))
     elif (columns["ancestors"] < 0).any():
@@ -324,7 +322,7 @@ def _observations(
     steps: list[Step], indices: Array, size: int | None, model: Any
 ) -> tuple[Array, Array]:
     """Return observations (T, k), NaN where there is none, and the kind of each, (T,); k is `size` unless that is None."""
-    readings: list[Any] = [step.z for step in steps]
+    readings = [step.z for step in steps]
     k = next((np.size(z) for z in readings if z is not None), 1) if size is None else size
     if all(type(z) is np.ndarray and z.dtype == np.float64 and z.shape == (k,) for z in readings):
         rows = np.array(readings)

@@ -43,7 +43,7 @@ _tuple_type: Any = types.NamedTuple
 
 def named(name: str, **fields: Any) -> tuple[Any, Any]:
     """Return a class of named tuples, and its type in compiled code."""
-    kind: Any = namedtuple(name, fields)  # type: ignore[misc]
+    kind = namedtuple(name, fields)  # type: ignore[misc]
     return kind, _tuple_type(tuple(fields.values()), kind)
 
 
@@ -790,7 +790,7 @@ def engine(name: str) -> tuple[Any, ...]:
     tools = GROUP(
         (GROUP(TOOLS.types), *(POINTERS[callee] for callee in callees)) if callees else ()
     )
-    rng: Any = typeof(np.random.default_rng())  # type: ignore[no-untyped-call]
+    rng = typeof(np.random.default_rng())  # type: ignore[no-untyped-call]
     propose = float64(SERIES, tools, rng, int64, boolean, PARTICLES)
     loop = GROUP((int64, boolean))(
         GROUP(SERIES.types), _pointer(propose), tools, rng, PARTICLES, SPAN, TABLE

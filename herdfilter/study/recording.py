@@ -95,7 +95,7 @@ class Recording:
     def first(self, steps: int) -> Recording:
         """Return the first `steps` steps."""
         # Some are absent, and `dt` may be one number for all steps, or an array of one.
-        parts: dict[str, Any] = {
+        parts = {
             name: values[:steps]
             for name, values in vars(self).items()
             if values is not None and (name != "dt" or np.ndim(values))

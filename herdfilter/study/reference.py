@@ -74,7 +74,7 @@ class Reference:
             centres = 0.5 * (self.edges[1:] + self.edges[:-1])
             sd = np.sqrt((centres - centres @ masses) ** 2 @ masses)
             return energy_distance_on_line(x[:, 0], weights, self.edges, masses) / float(sd)
-        covariance: Array = np.asarray(self.covariances)[k]
+        covariance = np.asarray(self.covariances)[k]
         sd = np.sqrt(np.diagonal(covariance))
         sd = np.where(sd > 0, sd, 1.0)
         # Standardised, a Gaussian has mean 0.
@@ -280,7 +280,7 @@ def _affine_slopes(function: Callable[..., Array], x: Array, *arguments: Any) ->
     # Its values at 0 and the unit vectors determine an affine function; one further state tells whether it is one.
     probes = np.vstack([np.zeros(dim), np.eye(dim), np.full(dim, -2.0)])
     values = np.asarray(function(probes, *arguments), dtype=float)
-    slopes: Array = values[1:-1] - values[0]
+    slopes = values[1:-1] - values[0]
     expected = values[0] - 2 * slopes.sum(axis=0)
     gap = np.abs(expected - values[-1])
     if not (gap <= 1e-9 * (1 + np.abs(values).max()) + 1e-5 * np.abs(values[-1])).all():

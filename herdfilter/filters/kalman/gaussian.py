@@ -390,7 +390,7 @@ def iterated_update(
     """
     count, d = means.shape
     # Gauss-Newton in standardised coordinates u, where the prior is N(0, I) and the tolerance has no units.
-    u: Array = np.zeros((count, d)) if start is None else start
+    u = np.zeros((count, d)) if start is None else start
     for _ in range(MOST_ITERATIONS):
         states = means + (factors @ u[:, :, None])[:, :, 0]
         linear = linearise_observation(

@@ -33,7 +33,7 @@ class Linearisation(NamedTuple):
     @property
     def covariances(self) -> Array:
         """Covariances of the values, (K, k, k)."""
-        covariances: Array = self.slopes @ self.slopes.mT + self.rests
+        covariances = self.slopes @ self.slopes.mT + self.rests
         return covariances
 
     def take(self, rows: Any) -> Linearisation:

@@ -477,5 +477,5 @@ def _share(update, z, log_weights):
         weight = np.exp(log_weights[t] - peak)
         total += weight
         squares += weight**2
-    share: float = total**2 / (m * squares)
+    share = total**2 / (m * squares)
     return share

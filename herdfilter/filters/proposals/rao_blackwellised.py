@@ -434,5 +434,5 @@ def find(x: Array, states: Array) -> Indices:
         keys.append((bits ^ (bits >> np.uint64(29))) @ ODD[: x.shape[1]])
     order = keys[1].argsort()
     ranks = np.searchsorted(keys[1], keys[0], sorter=order).clip(max=len(order) - 1)
-    indices: Indices = order[ranks]
+    indices = order[ranks]
     return np.where(keys[1][indices] == keys[0], indices, -1)
