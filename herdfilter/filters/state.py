@@ -203,7 +203,7 @@ class Particles:
 
     def take(self, which: Indices, log_weights: Array | None = None) -> Self:
         """Return the particles at these indices (m,), which become their ancestors, with their weights or others."""
-        fields: dict[str, Any] = {"ancestors": which, "n_next": self.n_next}
+        fields = {"ancestors": which, "n_next": self.n_next}
         fields["log_weights"] = self.log_weights.take(which) if log_weights is None else log_weights
         for name in self.FIELDS:
             if name not in fields:

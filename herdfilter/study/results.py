@@ -175,7 +175,7 @@ def trajectory_arrays(
 ) -> dict[tuple[str, str], Array]:
     """Run a filter once more, and return the arrays of `TaskResult.trajectory`."""
     recording = run.recording
-    arrays: dict[tuple[str, str], Any] = {
+    arrays = {
         ("", "truth"): recording.truth,
         ("", "dt"): np.broadcast_to(recording.dt, len(recording)),
     }

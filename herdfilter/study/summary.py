@@ -326,7 +326,7 @@ def over_time(series: Mapping[tuple[str, int], Mapping[str, Array]]) -> pd.DataF
         # Every run that did not fail has an error to the truth, or GOSPA.
         errors = np.asarray(by_name["truth" if "truth" in by_name else "gospa"])
         unknown = np.full(errors.shape, np.nan)
-        columns: dict[str, Any] = {
+        columns = {
             "filter": name,
             "n_particles": n,
             "step": np.arange(1, errors.shape[1] + 1),
