@@ -59,9 +59,14 @@ class SampledProposal(BaseProposal):
         ):
             x, log_ratios = self.sampler.draw_weighted(q, n, target.weights)
             return x, log_ratios - np.log(n)
-        points = base.draw_points(self.sampler, q, n, rng)
-        x = _checks.as_points("x", points.x, q.dim)
-        log_weights = points.log_weights
+        if isinstance(self.sampler, base.MixtureSampler) and self.sampler.draws:  # nothing to check
+            x, weights = self.sampler.draw(q, n, rng)
+            with np.errstate(divide="ignore"):
+                log_weights = np.log(weights)
+        else:
+            points = base.draw_points(self.sampler, q, n, rng)
+            x = _checks.as_points("x", points.x, q.dim)
+            log_weights = points.log_weights
         return x, log_weights if target is None else log_weights + log_ratio(target, q, x)
 
 
