@@ -295,9 +295,9 @@ def as_positive(
     return number
 
 
-def as_fraction(name: str, value: Any, expected: str = "a fraction from 0 to 1") -> float:
+def as_fraction(name: str, value: Any) -> float:
     """Return `value` as a float from 0 to 1."""
-    return as_number(name, value, expected, lambda x: 0 <= x <= 1)
+    return as_number(name, value, "a fraction from 0 to 1", lambda x: 0 <= x <= 1)
 
 
 def check_share(name: str, value: Any) -> None:

@@ -128,18 +128,11 @@ def _take_step(online: Any, step: Step, t: int, rows: Any) -> Outcome:
     """Let the filter take a step by itself; write row t of the table, and return the outcome of the observation."""
     run_in_steps(online, [step])
     record: StepRecord = online.record
-    values = proposals.Table(
-        means=record.mean,
-        covariances=record.covariance,
-        ess=record.ess,
-        log_likelihoods=record.log_likelihood,
-        resampled=record.resampled,
-        steps=record.step,
-        distinct_ancestors=record.distinct_ancestors,
-        particles=online.particles,
-        weights=online.weights,
-        ancestors=-1 if online.ancestors is None else online.ancestors,
-    )
+    ancestors = -1 if online.ancestors is None else online.ancestors
+    # in the order of `Table`
+    moments = record.mean, record.covariance, record.ess, record.log_likelihood
+    counts = record.resampled, record.step, record.distinct_ancestors
+    values = *moments, *counts, online.particles, online.weights, ancestors
     for column, value in zip(rows, values, strict=True):
         if len(column):
             column[t] = value
@@ -150,18 +143,17 @@ def _result(
     online: Any, steps: Sequence[Step], table: Any, outcomes: list[Outcome]
 ) -> FilterResult:
     """Return the result of the steps that have outcomes, which are the first ones if an error ended the run."""
-    columns: dict[str, Any] = {
-        name: column[: len(outcomes)] for name, column in table._asdict().items()
-    }
+    columns = {name: column[: len(outcomes)] for name, column in table._asdict().items()}
     if not len(table.particles):
-        columns |= {"particles": None, "weights": None}
-    if not len(table.particles) or (columns["ancestors"] < 0).any():
+        columns |= dict.fromkeys(("particles", "weights", "ancestors"))
+    elif (columns["ancestors"] < 0).any():
         columns["ancestors"] = None
     columns["times"] = as_objects([step.time for step in steps[: len(outcomes)]])
-    positions = contract.position_dims(online.model)
-    circular = contract.circular_dims(online.model)
     return FilterResult(
-        **columns, outcomes=tuple(outcomes), circular=circular, position_dims=positions
+        **columns,
+        outcomes=tuple(outcomes),
+        circular=contract.circular_dims(online.model),
+        position_dims=contract.position_dims(online.model),
     )
 
 
@@ -218,7 +210,7 @@ class Segment:
         )
         times = zip(dts.tolist(), indices.tolist(), strict=True)
         factors = [
-            Transition(model, dt, None, t).noise.factor
+            Transition(model, dt, None, t).factor
             for dt, t in ([next(times)] if constant else times)
         ]
         if derived:
@@ -228,9 +220,8 @@ class Segment:
             angles = Measurement(observed_model).circular(k)
         else:
             k = 1  # the log-likelihood
-            noises = ObservationNoises(
-                np.zeros(len(z), np.int64), np.zeros((1, k, k)), np.zeros(1), np.zeros((1, k, k))
-            )
+            unused = np.zeros((1, 1, 1))
+            noises = ObservationNoises(np.zeros(len(z), np.int64), unused, unused[0, 0], unused)
             angles = ()
         self.series = proposals.Series(
             parameters=model.f.parameters,
@@ -331,7 +322,7 @@ def _observations(
     steps: list[Step], indices: Array, size: int | None, model: Any
 ) -> tuple[Array, Array]:
     """Return observations (T, k), NaN where there is none, and the kind of each, (T,); k is `size` unless that is None."""
-    readings: list[Any] = [step.z for step in steps]
+    readings = [step.z for step in steps]
     k = next((np.size(z) for z in readings if z is not None), 1) if size is None else size
     if all(type(z) is np.ndarray and z.dtype == np.float64 and z.shape == (k,) for z in readings):
         rows = np.array(readings)

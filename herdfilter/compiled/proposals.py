@@ -43,7 +43,7 @@ _tuple_type: Any = types.NamedTuple
 
 def named(name: str, **fields: Any) -> tuple[Any, Any]:
     """Return a class of named tuples, and its type in compiled code."""
-    kind: Any = namedtuple(name, fields)  # type: ignore[misc]
+    kind = namedtuple(name, fields)  # type: ignore[misc]
     return kind, _tuple_type(tuple(fields.values()), kind)
 
 
@@ -135,14 +135,11 @@ Tools, TOOLS = named(
     narrow=NOISE,  # of ancestors without a width
     wide=NOISE,  # of ancestors with a width
     levels=_row,  # (n,), even levels between 0 and 1
-    shares=_row,  # two parameters of the proposal
+    shares=_row,  # two parameters of the proposal; of ranked particles 1.0 if guided, and the defensive share
     order=_order,
     look=_look,
     carry=_carry,
 )
-_follow = _pointer(float64(SERIES, TOOLS, int64, ANCESTORS, boolean, boolean, PARTICLES))
-_from_gaussian = _pointer(GAUSSIAN(SERIES, TOOLS, int64, PARTICLES))
-_quantiles = _pointer(types.none(*(_row,) * 7))
 
 
 def run(series_fields, propose, tools, rng, particles, span, table):
@@ -234,7 +231,7 @@ def _ranked(series, tools, rng, t, uneven, particles):
     advance(series, t, x, means)
     spare = len(x) + lookahead.SPARE_POINTS
     ancestors = Ancestors(x, means, particles.weights.copy(), means, proposal.narrow, spare)
-    return follow(series, proposal, t, ancestors, proposal.shares[0] > 0.0, False, particles)
+    return follow(series, proposal, t, ancestors, False, particles)
 
 
 def _auto(series, tools, rng, t, uneven, particles):
@@ -266,7 +263,7 @@ def _auto(series, tools, rng, t, uneven, particles):
                 root[a, b] *= width
         wrap_in_place(centred, series.circular)
         ancestors = Ancestors(centred, centred, before, root, proposal.wide, gaussian.spare // 2)
-    return follow(series, proposal, t, ancestors, True, gaussian.unguided, particles)
+    return follow(series, proposal, t, ancestors, gaussian.unguided, particles)
 
 
 def _on_line(series, tools, rng, t, uneven, particles):
@@ -359,10 +356,7 @@ def from_gaussian(series, proposal, t, particles):
     # particles come second, and leave their moments.
     close = True
     plain = True
-    over = (0.0, 0.0)
-    mean = np.zeros((1, d))
-    stride = n // gaussianity.FEW if n >= 2 * gaussianity.FEW else 1
-    root = np.zeros((d, d))
+    stride = max(1, n // gaussianity.FEW)
     while stride > 0 and plain:
         size = (n + stride - 1) // stride
         total = 0.0
@@ -382,7 +376,7 @@ def from_gaussian(series, proposal, t, particles):
         )
         over = over_chance(z, subsample_weights)
         close = close and max(over[0], over[1]) <= (gaussianity.CLEARLY if stride > 1 else 2.0)
-        stride = 1 if stride > 1 else 0
+        stride = int(stride > 1)
     width = gaussianity.relative_width(over, 1.0 / dot(weights, weights))
     # Is the step as good as linear? Without an observation: the successors are almost a linear function of their noise. With
     # one: Kalman's update leaves almost even weights. The first few points predict that, all of them then confirm it.
@@ -400,11 +394,8 @@ def from_gaussian(series, proposal, t, particles):
     if plain and observed and (close or (n > gaussianity.FEW and d > 1)):
         plain, _, update = proposal.look(series, proposal.order, t, ancestor)
         spent = 2 * len(proposal.wide.points)
-        if plain:
-            unguided = (
-                lookahead._share(update, standard_noise[:n_probes], np.zeros(n_probes)) >= 0.5
-            )
-        if plain and close:
+        unguided = lookahead._share(update, standard_noise[:n_probes], np.zeros(n_probes)) >= 0.5
+        if close:
             noise, log_ratio = lookahead._draw(update, ancestor_indices, standard_noise)
             probed = lookahead._share(update, noise[:n_probes], log_ratio[:n_probes].copy())
             accepted = n * (1.0 / probed - 1.0) <= 1.0
@@ -412,23 +403,21 @@ def from_gaussian(series, proposal, t, particles):
         log_evidence = proposal.carry(
             series, t, ancestor, ancestor_indices, noise, log_ratio, particles
         )
-        lost = 0.0
-        if (
-            observed
-        ):  # after uneven weights the first quarter has to bear it out before the others are made
+        if observed:
+            # after uneven weights the first quarter has to bear it out before the others are made
             for m in (n if even else (n + 3) // 4, n):
-                if n * lost <= 1.0:
+                if accepted:
                     total = squared = 0.0
                     for i in range(m):
                         total += weights[i]
                         squared += weights[i] ** 2
-                    lost = m * squared / total**2 - 1.0  # m / ESS - 1
+                    # m / ESS - 1
+                    accepted = n * (m * squared / total**2 - 1.0) <= 1.0
                     spent += 2 * m
         else:
-            lost = gaussianity._nonlinear_share(
-                unwrapped(next_x, weights, series.circular), standard_noise
-            )
-        accepted = n * lost <= 1.0 or log_evidence != log_evidence
+            successors = unwrapped(next_x, weights, series.circular)
+            accepted = n * gaussianity._nonlinear_share(successors, standard_noise) <= 1.0
+        accepted = accepted or log_evidence != log_evidence
     if not plain:
         # accepted, so that the NaN is returned at once and the filter takes the step by itself
         log_evidence = np.nan
@@ -450,15 +439,14 @@ def _narrow(series, t, means, weights):
     return not factorise(difference, difference)
 
 
-def follow(series, proposal, t, ancestors, guided, unguided, particles):
+def follow(series, proposal, t, ancestors, unguided, particles):
     """Do as `RankedProposal.follow`: if the first way leaves fewer than sqrt(n), the other is tried, too."""
     n, d = particles.x.shape
     before = ancestors.weights
     weights = particles.weights
-    guided = guided and series.kinds[t] == USED and series.derived
+    guided = proposal.shares[0] > 0.0 and series.kinds[t] == USED and series.derived
     unguided = unguided or not guided
     balanced = ancestors.noise.sets[series.steps[t] % SETS]
-    first_evidence = 0.0
     successors = particles
     if not squares(ancestors.starts) <= LARGEST**2:
         return np.nan
@@ -513,7 +501,6 @@ def follow(series, proposal, t, ancestors, guided, unguided, particles):
 def look_ahead(series, curve_order, t, ancestors):
     """Do as `Ancestors.look_ahead`: return whether all numbers are plain, the predicted states, and the noise update."""
     points = ancestors.noise.points
-    sigma_weights = ancestors.noise.weights
     n, d = ancestors.x.shape
     p = len(points)
     z = series.z[t]
@@ -551,7 +538,9 @@ def look_ahead(series, curve_order, t, ancestors):
             residuals[i, a] = wrapped(residual) if angles[a] else residual
     noise_index = series.noise_indices[t]
     noise = series.noises[noise_index : noise_index + 1]
-    update, sound = lookahead.update_noise(offsets, sigma_weights, points, residuals, noise, group)
+    update, sound = lookahead.update_noise(
+        offsets, ancestors.noise.weights, points, residuals, noise, group
+    )
     return plain and sound, centres, update
 
 
@@ -779,9 +768,9 @@ POINTERS = {
     curve_order: _order,
     look_ahead: _look,
     carry: _carry,
-    follow: _follow,
-    from_gaussian: _from_gaussian,
-    weighted_quantiles: _quantiles,
+    follow: _pointer(float64(SERIES, TOOLS, int64, ANCESTORS, boolean, PARTICLES)),
+    from_gaussian: _pointer(GAUSSIAN(SERIES, TOOLS, int64, PARTICLES)),
+    weighted_quantiles: _pointer(types.none(*(_row,) * 7)),
 }
 """Function that compiled functions call by pointer -> its type."""
 SHARED = curve_order, look_ahead, carry
@@ -801,13 +790,15 @@ def engine(name: str) -> tuple[Any, ...]:
     tools = GROUP(
         (GROUP(TOOLS.types), *(POINTERS[callee] for callee in callees)) if callees else ()
     )
-    rng: Any = typeof(np.random.default_rng())  # type: ignore[no-untyped-call]
+    rng = typeof(np.random.default_rng())  # type: ignore[no-untyped-call]
     propose = float64(SERIES, tools, rng, int64, boolean, PARTICLES)
     loop = GROUP((int64, boolean))(
         GROUP(SERIES.types), _pointer(propose), tools, rng, PARTICLES, SPAN, TABLE
     )
-    shared = [compiled(tool, POINTERS[tool].signature) for tool in SHARED if callees]
-    called = [compiled(callee, POINTERS[callee].signature) for callee in callees]
+    shared, called = (
+        [compiled(callee, POINTERS[callee].signature) for callee in functions]
+        for functions in (SHARED if callees else (), callees)
+    )
     return compiled(run, loop), compiled(function, propose), shared, called
 
 

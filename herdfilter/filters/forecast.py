@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -111,7 +111,7 @@ class Forecast(Views):
     spreads: list[Spread]
     observation_spreads: list[Spread]
 
-    name_in_pictures: ClassVar[str] = "forecast"
+    name_in_pictures = "forecast"
 
     def __len__(self) -> int:
         return len(self.means)
@@ -319,9 +319,7 @@ def _observed(
         return mean, covariance, draws, Spread(draws, np.full(m, 1 / m))
     # Gaussian noise needs no draws: the observation is a mixture with one component for each particle.
     if state_covariances is not None:
-        centres, noises, _ = linear_part_observation(
-            measurement, x, state_covariances, np.array(model.linear), step
-        )
+        centres, noises, _ = linear_part_observation(measurement, x, state_covariances, step)
         return mean, covariance, draws, Spread(centres, weights, noises)
     centres = np.empty((len(x), k))
     noises = np.empty((len(x), k, k))

@@ -124,10 +124,8 @@ def run_many(
     _checks.check_flags(progress=progress)
     # Each worker should get a block; in one process, Kalman filters of all tracks can share one batch.
     size = (min(BLOCK, -(-len(tracks) // workers)) if workers > 1 else len(tracks)) or 1
-    calls: Iterable[Any] = (
-        (build, k, tracks[k : k + size], options) for k in range(0, len(tracks), size)
-    )
-    outcomes: Iterable[Iterable[TrackEnd]] = starmap(_ends, calls)
+    calls = ((build, k, tracks[k : k + size], options) for k in range(0, len(tracks), size))
+    outcomes = starmap(_ends, calls)
     if workers > 1 and len(tracks) > 1:
         from joblib import Parallel, delayed
 
@@ -188,7 +186,7 @@ def _ends(
                 run_block(filters[:half], tracks[:half]), run_block(filters[half:], tracks[half:])
             )
             return
-        results: Iterable[FilterResult | None] = [None] * len(filters) if batch is None else batch
+        results = [None] * len(filters) if batch is None else batch
         for online, track, result in zip(filters, tracks, results, strict=True):
             raised = None
             with hold_warnings(UserWarning) as caught:

@@ -275,20 +275,15 @@ class _BeforeTransition(Measurement):
 
 
 def linear_part_observation(
-    measurement: Measurement, x: Array, covariances: Array, dims: np.ndarray, step: int
+    measurement: Measurement, x: Array, covariances: Array, step: int
 ) -> tuple[Array, Array, Array]:
-    """Moments of the observation predicted by each N(x[i], covariances[i]), in whose dimensions `dims` it is linear.
+    """Moments of the observation predicted by each N(x[i], covariances[i]), linear in the model's ``linear`` dimensions.
 
     Return means (n, k), covariances (n, k, k) or (1, k, k), noise included, and cross-covariances of state and observation
     (n, d, k).
     """
-    jacobian = measurement.jacobian
-    function = contract.VectorFunction(
-        lambda x: measurement.mean(x, step),
-        measurement.circular,
-        jacobian and (lambda x: jacobian(x, step)),
-    )
-    means, slopes = contract.linear_slopes(function, x, covariances, dims)
+    dims = np.array(measurement.model.linear)
+    means, slopes = contract.linear_slopes(measurement.at(step), x, covariances, dims)
     k = means.shape[1]
     noises = measurement.noises(x, k, step)
     # P H' and H P H' + R; where only the nonlinear part is observed the slopes H are zero, and one row serves all.

@@ -173,7 +173,7 @@ class OnlineFilter(Forecaster, series.Timed):
         with results.hold_warnings(UserWarning) as warnings:
             result: results.FilterResult | None = None
             # A model of compiled functions names the module of a compiled loop; None if the loop cannot run this filter.
-            engine: str = getattr(self.model, "series_engine", "")
+            engine = getattr(self.model, "series_engine", "")
             if engine and watcher is None and gate is None:
                 result = import_module(engine).run(self, steps, keep_particles)
             if result is None:

@@ -125,7 +125,7 @@ class Replay:
                     self.filter.predict(reading.since - clock.since, reading.control)
                     # the time as given; `predict` has added up rounded time steps
                     self.filter._clock = clock._replace(since=reading.since)
-                record: StepRecord = self.filter.update(reading.z, **reading.options)
+                record = self.filter.update(reading.z, **reading.options)
         except BaseException:
             now.give_back(self.filter)
             raise

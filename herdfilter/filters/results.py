@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,7 +28,7 @@ class Views:
     """Base of results that have ``means`` (T, d) and ``covariances`` (T, d, d)."""
 
     __slots__ = ()
-    name_in_pictures: ClassVar[str] = "estimate"
+    name_in_pictures = "estimate"
 
     _repr_html_ = _repr.html_repr
 

@@ -174,8 +174,9 @@ class Particles:
 
     def updated(self, observation: Any) -> Particles:
         """Return the particles with their weights times the likelihood, not normalised."""
-        log_likelihood = observation.log_likelihood(self.x, self.modes)
-        return self.replaced(log_weights=self.log_weights + log_likelihood)
+        return self.replaced(
+            log_weights=self.log_weights + observation.log_likelihood(self.x, self.modes)
+        )
 
     def predicted_observation(self, reader: Measurement, step: int) -> tuple[Array, Array]:
         """Mean (k,) and covariance (k, k) of the observation at a step, noise included, in the modes of the particles."""
@@ -202,7 +203,7 @@ class Particles:
 
     def take(self, which: Indices, log_weights: Array | None = None) -> Self:
         """Return the particles at these indices (m,), which become their ancestors, with their weights or others."""
-        fields: dict[str, Any] = {"ancestors": which, "n_next": self.n_next}
+        fields = {"ancestors": which, "n_next": self.n_next}
         fields["log_weights"] = self.log_weights.take(which) if log_weights is None else log_weights
         for name in self.FIELDS:
             if name not in fields:
@@ -378,14 +379,12 @@ def predicted_observations(
     """Means (T, k) and covariances (T, k, k) of the observation at a step, noise included, by T sets of particles."""
     if {*map(type, sets)} != {Particles} or sets[0].modes is not None:
         moments = [particles.predicted_observation(measurement, step) for particles in sets]
-        return np.array([mean for mean, _ in moments]), np.array(
-            [covariance for _, covariance in moments]
-        )
+        means, covariances = (np.array(values) for values in zip(*moments, strict=True))
+        return means, covariances
     x = np.concatenate(list(map(operator.attrgetter("x"), sets)))
-    values = measurement.mean(x, step)
+    values, noises = measurement.moments(x, step)
     size = values.shape[1]
     circular = measurement.circular(size)
-    noises = measurement.noises(x, size, step)
     means = np.empty((len(sets), size))
     covariances = np.empty((len(sets), size, size))
     start = 0
@@ -403,12 +402,10 @@ def predicted_moments(
     measurement: Measurement, x: Array, weights: Array, step: int
 ) -> tuple[Array, Array, Array]:
     """Mean (k,) and covariance (k, k) of the mean observations of weighted states (n, d), and that of the noise (k, k)."""
-    values = measurement.mean(x, step)
-    size = values.shape[1]
-    noises = measurement.noises(x, size, step)
+    values, noises = measurement.moments(x, step)
     # Law of total covariance: noise that depends on the state counts by its expectation.
     noise = noises[0] if len(noises) == 1 else np.tensordot(weights, noises, 1)
-    return *mean_and_covariance(values, weights, measurement.circular(size)), noise
+    return *mean_and_covariance(values, weights, measurement.circular(values.shape[1])), noise
 
 
 class ParticleEstimates:

@@ -309,7 +309,7 @@ class VectorFunction(NamedTuple):
     """
 
     values: _checks.RowFunction
-    circular: Callable[[int], tuple[int, ...]]
+    circular: Callable[[int], tuple[int, ...]] = lambda size: ()
     jacobian: Callable[[Array], Any] | None = None
     angles: tuple[int, ...] = ()
 

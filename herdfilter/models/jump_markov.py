@@ -132,7 +132,7 @@ class JumpMarkov:
             for measurement in measurements:
                 arrays = [measurement.log_likelihood(z, x, 1)]
                 if moments:
-                    arrays += [measurement.mean(x, 1), measurement.noises(x, len(z), 1)]
+                    arrays += measurement.moments(x, 1)
                 values.append(np.concatenate([*map(np.ravel, arrays)]))
             return np.allclose(values, values[0], rtol=PROBABILITY_ROUNDING)
         except Exception:  # errors of a user's function come up where it is used

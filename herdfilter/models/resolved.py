@@ -44,8 +44,9 @@ class Resolved:
         """The part of the model of each mode; of a model that does not jump, this one."""
         if not contract.jumps(self.model):
             return (self,)
-        modes = range(len(self.model.models))
-        return tuple(type(self)(contract.in_mode(self.model, mode)) for mode in modes)
+        return tuple(
+            type(self)(contract.in_mode(self.model, mode)) for mode in range(len(self.model.models))
+        )
 
     def in_mode(self, mode: int) -> Self:
         """Return this part of the model of a mode; a model that does not jump has only one."""
@@ -138,6 +139,8 @@ class Transition:
     ----------
     model, dt, control, step
         As given.
+    arguments : tuple
+        Duration, control and step, as the model's functions take them.
     motion : Motion
         The functions that the model has.
     circular : tuple of int
@@ -169,6 +172,7 @@ class Transition:
         self.dt = dt
         self.control = control
         self.step = step
+        self.arguments = (dt, control, step)
         self.circular = motion.circular
         self.additive = motion.additive
         self.simulated_only = motion.simulated_only
@@ -219,7 +223,14 @@ class Transition:
     def mean(self, x: Array) -> Array:
         """Transition mean of each state, (n, d)."""
         function = self.model.transition_mean
-        return rows_of("transition_mean", function, x.shape[1], x, self.dt, self.control, self.step)
+        return rows_of("transition_mean", function, x.shape[1], x, *self.arguments)
+
+    @property
+    def function(self) -> contract.VectorFunction:
+        """The transition mean as a function of the state, with its Jacobian if the model has one."""
+        jacobian = self.motion.jacobian
+        slopes = jacobian and (lambda x: jacobian(x, *self.arguments))
+        return contract.VectorFunction(self.mean, lambda _: self.circular, slopes, self.circular)
 
     def propagate(self, x: Array, noise: Array) -> Array:
         """Next states (n, d) of states x under standard normal noise (n, `noise_dim`)."""
@@ -229,7 +240,7 @@ class Transition:
             added = noise * root if len(root) == 1 else noise @ root.T
             next_x: Array = self.mean(x) + added
         else:
-            arguments = (_checks.read_only(noise), self.dt, self.control, self.step)
+            arguments = (_checks.read_only(noise), *self.arguments)
             next_x = rows_of("transition", self.model.transition, x.shape[1], x, *arguments)
         return wrap(next_x, self.circular) if self.circular else next_x
 
@@ -242,8 +253,8 @@ class Transition:
         if not self.simulated_only:
             return self.propagate(x, rng.standard_normal((len(x), self.motion.noise_dim)))
         function = self.model.sample_transition
-        arguments = (rng, self.dt, self.control, self.step)
-        return self.wrapped(rows_of("sample_transition", function, x.shape[1], x, *arguments))
+        successors = rows_of("sample_transition", function, x.shape[1], x, rng, *self.arguments)
+        return self.wrapped(successors)
 
     def predictive(self, x: Array, weights: Array) -> GaussianMixture:
         r"""Density :math:`\sum_i w_i N(f(x_i), Q)` of the next state, its angles unwrapped about their mean."""
@@ -258,7 +269,7 @@ class Transition:
 
     def of(self, model: Model | Motion) -> Transition:
         """Return the same transition by another model, such as that of one mode."""
-        return Transition(model, self.dt, self.control, self.step)
+        return Transition(model, *self.arguments)
 
     @property
     def modes(self) -> list[Transition]:
@@ -329,10 +340,19 @@ class Measurement(Resolved):
         """Mean observation of states (n, d), (n, k)."""
         return rows_of("observation_mean", self.model.observation_mean, None, x, step)
 
+    def at(self, step: int) -> contract.VectorFunction:
+        """Return the mean observation at a step as a function of the state, with its Jacobian if the model has one."""
+        jacobian = self.jacobian
+        slopes = jacobian and (lambda x: jacobian(x, step))
+        return contract.VectorFunction(
+            lambda x: self.mean(x, step), self.circular, slopes, self.state_circular
+        )
+
     def noise(self, size: int, step: int) -> FactoredCovariance:
         """Covariance of the observation (size, size), if it does not depend on the state."""
-        covariance = self.model.observation_covariance(step)
-        return read_covariance("observation_covariance", covariance, size, step)
+        return read_covariance(
+            "observation_covariance", self.model.observation_covariance(step), size, step
+        )
 
     def noises(self, x: Array, size: int, step: int) -> Array:
         """Covariances of the observation at states (n, d): (n, size, size), or (1, size, size) for all alike; read-only."""
@@ -349,6 +369,11 @@ class Measurement(Resolved):
             return read_covariance(name, np.asarray(value)[0], size, step).matrix[None]
         return returned.read_covariances(name, value, size, step)
 
+    def moments(self, x: Array, step: int) -> tuple[Array, Array]:
+        """Mean observation of states (n, d), (n, k), and `noises`."""
+        means = self.mean(x, step)
+        return means, self.noises(x, means.shape[1], step)
+
     def log_likelihood(self, z: Array, x: Array, step: int) -> Array:
         """Log-likelihood of states (n, d), (n,): -inf is allowed, NaN is not.
 
@@ -362,7 +387,7 @@ class Measurement(Resolved):
             x.setflags(False)  # type: ignore[call-arg]
             counts = THREAD.evaluations
             calls = counts.calls
-            values: Array = self.model.log_likelihood(z, x, step)
+            values = self.model.log_likelihood(z, x, step)
             if counts.calls == calls:
                 counts.calls += 1
                 counts.observation += len(x)
@@ -396,9 +421,8 @@ class Measurement(Resolved):
             z = self.model.sample_observation(_checks.read_only(x), rng, step)
             return z if self.scans else np.asarray(_checks.with_nan(z))
         contract.require(self.model, "simulation", ("sample_observation",), contract.OBSERVED)
-        mean = self.mean(x, step)
-        white = rng.standard_normal(mean.shape)
-        return mean + contract.correlated(white, self.noises(x, mean.shape[1], step))
+        means, noises = self.moments(x, step)
+        return means + contract.correlated(rng.standard_normal(means.shape), noises)
 
 
 def only_mode(model: Model) -> Model:

@@ -230,9 +230,7 @@ class WithClutter(contract.Wrapper):
         # all detections in one call, unless the model's own likelihood takes one at a time
         if measurement.has_likelihood or len(scan) == 1:
             return np.array([measurement.log_likelihood(z, x, step) for z in scan])
-        means = measurement.mean(x, step)
-        noises = measurement.noises(x, means.shape[1], step)
-        return detection_log_densities(self.model, scan, means, noises, step)
+        return detection_log_densities(self.model, scan, *measurement.moments(x, step), step)
 
     def sample_observation(self, x: Array, rng: Generator, step: int) -> list[Array]:
         """Draw a scan of each state, in the region: a list of n arrays (k, m).

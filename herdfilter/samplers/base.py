@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -39,7 +39,7 @@ class Sampler(Protocol):
 class MixtureSampler(Sampler):
     """Base class of the samplers here: a subclass has `draw`, and `sample` checks what a user asks for."""
 
-    draws: ClassVar[bool] = True
+    draws = True
     """False if a subclass overrides `sample`: then `draw` alone would pass by what that adds."""
 
     def __init_subclass__(cls) -> None:

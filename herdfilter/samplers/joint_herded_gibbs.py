@@ -73,11 +73,11 @@ def sweep_points(z, counts, centre, height, precision, sweeps):
         attraction = (height[block], precision[k], residual, terms[0], terms[1])
         repulsion = (offset, pairs[0], pairs[1], counts[block])
         for _ in range(sweeps):
-            _sweep(z[block], centre[block], attraction, repulsion, vectors)
+            _sweep_block(z[block], centre[block], attraction, repulsion, vectors)
 
 
 @compiled.njit(**compiled.NO_ARRAYS)
-def _sweep(z, centre, attraction, repulsion, vectors):
+def _sweep_block(z, centre, attraction, repulsion, vectors):
     """Move all coordinates of the points of a block, (d, B), once."""
     height, precision, residual, exponent, term = attraction
     x = vectors[0]

@@ -67,11 +67,13 @@ class JointHerding(JointSampler):
         if len(start.counts) > 1:  # no more moves in all than of 300 points
             iterations = min(iterations, max(1, 300 * iterations // n))
         smoothed = *start.smoothed(1.0), *start.smoothed(2.0)
-        descend(start.z, start.counts, start.centre, *smoothed, 1.0 / n, iterations)
+        move_jointly(start.z, start.counts, start.centre, *smoothed, 1.0 / n, iterations)
 
 
 @compiled.njit(**compiled.CALLED)
-def descend(z, counts, centre, height, precision, wide_height, wide_precision, weight, iterations):
+def move_jointly(
+    z, counts, centre, height, precision, wide_height, wide_precision, weight, iterations
+):
     """Move points (K, d, B) of equal `weight`, block by block, down the herding error at the kernel widths 1 and 2."""
     _, d, size = z.shape
     moves = np.zeros((3, d, size))
@@ -83,11 +85,11 @@ def descend(z, counts, centre, height, precision, wide_height, wide_precision, w
         narrow = (centre[block], height[block], precision[k])
         wide = (centre[block], wide_height[block], wide_precision[k])
         workspace = (moves[0], moves[1], moves[2], rows[0], rows[1], residual, term)
-        _descend(z[block], counts[block], weight, narrow, wide, iterations, workspace)
+        _move_block(z[block], counts[block], weight, narrow, wide, iterations, workspace)
 
 
 @compiled.njit(**compiled.NO_ARRAYS)
-def _descend(z, n, weight, narrow, wide, iterations, workspace):
+def _move_block(z, n, weight, narrow, wide, iterations, workspace):
     """Move the first n of the points (d, B)."""
     gradient, last_gradient, step, curvature, pair, residual, term = workspace
     d = len(z)

@@ -179,9 +179,7 @@ class ParticleStep:
             values = transition.model.transition_log_density(
                 _checks.read_only(x_next),
                 _checks.read_only(x),
-                transition.dt,
-                transition.control,
-                transition.step,
+                *transition.arguments,
             )
             shape = (len(x_next), len(x))
             log_densities = read_numbers("transition_log_density", values, shape, transition.step)

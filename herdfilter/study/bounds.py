@@ -15,7 +15,6 @@ dominate the mean, and the bound falls slowly with `runs`.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -95,9 +94,7 @@ def posterior_cramer_rao_bound(
     bounds = np.empty((T, model.dim, model.dim))
     for step in range(1, T + 1):
         transition = resolved.Transition(motion, dt, None, step)
-        F = _jacobians(
-            transition.mean, lambda _: motion.circular, motion.jacobian, x, dt, None, step
-        )
+        F = differentiate(transition.function, x, x.std(axis=0)[None])[1]
         Q = transition.noise.matrix
         # Prediction, the first term of the recursion above, with P = J^-1.
         P = _informed(P, _variation(F, Q, step))
@@ -105,8 +102,7 @@ def posterior_cramer_rao_bound(
         P = Q + mean @ P @ mean.T
         x = transition.sample(x, rng)
         # Update: adds E[H' R^-1 H], with the Jacobians at the states after the transition.
-        observe = partial(measurement.mean, step=step)
-        H = _jacobians(observe, measurement.circular, measurement.jacobian, x, step)
+        H = differentiate(measurement.at(step), x, x.std(axis=0)[None])[1]
         R = measurement.noise(H.shape[1], step).matrix
         try:
             whitened = np.linalg.solve(np.linalg.cholesky(R), H)
@@ -160,11 +156,3 @@ def _variation(F: Array, Q: Array, step: int) -> Array:
             f"got a singular matrix at step {step}"
         )
     return np.asarray(np.einsum("rji,jk,rkl->il", centred, inverse, centred) / len(F))
-
-
-def _jacobians(mean: Any, circular: Any, jacobian: Any, x: Array, *arguments: Any) -> Array:
-    """Return the Jacobians (runs, k, d) of a mean at states (runs, d): the model's own, else central differences."""
-    function = contract.VectorFunction(
-        mean, circular, jacobian and (lambda x: jacobian(x, *arguments))
-    )
-    return differentiate(function, x, x.std(axis=0)[None])[1]

@@ -171,6 +171,7 @@ COLUMNS = (
         "log-likelihood minus the reference's",
         statistics.rms,
         "RMS error of the log-likelihood",
+        measure=lambda run: run.log_likelihood - getattr(run.reference, "log_likelihood", np.nan),
     ),
     Column(
         "ess",
@@ -230,6 +231,7 @@ COLUMNS = (
         "energy distance of the particles to the exact posterior, in its standard deviations",
         statistics.median_with_interval,
         "energy distance to the posterior",
+        measure=lambda run: statistics.of(np.mean, statistics.finite(run.energy_distances)),
     ),
     Column(
         "ms_per_step",
@@ -400,7 +402,7 @@ def headings(summary: pd.DataFrame, scenario: Scenario) -> list[Heading]:
                 Heading(column.name, column.label.format(unit=unit), column.format, column.brief)
             )
     # `sorted` is stable: the columns keep their order within brief and other ones.
-    failed = Heading("failures", "failed", lambda count: f"{count:.0f}")
+    failed = Heading("failures", "failed", "{:.0f}".format)
     return sorted([*_with_caps(columns, summary), failed], key=lambda heading: not heading.brief)
 
 
@@ -438,11 +440,10 @@ def headings_of_models(models: pd.DataFrame) -> list[Heading]:
         Heading("evaluations", "evaluations", brief=True),
         Heading("exponent", "exponent in n"),
         Heading("exponent_worst", "exponent, worst"),
-        Heading("uncertain", "reference uncertain", lambda count: f"{count:.0f}"),
-        Heading("unknown", "no reference", lambda count: f"{count:.0f}"),
+        Heading("uncertain", "reference uncertain", "{:.0f}".format),
+        Heading("unknown", "no reference", "{:.0f}".format),
     ]
-    columns = [heading for heading in every if models[heading.name].notna().any()]
-    return _with_caps(columns, models)
+    return _with_caps([heading for heading in every if models[heading.name].notna().any()], models)
 
 
 def localises(scenario: Scenario) -> bool:

@@ -177,7 +177,7 @@ def _perform(study: Study, task: Task, restart: Callable[[], None]) -> TaskResul
             feed(study.build_filter(task, run.model), run.recording.first(_WARM_UP_STEPS))
     restart()
     # Known of the run even if the filter fails.
-    common: dict[str, Any] = {
+    common = {
         "reference": "" if run.reference is None else (study.scenario.reference or {})["type"],
         **measured(run, of_reference=True),
     }

@@ -132,14 +132,23 @@ def over_models(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFram
         smallest = errors.xs(n, axis="columns", level="n_particles").min(axis=1)
         # Negated, because the uncertainty may be NaN, which counts as uncertain.
         uncertain = np.isfinite(smallest) & ~(UNCERTAIN * smallest >= uncertainty)
-        row = {"scenario": table["scenario"].iloc[0] if "scenario" in table else "", "filter": name}
-        row |= {"n_particles": n, "baseline": baseline, "models": len(is_known)}
-        row |= _ratios(pairs, (name, n), (baseline, n), kinds)
-        row |= {"uncertain": int(uncertain.sum()), "unknown": int((~is_known).sum())}
-        row |= _beside(filter_runs, groups[baseline, n])
         by_count = errors[name]
         slopes = log_slopes(by_count.loc[:, by_count.columns >= FITTED_FROM])
-        rows.append(row | {"exponent": of(np.median, slopes), "exponent_worst": of(np.max, slopes)})
+        rows.append(
+            {
+                "scenario": table["scenario"].iloc[0] if "scenario" in table else "",
+                "filter": name,
+                "n_particles": n,
+                "baseline": baseline,
+                "models": len(is_known),
+                **_ratios(pairs, (name, n), (baseline, n), kinds),
+                "uncertain": int(uncertain.sum()),
+                "unknown": int((~is_known).sum()),
+                **_beside(filter_runs, groups[baseline, n]),
+                "exponent": of(np.median, slopes),
+                "exponent_worst": of(np.max, slopes),
+            }
+        )
     return pd.DataFrame(rows)
 
 
@@ -167,9 +176,9 @@ def _beside(runs: pd.DataFrame, base: pd.DataFrame) -> dict[str, float]:
     medians = median_by_model(runs[measures])
     base_medians = median_by_model(base[measures])
     variances = finite(medians["variance_ratio"])
-    distances = finite(medians["distance"] / base_medians["distance"])
-    times = finite(medians["ms_per_step"] / base_medians["ms_per_step"])
-    evaluations = finite(medians["evaluations"] / base_medians["evaluations"])
+    distances, times, evaluations = (
+        finite(medians[name] / base_medians[name]) for name in measures[1:]
+    )
     # Runs that the baseline lost, too, or lacks, are not held against the filter.
     lost = runs["lost"] & ~base["lost"].reindex(runs.index, fill_value=True)
     low, high = RIGHT_VARIANCE

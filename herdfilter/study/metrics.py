@@ -118,8 +118,9 @@ def set_errors(
     points = [row[at] for row, at in zip(y, present, strict=True)]
     labels = [np.flatnonzero(at).tolist() for at in present]
     c = targets.cutoff
-    steps = [metrics.gospa(*pair, c, targets.gospa_order) for pair in zip(x, points, strict=True)]
-    ospas = [metrics.ospa(*pair, c, targets.ospa_order) for pair in zip(x, points, strict=True)]
+    pairs = list(zip(x, points, strict=True))
+    steps = [metrics.gospa(*pair, c, targets.gospa_order) for pair in pairs]
+    ospas = [metrics.ospa(*pair, c, targets.ospa_order) for pair in pairs]
     distances, localisation, missed, false = np.array(steps).T
     counts = np.isfinite(truth).all(axis=2).sum(axis=1).astype(float)
     return {

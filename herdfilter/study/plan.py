@@ -139,8 +139,7 @@ class Study:
             },
             "data": None if self.data is None else digest(self.data),
         }
-        plain: dict[str, Any] = json.loads(json.dumps(description, default=encoded))
-        return plain
+        return dict(json.loads(json.dumps(description, default=encoded)))
 
     @classmethod
     def described(cls, description: Mapping[str, Any]) -> Study:

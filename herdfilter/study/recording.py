@@ -95,13 +95,12 @@ class Recording:
     def first(self, steps: int) -> Recording:
         """Return the first `steps` steps."""
         # Some are absent, and `dt` may be one number for all steps, or an array of one.
-        whole = [name for name, values in vars(self).items() if values is None]
-        if np.ndim(self.dt) == 0:
-            whole.append("dt")
-        parts: dict[str, Any] = {
-            name: values if name in whole else values[:steps] for name, values in vars(self).items()
+        parts = {
+            name: values[:steps]
+            for name, values in vars(self).items()
+            if values is not None and (name != "dt" or np.ndim(values))
         }
-        return Recording(**parts)
+        return replace(self, **parts)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

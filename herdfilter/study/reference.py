@@ -74,13 +74,14 @@ class Reference:
             centres = 0.5 * (self.edges[1:] + self.edges[:-1])
             sd = np.sqrt((centres - centres @ masses) ** 2 @ masses)
             return energy_distance_on_line(x[:, 0], weights, self.edges, masses) / float(sd)
-        covariance: Array = np.asarray(self.covariances)[k]
+        covariance = np.asarray(self.covariances)[k]
         sd = np.sqrt(np.diagonal(covariance))
         sd = np.where(sd > 0, sd, 1.0)
         # Standardised, a Gaussian has mean 0.
         standardised = Points.unchecked((x - self.means[k]) / sd, weights)
-        zero = np.zeros((1, len(sd)))
-        normal = GaussianMixture.unchecked(np.ones(1), zero, covariance / np.outer(sd, sd))
+        normal = GaussianMixture.unchecked(
+            np.ones(1), np.zeros((1, len(sd))), covariance / np.outer(sd, sd)
+        )
         return energy_distance(standardised, normal)
 
 
@@ -161,9 +162,9 @@ def _averaged(estimates: Array, circular: Sequence[int]) -> tuple[Array, Array]:
     """Return mean (T, d), circular for angles, and sample covariance (T, d, d) of independent estimates (m, T, d)."""
     m = len(estimates)
     steps = [moments(x, np.full(m, 1 / m), circular) for x in estimates.swapaxes(0, 1)]
-    spread = np.array([covariance for _, covariance in steps])
+    means, spread = (np.array(values) for values in zip(*steps, strict=True))
     # `moments` divides by m, not m - 1; one estimate has no spread.
-    return np.array([mean for mean, _ in steps]), spread * (m / (m - 1) if m > 1 else np.nan)
+    return means, spread * (m / (m - 1) if m > 1 else np.nan)
 
 
 def _exact_or_large(
@@ -190,11 +191,12 @@ def _exact_or_large(
         with suppress(ValueError):
             # The grid is too coarse for the noise, or the state leaves it.
             return _grid(model, recording, rng, **grid)
-    blind = _large(model, recording, rng, n=n, repeats=repeats, filter=filter)
+    large = partial(_large, model, recording, rng, n=n, repeats=repeats)
+    blind = large(filter=filter)
     if not guided:
         return blind
     with suppress(TypeError, ValueError, DegenerateWeightsError):
-        informed = _large(model, recording, rng, n=n, repeats=repeats, filter=guided)
+        informed = large(filter=guided)
         # Squares are summed in units of the variance, averaged over time, so that dimensions of any unit count alike.
         variances = np.diagonal(np.asarray(blind.covariances), axis1=1, axis2=2).mean(axis=0)
         distances = wrap_angles(informed.means - blind.means, circular_dims(model))
@@ -206,19 +208,6 @@ def _exact_or_large(
         if informed_error < blind_error and agree:
             return informed
     return blind
-
-
-def _grid_or_large(
-    model: Any,
-    recording: Recording,
-    rng: np.random.Generator,
-    *,
-    n: int,
-    repeats: int = 2,
-    filter: Any = "bootstrap",  # noqa: A002
-) -> Reference:
-    """Compute the posterior as in `_exact_or_large`, without a Kalman filter and a guided one, which is no key here."""
-    return _exact_or_large(model, recording, rng, n=n, repeats=repeats, filter=filter)
 
 
 def _kalman(model: Any, recording: Recording, rng: np.random.Generator) -> Reference:
@@ -239,11 +228,8 @@ def _kalman(model: Any, recording: Recording, rng: np.random.Generator) -> Refer
     for step, (z, dt, control) in enumerate(
         zip(recording.observations, dts, controls, strict=True), start=1
     ):
-        _check_affine(model.dim, model.transition_mean, dt, control, step)
         kf.predict(dt, control)
         observed = np.flatnonzero(np.isfinite(z))
-        if len(observed):
-            _check_affine(model.dim, model.observation_mean, step)
         # A likelihood of the model's own must be Gaussian up to a constant, as a few states around the mean tell.
         if len(observed) and measurement.has_likelihood:
             states = kf.mean + np.sqrt(np.diagonal(kf.covariance)) * [[0.0], [1.0], [-2.0]]
@@ -282,33 +268,32 @@ class _WithSlopes:
         return getattr(self._model, name)
 
     def transition_jacobian(self, x: Array, *arguments: Any) -> Array:
-        slopes = _check_affine(self._model.dim, self._model.transition_mean, *arguments)
-        return np.broadcast_to(slopes, (len(x), *slopes.shape))
+        return _affine_slopes(self._model.transition_mean, x, *arguments)
 
     def observation_jacobian(self, x: Array, step: int) -> Array:
-        slopes = _check_affine(self._model.dim, self._model.observation_mean, step)
-        return np.broadcast_to(slopes, (len(x), *slopes.shape))
+        return _affine_slopes(self._model.observation_mean, x, step)
 
 
-def _check_affine(dim: int, function: Callable[..., Array], *arguments: Any) -> Array:
-    """Return the matrix of an affine function of states (n, dim); ValueError for any other function."""
+def _affine_slopes(function: Callable[..., Array], x: Array, *arguments: Any) -> Array:
+    """Return the matrix of an affine function of states (n, d), for each of them; ValueError for any other function."""
+    dim = x.shape[1]
     # Its values at 0 and the unit vectors determine an affine function; one further state tells whether it is one.
     probes = np.vstack([np.zeros(dim), np.eye(dim), np.full(dim, -2.0)])
     values = np.asarray(function(probes, *arguments), dtype=float)
-    slopes: Array = values[1:-1] - values[0]
+    slopes = values[1:-1] - values[0]
     expected = values[0] - 2 * slopes.sum(axis=0)
     gap = np.abs(expected - values[-1])
     if not (gap <= 1e-9 * (1 + np.abs(values).max()) + 1e-5 * np.abs(values[-1])).all():
         raise ValueError(
             "reference: expected a linear model for type 'kalman', got a nonlinear one"
         )
-    return slopes.T
+    return np.broadcast_to(slopes.T, (len(x), *slopes.T.shape))
 
 
 REFERENCES: dict[str, Callable[..., Reference]] = {
     "grid": _grid,
     "large": _large,
-    "grid-or-large": _grid_or_large,
+    "grid-or-large": _exact_or_large,
     "exact-or-guided": partial(
         _exact_or_large, guided={"proposal": "RankedProposal(randomised=True)"}
     ),
@@ -331,10 +316,11 @@ def compute_reference(
     import joblib
 
     function, keywords = reference_function(scenario)
+    compute = partial(function, model, recording, rng, **keywords)
     folder, _ = machine.reference_folder()
     # The Kalman filter is faster than the disk.
     if function is _kalman or folder is None:
-        return function(model, recording, rng, **keywords)
+        return compute()
     try:
         decisive = [
             __version__,
@@ -354,12 +340,12 @@ def compute_reference(
         file = folder / f"{joblib.hash(decisive)}.npz"
     except Exception:
         # A user's class may raise anything when it is pickled; one typed in at a prompt has no source.
-        return function(model, recording, rng, **keywords)
+        return compute()
     # An absent or damaged file is ignored. Files hold numbers alone: loading one runs no code.
     with suppress(Exception), np.load(file, allow_pickle=False) as arrays:
         return Reference(**{**arrays, "log_likelihood": float(arrays["log_likelihood"])})
     begin = time.perf_counter()
-    reference = function(model, recording, rng, **keywords)
+    reference = compute()
     _log.info("a reference was computed in %.1f s: %s", time.perf_counter() - begin, file)
     # The disk may be full, or the folder removed in the meantime.
     with suppress(OSError), machine.written_at_once(file) as part:
@@ -378,7 +364,9 @@ def check_reference(scenario: Scenario) -> None:
     if scenario.reference is None:
         return
     function, keywords = reference_function(scenario)
-    check_keywords("[reference]", function, keywords, added=("model", "recording", "rng"))
+    # Without a guided filter that is no key.
+    guided = ("guided",) * (function is _exact_or_large)
+    check_keywords("[reference]", function, keywords, ("model", "recording", "rng", *guided))
     for name in ("n", "repeats"):
         if name in keywords:
             check_count(f"[reference] {name}", keywords[name])
@@ -389,10 +377,10 @@ def check_reference(scenario: Scenario) -> None:
         for name in names:
             with prefix_errors(f"[reference] {key}: "):
                 if not _draws_at_random(name):
-                    expected = (
-                        "a particle filter that draws at random, without which the error is unknown"
+                    raise ValueError(
+                        "expected a particle filter that draws at random, without which the error is unknown, "
+                        f"got {name!r}"
                     )
-                    raise ValueError(f"expected {expected}, got {name!r}")
 
 
 def try_reference(scenario: Scenario, model: Any, first: Recording) -> None:

@@ -58,9 +58,8 @@ class Trajectory:
         """Make a trajectory of the arrays of `TaskResult.trajectory`, with the filters in this order."""
         # Figures need no observations and no errors of the reference.
         unknown = np.full((len(arrays["", "truth"]), 1), np.nan)
-        reference = None
-        if ("", "reference") in arrays:
-            reference = Reference(arrays["", "reference"], np.nan, unknown)
+        means = arrays.get(("", "reference"))
+        reference = None if means is None else Reference(means, np.nan, unknown)
         positions = None
         if ("", "positions") in arrays:
             positions = np.split(arrays["", "positions"], arrays["", "scan_ends"].astype(int)[:-1])
@@ -176,7 +175,7 @@ def trajectory_arrays(
 ) -> dict[tuple[str, str], Array]:
     """Run a filter once more, and return the arrays of `TaskResult.trajectory`."""
     recording = run.recording
-    arrays: dict[tuple[str, str], Any] = {
+    arrays = {
         ("", "truth"): recording.truth,
         ("", "dt"): np.broadcast_to(recording.dt, len(recording)),
     }

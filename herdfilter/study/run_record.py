@@ -171,9 +171,8 @@ class RunRecord:
     @cached_property
     def against_reference(self) -> Array:
         """Squared distance of the mean to the reference's mean, over the same dimensions; over time."""
-        if self.reference is None:
-            return self._all_nan
-        return self._squared_error(self.reference.means)
+        reference = self.reference
+        return self._all_nan if reference is None else self._squared_error(reference.means)
 
     @cached_property
     def posterior_sd(self) -> Array:
@@ -246,8 +245,7 @@ class RunRecord:
         if bound.in_spreads:  # models of a family differ in units
             errors = wrap_angles(self.means - self.recording.truth, circular_dims(self.model))
             squares = ((errors / self.model.spread)[:, self.dims] ** 2).mean(axis=1)
-        steps = max(1, round(bound.final_part * len(self.recording)))
-        return metrics.root_mean(squares[-steps:])
+        return metrics.root_mean(squares[-max(1, round(bound.final_part * len(self.recording))) :])
 
     @property
     def diverged(self) -> bool:
@@ -268,30 +266,18 @@ class RunRecord:
         if self.reference is None:
             return np.nan
         errors = wrap_angles(self.means - self.reference.means, circular_dims(self.model))
-        return statistics.of(
-            statistics.root_mean_square, statistics.finite(errors[:, self.dims] / self.posterior_sd)
-        )
+        return self._in_sds(errors)
 
     @property
     def reference_uncertainty(self) -> float:
         """Standard error of the reference's own posterior mean, in the unit and averages of `reference_error_sd`."""
-        if self.reference is None:
-            return np.nan
-        return statistics.of(
-            statistics.root_mean_square,
-            statistics.finite(self.reference.error[:, self.dims] / self.posterior_sd),
-        )
+        return np.nan if self.reference is None else self._in_sds(self.reference.error)
 
     @property
     def log_likelihood(self) -> float:
         """Log-likelihood that the filter estimates; NaN with many targets."""
         log_likelihood = getattr(self.result, "log_likelihood", np.nan)
         return np.nan if self.recording.many else float(log_likelihood)
-
-    @property
-    def log_likelihood_error(self) -> float:
-        """Log-likelihood minus that of the reference."""
-        return self.log_likelihood - getattr(self.reference, "log_likelihood", np.nan)
 
     @property
     def variance_ratio(self) -> float:
@@ -308,10 +294,9 @@ class RunRecord:
         )
         return float(np.exp(statistics.of(np.mean, logs)))
 
-    @property
-    def energy_distance(self) -> float:
-        """Energy distance to the exact posterior, mean over the steps where the reference has it."""
-        return statistics.of(np.mean, statistics.finite(self.energy_distances))
+    def _in_sds(self, errors: Array) -> float:
+        ratios = statistics.finite(errors[:, self.dims] / self.posterior_sd)
+        return statistics.of(statistics.root_mean_square, ratios)
 
     @property
     def _all_nan(self) -> Array:

@@ -17,7 +17,6 @@ from typing import Annotated, Any, Literal
 
 from herdfilter._checks import (
     as_array,
-    as_positive,
     check_count,
     check_label,
     one_of,
@@ -31,7 +30,6 @@ from herdfilter.study.targets import Targets
 
 __all__ = ["Scenario", "load_scenario"]
 
-Count = Annotated[int, check_count]
 NonNegative = Annotated[int, partial(check_count, minimum=0, most=None)]
 FigureText = Annotated[str, check_label]
 
@@ -88,12 +86,12 @@ class Scenario:
     title: FigureText
     model: TypedTable
     source: str = ""
-    steps: Count = 100
-    dt: Annotated[float, as_positive] = 1.0
-    runs: Count = 20
-    models: Annotated[int, check_count] | None = None
+    steps: tables.Count = 100
+    dt: tables.Positive = 1.0
+    runs: tables.Count = 20
+    models: tables.Count | None = None
     first_model: NonNegative = 0
-    particles: tuple[Count, ...] = (100,)
+    particles: tuple[tables.Count, ...] = (100,)
     filters: tuple[FigureText, ...] = ("bootstrap", "herded-kh", "mixture-kh")
     error_dims: Annotated[tuple[NonNegative, ...], _check_different] | None = None
     unit: FigureText = ""

@@ -189,7 +189,7 @@ def log_slopes(errors: pd.DataFrame) -> Array:
     """
     if errors.shape[1] < 2:
         return np.empty(0)
-    values: Array = errors.to_numpy(dtype=np.float64)
+    values = errors.to_numpy(dtype=np.float64)
     values = values[(np.isfinite(values) & (values > 0)).all(axis=1)]
     counts = np.asarray(errors.columns, dtype=np.float64)
     return np.asarray(np.polyfit(np.log(counts), np.log(values).T, 1)[0])

@@ -1,6 +1,6 @@
 """The store of a study: one SQLite file, which one process writes task by task, and any number may read.
 
-The schema, version 3 (``PRAGMA user_version``; ``PRAGMA application_id`` marks a file of this kind):
+The schema, version 4 (``PRAGMA user_version``; ``PRAGMA application_id`` marks a file of this kind):
 
 ``study (name, value)``
     ``configuration``: the description of the study, JSON (`Study.describe`).
@@ -235,8 +235,9 @@ class Store:
                 series = {key: self.series(key, complete) for key in keys}
             else:
                 series = _Series(dict.fromkeys(keys, (self.path, complete)))
-            trajectory = self.trajectory(study)
-            return StudyResult(study, table, series, trajectory, description, self.sessions())
+            return StudyResult(
+                study, table, series, self.trajectory(study), description, self.sessions()
+            )
 
     def series(self, key: tasks.Key, runs: Sequence[int]) -> dict[str, Array]:
         """Return the series (runs, T), NaN in failed runs and, in a family, after the last step of a shorter model."""
@@ -340,9 +341,8 @@ class WritableStore(Store):
 
     def begin(self, executor: str) -> None:
         """Record the start of a session."""
-        started = datetime.now(UTC).isoformat(timespec="seconds")
         session = {
-            "started": started,
+            "started": datetime.now(UTC).isoformat(timespec="seconds"),
             "executor": executor,
             "versions": versions(),
             "machine": machine(),

@@ -47,9 +47,8 @@ class Pairs:
         """Divide errors run by run; `key` and `base` are (filter, n). Runs in which both failed are left out."""
         import pandas as pd
 
-        errors = self.losses[key].to_numpy(dtype=np.float64)
-        base_errors = self.losses[base].to_numpy(dtype=np.float64)
-        return pd.Series(paired_ratios(errors, base_errors), self.losses.index).dropna()
+        errors = (self.losses[column].to_numpy(np.float64) for column in (key, base))
+        return pd.Series(paired_ratios(*errors), self.losses.index).dropna()
 
     def ratios(self, key: Any, base: Any) -> pd.Series[float]:
         """Return these ratios; for a family their median for each model at which `base` did not fail.
@@ -327,7 +326,7 @@ def over_time(series: Mapping[tuple[str, int], Mapping[str, Array]]) -> pd.DataF
         # Every run that did not fail has an error to the truth, or GOSPA.
         errors = np.asarray(by_name["truth" if "truth" in by_name else "gospa"])
         unknown = np.full(errors.shape, np.nan)
-        columns: dict[str, Any] = {
+        columns = {
             "filter": name,
             "n_particles": n,
             "step": np.arange(1, errors.shape[1] + 1),

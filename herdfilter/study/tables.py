@@ -64,9 +64,14 @@ def _converted(key: str, kind: Any, value: Any) -> Any:
     return value  # the checks in the annotation look at numbers
 
 
-as_share = partial(
-    as_number, expected="a number above 0 and up to 1", fits=lambda share: 0 < share <= 1
-)
+Count = Annotated[int, check_count]
+CountFromZero = Annotated[int, partial(check_count, minimum=0)]
+Positive = Annotated[float, as_positive]
+Share = Annotated[
+    float,
+    partial(as_number, expected="a number above 0 and up to 1", fits=lambda share: 0 < share <= 1),
+]
+"""Numbers with their checks, for the fields of tables."""
 
 
 @dataclass(frozen=True)
@@ -98,12 +103,10 @@ class Divergence:
     dimensions, too.
     """
 
-    rmse_above: Annotated[float, as_positive]
-    final_part: Annotated[float, as_share] = 0.25
+    rmse_above: Positive
+    final_part: Share = 0.25
     in_spreads: bool = False
-
-    def __post_init__(self) -> None:
-        convert_fields(self)
+    __post_init__ = convert_fields  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
@@ -115,16 +118,14 @@ class Published:
     """
 
     filter: str
-    n_particles: Annotated[int, check_count]
-    value: Annotated[float, as_positive]
-    tolerance: Annotated[float, as_positive]
+    n_particles: Count
+    value: Positive
+    tolerance: Positive
     source: str
     measure: Literal["rmse", "mean_component_rmse"] = "rmse"
     statistic: Literal["mean", "median", "rms"] = "mean"
-    runs: Annotated[int, check_count] = 20
-    steps: Annotated[int, check_count] | None = None
-    skip: Annotated[int, partial(check_count, minimum=0)] = 0
+    runs: Count = 20
+    steps: Count | None = None
+    skip: CountFromZero = 0
     model: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        convert_fields(self)
+    __post_init__ = convert_fields  # type: ignore[misc]

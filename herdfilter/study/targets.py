@@ -62,7 +62,7 @@ class BirthPlace(_StateAtBirth):
     BirthPlace(probability=0.02, mean=[0.0, 100.0], sd=[50.0, 10.0])
     """
 
-    probability: Annotated[float, tables.as_share]
+    probability: tables.Share
     mean: Vector
     sd: Vector
 
@@ -125,9 +125,9 @@ class TrueTrack:
 
     initial: Vector
     sd: Sequence[float] | None = None
-    first: Annotated[int, _checks.check_count] = 1
-    last: Annotated[int, _checks.check_count] | None = None
-    at: Annotated[int, partial(_checks.check_count, minimum=0)] | None = None
+    first: tables.Count = 1
+    last: tables.Count | None = None
+    at: tables.CountFromZero | None = None
 
     def __post_init__(self) -> None:
         tables.convert_fields(self)
@@ -166,8 +166,8 @@ class Targets:
 
     # A list of tables, or one table.
     births: tuple[BirthPlace, ...] | Anywhere
-    cutoff: Annotated[float, _checks.as_positive]
-    survival_probability: Annotated[float, tables.as_share] = 0.99
+    cutoff: tables.Positive
+    survival_probability: tables.Share = 0.99
     tracks: tuple[TrueTrack, ...] = ()
     noise: bool = True
     gospa_order: Order = 2.0
@@ -227,8 +227,9 @@ class Targets:
             at = track.first - 1 if track.at is None else track.at
             lifetime = range(track.first, min(steps, track.last or steps) + 1)
             if len(lifetime):
-                path = simulate_path(model, initial, at, lifetime, rng, dt, self.noise)
-                truth[lifetime[0] - 1 : lifetime[-1], i] = path
+                truth[lifetime[0] - 1 : lifetime[-1], i] = simulate_path(
+                    model, initial, at, lifetime, rng, dt, self.noise
+                )
         return truth
 
     def _draw_tracks(self, steps: int, rng: np.random.Generator) -> list[TrueTrack]:

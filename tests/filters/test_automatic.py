@@ -15,11 +15,6 @@ from herdfilter.samplers.balanced import balanced_noise
 from herdfilter.study.scenario import load_scenario
 
 
-def weighted(x, weights=None):
-    weights = np.full(len(x), 1 / len(x)) if weights is None else weights
-    return Particles(x, np.log(weights))
-
-
 def ways(monkeypatch):
     taken = []
 
@@ -40,7 +35,7 @@ def test_weights_count_and_angles_are_taken_about_their_mean():
     heading = (
         np.mod(2 * np.pi + 0.1 * rng.standard_normal((4000, 1)), 2 * np.pi) - np.pi
     )  # on both sides of the seam
-    assert [Gaussianity(weighted(heading), angles).gaussian for angles in ((), (0,))] == [
+    assert [Gaussianity(Particles.equal(heading), angles).gaussian for angles in ((), (0,))] == [
         False,
         True,
     ]
@@ -48,8 +43,8 @@ def test_weights_count_and_angles_are_taken_about_their_mean():
         -3, 3, (400, 1)
     )  # draws of a uniform distribution, weighted to be those of a Gaussian
     weights = np.exp(-0.5 * x[:, 0] ** 2)
-    assert not Gaussianity(weighted(np.vstack([x] * 10)), ()).gaussian
-    assert Gaussianity(weighted(x, weights / weights.sum()), ()).gaussian
+    assert not Gaussianity(Particles.equal(np.vstack([x] * 10)), ()).gaussian
+    assert Gaussianity(Particles.weighted(x, weights / weights.sum()), ()).gaussian
 
 
 @pytest.mark.parametrize("n", [20, 128])
@@ -198,7 +193,7 @@ def test_ranked_particles_are_widened_where_the_noise_is_too_narrow_to_part_them
     taken, n, eye = ways(monkeypatch), 60, np.eye(2)
     rng = np.random.default_rng(n)
     x = np.column_stack([rng.exponential(size=n), rng.standard_normal(n)])
-    particles = weighted(
+    particles = Particles.equal(
         (x - x.mean(axis=0)) @ np.linalg.inv(np.linalg.cholesky(np.cov(x.T, ddof=0))).T
     )  # covariance I
 

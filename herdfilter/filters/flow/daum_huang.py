@@ -79,7 +79,7 @@ class DaumHuangFilter(EnsembleKalmanFilter):
         _checks.check_flags(local=local)
         self.local = local
         self.flow_steps = _checks.check_count("flow_steps", flow_steps)
-        beside: Any = kalman(model) if callable(kalman) else None
+        beside = kalman(model) if callable(kalman) else None
         if not isinstance(beside, ONE_GAUSSIAN):
             raise TypeError(
                 f"kalman: expected a filter such as UnscentedKalmanFilter, got {kalman!r}"

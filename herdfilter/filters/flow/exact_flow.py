@@ -24,7 +24,7 @@ def pseudo_times(steps: int, ratio: float = 1.2) -> Array:
     >>> np.round(pseudo_times(3), 4).tolist()
     [0.0, 0.2747, 0.6044, 1.0]
     """
-    times: Array = np.concatenate([[0.0], np.cumsum(ratio ** np.arange(steps))])
+    times = np.concatenate([[0.0], np.cumsum(ratio ** np.arange(steps))])
     times /= times[-1]
     return times
 

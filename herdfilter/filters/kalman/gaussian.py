@@ -311,11 +311,7 @@ def linearise_transition(
     motion = transition.motion
     circular = transition.circular
     if motion.has_moments:
-        arguments = (transition.dt, transition.control, transition.step)
-        jacobian = motion.jacobian and (lambda x: motion.jacobian(x, *arguments))
-        predicted, slopes, rests = linearise(
-            rule, transition.mean, means, factors, circular, lambda _: circular, jacobian
-        )
+        predicted, slopes, rests = linearise(rule, transition.function, means, factors)
         return Linearisation(predicted, slopes, rests + transition.covariance)
     # N(mean, F F') and N(0, I) side by side
     d = motion.dim
@@ -324,9 +320,10 @@ def linearise_transition(
     joint[:, :d, :d] = factors
     joint[:, d:, d:] = np.eye(noise_dim)
     joint_means = np.hstack([means, np.zeros((len(means), noise_dim))])
-    return linearise(
-        rule, transition.propagate_joint, joint_means, joint, circular, lambda _: circular
+    function = contract.VectorFunction(
+        transition.propagate_joint, lambda _: circular, angles=circular
     )
+    return linearise(rule, function, joint_means, joint)
 
 
 def linearise_observation(
@@ -336,17 +333,7 @@ def linearise_observation(
 
     Factors are (K, d, d), or (1, d, d) if all Gaussians share one.
     """
-    circular = measurement.state_circular
-    jacobian = measurement.jacobian
-    predicted, slopes, rests = linearise(
-        rule,
-        lambda x: measurement.mean(x, step),
-        means,
-        factors,
-        circular,
-        measurement.circular,
-        jacobian and (lambda x: jacobian(x, step)),
-    )
+    predicted, slopes, rests = linearise(rule, measurement.at(step), means, factors)
     size = predicted.shape[1]
     if not measurement.takes_state:  # one noise covariance for all
         return Linearisation(predicted, slopes, rests + measurement.noises(means, size, step))
@@ -356,7 +343,8 @@ def linearise_observation(
         return np.broadcast_to(noises, (len(x), size, size)).reshape(len(x), -1)
 
     # Law of total covariance: noise that depends on the state adds its covariance, expected over each Gaussian.
-    expected = linearise(rule, entries, means, factors, circular).means
+    function = contract.VectorFunction(entries, angles=measurement.state_circular)
+    expected = linearise(rule, function, means, factors).means
     return Linearisation(predicted, slopes, rests + expected.reshape(-1, size, size))
 
 
@@ -370,13 +358,11 @@ def expected_detection(
     """
     if not callable(model.detection_probability):
         return model.detection_probability
-    expected = linearise(
-        rule,
+    function = contract.VectorFunction(
         lambda x: np.reshape(model.detection_probabilities(x, step), (-1, 1)),
-        states.means,
-        states.factors,
-        contract.circular_dims(model),
-    ).means
+        angles=contract.circular_dims(model),
+    )
+    expected = linearise(rule, function, states.means, states.factors).means
     return np.clip(expected[:, 0], 0.0, 1.0)
 
 
@@ -404,7 +390,7 @@ def iterated_update(
     """
     count, d = means.shape
     # Gauss-Newton in standardised coordinates u, where the prior is N(0, I) and the tolerance has no units.
-    u: Array = np.zeros((count, d)) if start is None else start
+    u = np.zeros((count, d)) if start is None else start
     for _ in range(MOST_ITERATIONS):
         states = means + (factors @ u[:, :, None])[:, :, 0]
         linear = linearise_observation(

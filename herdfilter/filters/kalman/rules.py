@@ -33,7 +33,7 @@ class Linearisation(NamedTuple):
     @property
     def covariances(self) -> Array:
         """Covariances of the values, (K, k, k)."""
-        covariances: Array = self.slopes @ self.slopes.mT + self.rests
+        covariances = self.slopes @ self.slopes.mT + self.rests
         return covariances
 
     def take(self, rows: Any) -> Linearisation:
@@ -234,19 +234,13 @@ def moment_rule(rule: str | MomentRule) -> MomentRule:
 
 
 def linearise(
-    rule: MomentRule,
-    values: Callable[[Array], Array],
-    means: Array,
-    factors: Array,
-    angles: tuple[int, ...],
-    circular: Callable[[int], tuple[int, ...]] = lambda size: (),
-    jacobian: Callable[[Array], Any] | None = None,
+    rule: MomentRule, function: contract.VectorFunction, means: Array, factors: Array
 ) -> Linearisation:
     """Linearise a function (n, m) -> (n, k) of K Gaussians by a rule; TypeError unless that returns three arrays.
 
-    Points of a rule may lie past the cut of an angle: the function sees its `angles` wrapped. `circular` as in
-    `VectorFunction`.
+    Points of a rule may lie past the cut of an angle: the function sees its `angles` wrapped.
     """
+    values, circular, jacobian, angles = function
     function = contract.VectorFunction(
         lambda x: values(wrap(x, angles)),
         circular,

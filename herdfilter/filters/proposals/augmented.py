@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -53,7 +52,7 @@ class AugmentedProposal(SampledProposal):
 
     fit: Fit
     sampler: Sampler
-    uses: ClassVar[base.Uses] = base.Uses(weights=True)
+    uses = base.Uses(weights=True)
     check = base.BaseProposal.check  # the sampler draws more dimensions than the state has
 
     def __post_init__(self) -> None:

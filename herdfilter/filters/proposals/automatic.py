@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
+from herdfilter import samplers
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals import gaussianity
 from herdfilter.filters.proposals.base import Uses
@@ -19,8 +20,6 @@ from herdfilter.filters.resampling.mixture import MixtureResampling
 from herdfilter.filters.state import Particles
 from herdfilter.fitting.kernel_density import KernelDensityFit
 from herdfilter.models import contract, resolved
-from herdfilter.samplers import QuantileSampling, SobolSampling
-from herdfilter.samplers.base import Sampler
 
 UNGUIDED_SHARE = 0.3
 """Share of the predictive mixture that is added to Kalman's posterior before quantiles are taken: it bounds the weights."""
@@ -82,8 +81,8 @@ class AutomaticProposal:
     True
     """
 
-    sampler: Sampler | None = None
-    uses: ClassVar[Uses] = Uses(weights=True, observation=True)
+    sampler: samplers.Sampler | None = None
+    uses = Uses(weights=True, observation=True)
 
     def __post_init__(self) -> None:
         RankedProposal(self.sampler)  # checks the sampler
@@ -202,7 +201,7 @@ class AutomaticProposal:
 
         It is the progressive correction of Musso, Oudjane and Le Gland (2001); the last power is whatever remains.
         """
-        kernels = MixtureResampling(KernelDensityFit(), self.sampler or SobolSampling())
+        kernels = MixtureResampling(KernelDensityFit(), self.sampler or samplers.SobolSampling())
         particles = kernels.resample(particles, rng, transition.circular)
         successors = RankedProposal(self.sampler, guided=False).propose(transition, particles, rng)
         log_evidence = 0.0
@@ -210,11 +209,12 @@ class AutomaticProposal:
         for _ in range(CORRECTIONS):
             log_likelihoods = observation.log_likelihood(successors.x)
             power = remaining
-            weighted, evidence = successors.reweighted(power * log_likelihoods).normalised()
-            # where fewer are possible at all no power leaves so many
-            while power > 1e-3 and evidence > -np.inf and weighted.ess < np.sqrt(len(weighted)):
-                power *= 0.8
+            while True:
                 weighted, evidence = successors.reweighted(power * log_likelihoods).normalised()
+                # where fewer are possible at all no power leaves so many
+                if power <= 1e-3 or evidence == -np.inf or weighted.ess >= np.sqrt(len(weighted)):
+                    break
+                power *= 0.8
             if power == remaining:
                 break
             remaining -= power
@@ -229,7 +229,7 @@ class AutomaticProposal:
 
     @cached_property
     def _quantiles(self) -> HerdedProposal:
-        return HerdedProposal(QuantileSampling() if self.sampler is None else self.sampler)
+        return HerdedProposal(samplers.QuantileSampling() if self.sampler is None else self.sampler)
 
     @cached_property
     def _guided_quantiles(self) -> KalmanMixtureProposal:

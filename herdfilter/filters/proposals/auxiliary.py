@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
 
 import numpy as np
 
@@ -53,7 +52,7 @@ class AuxiliaryProposal(base.BootstrapProposal):
     """
 
     resampling: CopyingResampling = field(default_factory=SystematicResampling)
-    uses: ClassVar[base.Uses] = base.Uses(weights=True, observation=True, whole_scan=True)
+    uses = base.Uses(weights=True, observation=True, whole_scan=True)
     transitions = base.BaseProposal.transitions
 
     def __post_init__(self) -> None:
@@ -90,7 +89,7 @@ class AuxiliaryProposal(base.BootstrapProposal):
             return observation.weigh(self.propose(transition, particles, rng))
         weighted = particles.replaced(log_weights=first - total)
         # copies: a subclass whose own `resample` moves particles has no ancestors to go back to
-        ancestors: Any = CopyingResampling.resample(self.resampling, weighted, rng).ancestors
+        ancestors = CopyingResampling.resample(self.resampling, weighted, rng).ancestors
         x = transition.sample(particles.x[ancestors], rng)
         second = observation.log_likelihood(x) - at_centres[ancestors]
         # Pitt (2002): the evidence is the sum of the first-stage weights times the mean of the second.

@@ -103,7 +103,7 @@ class BaseProposal:
 
     transitions: ClassVar[tuple[tuple[str, ...], ...]] = (contract.ADDITIVE, contract.FROM_NOISE)
     """Functions of the transition that it needs: alternatives, each a set of names."""
-    needs_moments: ClassVar[bool] = False
+    needs_moments = False
     """True if it needs mean and covariance of the observation."""
 
     def check(self, model: contract.Model) -> None:
@@ -151,7 +151,7 @@ class BootstrapProposal(BaseProposal):
     True
     """
 
-    uses: ClassVar[Uses] = Uses()
+    uses = Uses()
     # a simulator is enough
     transitions = (*BaseProposal.transitions, ("sample_transition",))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -69,7 +68,7 @@ class FlowProposal(base.BootstrapProposal):
 
     local: bool = True
     flow_steps: int = 29
-    uses: ClassVar[base.Uses] = base.Uses(observation=True)
+    uses = base.Uses(observation=True)
     transitions = (ADDITIVE,)
     needs_moments = True
 

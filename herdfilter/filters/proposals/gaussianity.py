@@ -102,8 +102,7 @@ def standardised(x: Array, weights: Array) -> tuple[Array, Array, Array]:
     # A singular covariance, or nearly so, is regularised: slower, and rarely needed.
     centred = x - weights @ x
     factor = _covariances.covariance_factor(_covariances.plain_and_regular(x, weights, centred)[1])
-    white = np.linalg.solve(factor, centred.T).T
-    return weights @ x, factor, np.ascontiguousarray(white)
+    return weights @ x, factor, np.ascontiguousarray(np.linalg.solve(factor, centred.T).T)
 
 
 @compiled.njit(**compiled.IN_PLACE)

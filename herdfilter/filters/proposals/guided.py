@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -68,7 +68,7 @@ class GuidedProposal(base.BootstrapProposal):
     """
 
     rule: str | rules.MomentRule = "unscented"
-    uses: ClassVar[base.Uses] = base.Uses(observation=True)
+    uses = base.Uses(observation=True)
     transitions = (ADDITIVE,)
     needs_moments = True
 
@@ -115,7 +115,7 @@ class GuidedSampledProposal(herded.SampledProposal):
 
     rule: str | rules.MomentRule
     defensive_share: float
-    uses: ClassVar[base.Uses] = base.Uses(weights=True, observation=True)
+    uses = base.Uses(weights=True, observation=True)
     needs_moments = True
 
     def __post_init__(self) -> None:

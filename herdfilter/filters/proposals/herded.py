@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -112,7 +112,7 @@ class HerdedProposal(SampledProposal):
 
     sampler: base.Sampler
     defensive_share: float = 0.3
-    uses: ClassVar[Uses] = Uses(weights=True)
+    uses = Uses(weights=True)
     transitions = (contract.ADDITIVE,)
 
     def __post_init__(self) -> None:

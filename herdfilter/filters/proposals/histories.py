@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from herdfilter.filters.proposals.automatic import AutomaticProposal
 from herdfilter.filters.proposals.gaussianity import Gaussianity
 from herdfilter.filters.proposals.lookahead import SPARE_POINTS, Ancestors
 from herdfilter.filters.proposals.modes import ModeProposal, label
-from herdfilter.filters.proposals.scans import parts_from_scan
+from herdfilter.filters.proposals.scans import Hypothesis, parts_from_scan
 from herdfilter.filters.state import Particles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
@@ -79,7 +79,7 @@ class HistoryProposal:
     """
 
     proposal: AutomaticProposal = field(default_factory=AutomaticProposal)
-    uses: ClassVar[base.Uses] = base.Uses(weights=True, observation=True, whole_scan=True)
+    uses = base.Uses(weights=True, observation=True, whole_scan=True)
 
     def __post_init__(self) -> None:
         check_part("proposal", self.proposal, AutomaticProposal, "an AutomaticProposal()")
@@ -182,6 +182,7 @@ class HistoryProposal:
             log_density = 0.0
             sources = np.arange(len(parents))
             hypotheses = np.zeros(len(parents), int)
+            offset = 0.0
         else:
             updated, log_density, sources, hypotheses = predicted.branch(
                 observation, UNSCENTED_RULE
@@ -189,7 +190,7 @@ class HistoryProposal:
             # set already if there are points, which come first
             if observation.log_offset is None and log_density > -np.inf:
                 observation.log_offset = log_density
-        offset = 0.0 if observation is None else observation.log_offset or 0.0
+            offset = observation.log_offset or 0.0
         with np.errstate(divide="ignore"):
             log_weights = np.log(updated.weights) + log_mass + log_density - offset
             log_prior = np.log(predicted.weights[sources]) + log_mass - offset
@@ -208,16 +209,18 @@ class HistoryProposal:
         tested = np.union1d(np.flatnonzero(entitled), [shares.argmax()])
         rejected = np.zeros(len(continued), dtype=bool)
         parts = []
+        onward = transition.modes
         for i in tested.tolist():
             mode = int(updated.modes[i])
-            onward = transition.of(transition.motion.modes[mode])
-            in_mode = None if observation is None else observation.in_mode(mode)
-            hypothesis = Hypothesis(in_mode, int(hypotheses[i]))
+            hypothesis = Hypothesis(
+                None if observation is None else observation.in_mode(mode), int(hypotheses[i])
+            )
             parent = parents[sources[i]]
             mean = belief.means[parent]
             root = belief.factors[parent]
-            gaussian = Ancestors.gaussian(onward, mean, root)
-            moments = self._gaussian(gaussian, n, rng, hypothesis)
+            moments = self._gaussian(
+                Ancestors.gaussian(onward[mode], mean, root), n, rng, hypothesis
+            )
             rejected[i] = moments is None
             # the heaviest history, tested only to see whether Gaussians hold at all
             if not entitled[i]:
@@ -228,10 +231,11 @@ class HistoryProposal:
                 ancestor.n_next = max(1, round(n * shares[i]))
                 source = ancestor.points(transition.circular, transition.step)
                 guide = hypothesis.guide()
-                part = self.proposal.propose(onward, source, rng, guide)
+                part = self.proposal.propose(onward[mode], source, rng, guide)
                 log_offset = 0.0 if guide is None else guide.log_offset or 0.0
-                factors = log_prior[i] + log_offset + hypothesis.log_factors(part.x)
-                part = Histories.of(part.reweighted(factors))
+                part = Histories.of(
+                    part.reweighted(log_prior[i] + log_offset + hypothesis.log_factors(part.x))
+                )
                 parts.append(part if modes is None else label(part, mode, 1.0))
             else:
                 continued.x[i] = wrap(moments[0], transition.circular)
@@ -319,41 +323,10 @@ def propose_step(
     return Particles.join(parts_from_scan(proposal, transition, particles, rng, observation))
 
 
-class Hypothesis(NamedTuple):
-    """A hypothesis on an observation in one mode: of a scan, number 0 is a miss and j is detection j - 1."""
-
-    observation: Observation | None
-    number: int
-
-    def guide(self) -> Observation | None:
-        """Return the observation that guides particles under this hypothesis; None for a miss."""
-        observation = self.observation
-        if observation is None or not self.number:
-            return None
-        if not observation.measurement.scans:
-            return Observation(observation.measurement, observation.z, observation.step, None)
-        z = observation.z[self.number - 1]
-        return Observation(observation.model.model, z, observation.step, None)
-
-    def log_factors(self, x: Array) -> Array:
-        """Return the log of what the guide's likelihood lacks, at states (n, d), (n,): 1 - P_D, or P_D / kappa."""
-        observation = self.observation
-        if observation is None or not observation.measurement.scans:
-            return np.zeros(len(x))
-        model = observation.model
-        probabilities = model.detection_probabilities(x, observation.step)
-        scan = observation.z
-        missed, detected = model.log_factors(probabilities, scan, observation.step)
-        if not self.number:
-            return np.broadcast_to(missed, len(x))
-        factors: Array = np.broadcast_to(detected, (len(scan), len(x)))[self.number - 1]
-        return factors
-
-
 class Histories(Particles):
     """Particles each of which is either a point or the Gaussian of a history."""
 
-    FIELDS: ClassVar[tuple[str, ...]] = (*Particles.FIELDS, "covariances", "gaussian")
+    FIELDS = (*Particles.FIELDS, "covariances", "gaussian")
 
     covariances: Array
     """Covariances (n, d, d) of the Gaussians; zero about points."""
@@ -414,8 +387,9 @@ class Histories(Particles):
         n = self.n_next
         members = balanced.ranked_members(self.x, self.weights, circular, n)
         noise = balanced.balanced_noise(n, self.x.shape[1], step % balanced.SETS)
-        offsets = contract.correlated(noise, self.covariances[members])
-        points = Particles.equal(wrap(self.x[members] + offsets, circular))
+        points = Particles.equal(
+            wrap(self.x[members] + contract.correlated(noise, self.covariances[members]), circular)
+        )
         points.modes = None if self.modes is None else self.modes[members]
         return points
 
@@ -466,9 +440,6 @@ def settled(parts: list[Particles], n: int, circular: tuple[int, ...]) -> list[H
             means = wrap(shape.mean[None], circular)
             covariances = (shape.root @ shape.root.T)[None]
             modes = None if part.modes is None else part.modes[:1]
-            settled_parts.append(
-                Histories.of_gaussians(np.array([log_evidence]), means, covariances, modes)
-            )
-        else:
-            settled_parts.append(Histories.of(part))
+            part = Histories.of_gaussians(np.array([log_evidence]), means, covariances, modes)
+        settled_parts.append(Histories.of(part))
     return settled_parts

@@ -11,13 +11,8 @@ from numba.extending import register_jitable
 from herdfilter import angles
 from herdfilter._checks import Array, read_only
 from herdfilter.filters import state
+from herdfilter.filters.kalman import update as kalman
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE, regress
-from herdfilter.filters.kalman.update import (
-    IndefiniteCovarianceError,
-    factorise,
-    factorise_noise,
-    rotate,
-)
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals import quadratic
 from herdfilter.models.resolved import Transition
@@ -117,11 +112,8 @@ class Ancestors(NamedTuple):
             return self.transition.propagate(start, noise)
         # the first d entries of the noise are the state's, about the centre
         d = len(self.root)
-        start = start + noise[:, :d] @ self.root.T
-        circular = self.transition.circular
-        return self.transition.propagate(
-            angles.wrap(start, circular) if circular else start, noise[:, d:]
-        )
+        start = self.transition.wrapped(start + noise[:, :d] @ self.root.T)
+        return self.transition.propagate(start, noise[:, d:])
 
     @property
     def sigma_points(self) -> tuple[Array, Array]:
@@ -136,24 +128,17 @@ class Ancestors(NamedTuple):
 
     def sigma_successors(self, members: state.Indices, noise: Array) -> Array:
         """Successors (B, p, d) of members (B,) at the p `sigma_points` (p, noise_dim) of their noise."""
-        d, p = self.x.shape[1], len(noise)
+        d = self.x.shape[1]
         if self.means is not None:
-            return self.transition.wrapped(
-                self.means[members, None] + noise @ self.transition.factor.T
-            )
+            return self.successors(members[:, None], noise)
         if self.root is None or not self.transition.additive:
-            return self.successors(
-                np.repeat(members, p), np.tile(noise, (len(members), 1))
-            ).reshape(-1, p, d)
+            repeated = np.repeat(members, len(noise)), np.tile(noise, (len(members), 1))
+            return self.successors(*repeated).reshape(-1, len(noise), d)
         # points that start from the same state share its transition mean
         starts, start_of = _distinct_starts(noise.shape[1], d)
         x = (self.x[members, None] + noise[starts, :d] @ self.root.T).reshape(-1, d)
-        circular = self.transition.circular
-        means = self.transition.mean(angles.wrap(x, circular) if circular else x).reshape(
-            -1, len(starts), d
-        )
-        successors = means[:, start_of] + noise[:, d:] @ self.transition.noise.factor.T
-        return angles.wrap(successors, circular) if circular else successors
+        means = self.transition.mean(self.transition.wrapped(x)).reshape(-1, len(starts), d)
+        return self.transition.wrapped(means[:, start_of] + noise[:, d:] @ self.transition.factor.T)
 
     def spreads(self) -> tuple[Array, Array]:
         """Covariances (d, d) of the successors: that due to the transition noise, and the total.
@@ -166,16 +151,17 @@ class Ancestors(NamedTuple):
             means = angles.unwrap(self.means, self.weights, self.transition.circular)
             centred = means - self.weights @ means
             return noise, noise + (self.weights * centred.T) @ centred
-        points, weights = self.sigma_points
-        x = angles.unwrap(
-            self.sigma_successors(np.zeros(1, dtype=np.int64), points)[0],
-            weights,
-            self.transition.circular,
-        )
-        # Central differences at the sigma points +- c e_j, whose weight is 1 / (2 c^2): slope = (up - down) / (2 c).
-        slopes = (x[1 : self.noise_dim + 1] - x[self.noise_dim + 1 :]) * np.sqrt(0.5 * weights[1])
+        ahead = self.sigma_successors(np.zeros(1, dtype=np.int64), self.sigma_points[0])
+        slopes = self.slopes(ahead)[0]
         noise = slopes[self.x.shape[1] :]
         return noise.T @ noise, slopes.T @ slopes
+
+    def slopes(self, ahead: Array) -> Array:
+        """Return derivatives (B, D, d) in the noise of successors at the sigma points, (B, p, d): central differences."""
+        half = 1 + self.noise_dim
+        differences = self.transition.wrapped(ahead[:, 1:half] - ahead[:, half:])
+        # The points +- c e_j have the weight 1 / (2 c^2).
+        return differences * float(np.sqrt(0.5 * self.sigma_points[1][1]))
 
     def look_ahead(self, observation: Observation) -> tuple[Array, NoiseUpdate]:
         """Return the successors (M, d) of all members without noise, and the update of their noise by an observation.
@@ -206,8 +192,7 @@ class Ancestors(NamedTuple):
             at_centres = values[:count]
             offsets = np.zeros((gains, p, values.shape[1]))
             offsets[:, 1:] = values[count:].reshape(gains, p - 1, -1) - at_centres[members, None]
-            if observation.circular:
-                offsets = angles.wrap(offsets, observation.circular)
+            offsets = angles.wrap(offsets, observation.circular)
             offsets = offsets[:, :, observation.observed_entries]
             residuals = observation.residuals(at_centres)
             noises = observation.noises(ahead.reshape(-1, d))
@@ -228,7 +213,7 @@ class Ancestors(NamedTuple):
             group,
         )
         if not sound:
-            raise IndefiniteCovarianceError(observation.step, "observation's")
+            raise kalman.IndefiniteCovarianceError(observation.step, "observation's")
         if log_peaks is not None:
             update = update._replace(log_densities=update.log_densities + log_peaks)
         return centres, update
@@ -388,12 +373,12 @@ def _fill_update(update, weights, points):
             for j in range(dim):
                 slopes[a, j] = gains[i, a, j]
                 row[a] += slopes[a, j] ** 2
-        if not factorise_noise(lowers[i], row, roots[i]):
+        if not kalman.factorise_noise(lowers[i], row, roots[i]):
             return False
         for a in range(k):
             for b in range(a + 1):
                 lowers[i, a, b] = roots[i, a, b]
-        rotate(lowers[i], slopes, slopes[:0], slopes[:0])
+        kalman.rotate(lowers[i], slopes, slopes[:0], slopes[:0])
         constants[i] = -0.5 * k * np.log(2 * np.pi)
         for a in range(k):  # forward substitution: G = L^-1 A and T = L^-1 R
             if not 0.0 < lowers[i, a, a] < np.inf:
@@ -471,7 +456,7 @@ def _share(update, z, log_weights):
     white = lower[k]
     scale = 1.0 / np.sqrt(dim + 1.0)  # sigma points lie at +- sqrt(dim + 1)
     peak = -np.inf
-    factorise(update.noises[0], lower)
+    kalman.factorise(update.noises[0], lower)
     for t in range(m):
         for a in range(k):
             entry = residual[a]
@@ -492,5 +477,5 @@ def _share(update, z, log_weights):
         weight = np.exp(log_weights[t] - peak)
         total += weight
         squares += weight**2
-    share: float = total**2 / (m * squares)
+    share = total**2 / (m * squares)
     return share

@@ -14,7 +14,7 @@ from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals import base
 from herdfilter.filters.proposals.rao_blackwellised import RaoBlackwellisedProposal
 from herdfilter.filters.proposals.scans import parts_from_scan
-from herdfilter.filters.state import Indices, Particles
+from herdfilter.filters.state import Particles
 from herdfilter.mixture import largest_remainders
 from herdfilter.models import contract
 from herdfilter.models.resolved import Transition
@@ -177,10 +177,9 @@ class ModeProposal:
         parts = {}
         for j in np.unique(labels):
             members = np.flatnonzero(labels == j)
-            part = Particles(
+            part, log_mass = Particles(
                 particles.x[members], particles.log_weights[members], ancestors=members
-            )
-            part, log_mass = part.normalised()
+            ).normalised()
             parts[int(j)] = (part, float(np.exp(log_mass)))
         return parts
 
@@ -200,7 +199,7 @@ class ModeProposal:
         masses = joint.sum(axis=0)
         sources = {}
         for j in np.flatnonzero(masses).tolist():
-            leading: Indices = np.flatnonzero(joint[:, j] > 0)
+            leading = np.flatnonzero(joint[:, j] > 0)
             # w_i T_ij / c_j: the probability that a particle in mode j has come from i
             sources[j] = Particles.weighted(particles.x[leading], joint[leading, j] / masses[j])
             sources[j].ancestors = leading

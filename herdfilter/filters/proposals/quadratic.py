@@ -67,11 +67,7 @@ def linear_observations(
     gains, _, d = ahead.shape
     transition = ancestors.transition
     weights = ancestors.weights
-    points, point_weights = ancestors.sigma_points
-    dim = points.shape[1]
-    # Derivatives (B, D, d) of the states in their noise, by the sigma points +- c e_j, whose weight is 1 / (2 c^2).
-    differences = angles.wrap(ahead[:, 1 : dim + 1] - ahead[:, dim + 1 :], transition.circular)
-    slopes = differences * np.sqrt(0.5 * point_weights[1])
+    slopes = ancestors.slopes(ahead)
     x = angles.unwrap(centres, weights, transition.circular)
     x = x - weights @ x
     # Covariance within a group: of the noise, and of members when the particles are divided into `gains` cells.
@@ -92,7 +88,7 @@ def linear_observations(
         group,
         inverse_root.T,
         np.ascontiguousarray(slopes),
-        points,
+        ancestors.sigma_points[0],
         shifts,
     )
     return linearised

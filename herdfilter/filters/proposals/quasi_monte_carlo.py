@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import scipy.special
@@ -67,7 +66,7 @@ class SequentialQuasiMonteCarlo(base.BaseProposal):
     True
     """
 
-    uses: ClassVar[base.Uses] = base.Uses(weights=True)
+    uses = base.Uses(weights=True)
 
     def check(self, model: Model) -> None:
         """See `Proposal`."""

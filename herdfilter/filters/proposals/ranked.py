@@ -150,11 +150,9 @@ class RankedProposal(SampledProposal):
         observation: Observation | None = None,
     ) -> Particles:
         """See `Proposal`."""
-        if not transition.simulated_only:
-            return self.follow(
-                Ancestors.of(transition, particles), particles.n_next, rng, observation
-            )
         n = particles.n_next
+        if not transition.simulated_only:
+            return self.follow(Ancestors.of(transition, particles), n, rng, observation)
         # uneven weights cost less than the variance of another selection
         if len(particles) == n <= 2 * particles.ess:
             return base.BootstrapProposal().propose(transition, particles, rng, observation)
@@ -204,7 +202,6 @@ class RankedProposal(SampledProposal):
 
         If `guided`, they are sorted by their predicted states, and have updated noise and exact weights.
         """
-        circular = ancestors.transition.circular
         share = self.defensive_share
         centres = ancestors.x
         weights = ancestors.weights
@@ -213,6 +210,7 @@ class RankedProposal(SampledProposal):
             # q_a: the weights after the update, with a share of those before
             weights, log_ratio = mixed_weights(weights, update.log_densities, share)
         steps = self._steps(n, rng)
+        circular = ancestors.transition.circular
         # numbers below the share stay unguided
         u: Any = 1.0
         if self.randomised and self.sampler is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -16,8 +16,7 @@ from herdfilter.filters.proposals.flow import FlowProposal
 from herdfilter.filters.proposals.gaussianity import Gaussianity
 from herdfilter.filters.state import Indices, Particles
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models import contract, resolved
-from herdfilter.models.evaluations import THREAD
+from herdfilter.models import contract, evaluations, resolved
 from herdfilter.samplers import balanced
 
 LEAST_PIVOT = 1e-13  # a conditional variance below this share of the variance is rounding
@@ -131,7 +130,7 @@ class RaoBlackwellisedProposal:
             None if observation is None else observation.measurement,
         )
         part.start(particles.weights, *part.predicted(particles.x, particles.covariances))
-        onward = _PartTransition(part, transition.dt, transition.control, transition.step)
+        onward = _PartTransition(part, *transition.arguments)
         nonlinear = Particles.unchecked(part.x, particles.log_weights, None, particles.n_next)
         if observation is None:
             return part.whole(self.proposal.propose(onward, nonlinear, rng))
@@ -145,7 +144,7 @@ class RaoBlackwellisedProposal:
 class ConditionalGaussians(Particles):
     """Particles each of which carries the Gaussian of a linear part, given the path of the nonlinear part."""
 
-    FIELDS: ClassVar[tuple[str, ...]] = (*Particles.FIELDS, "covariances")
+    FIELDS = (*Particles.FIELDS, "covariances")
 
     covariances: Array
     """Covariances (n, d, d) of the Gaussians about the particles, or (1, d, d) of all."""
@@ -167,9 +166,7 @@ class ConditionalGaussians(Particles):
 
     def predicted_observation(self, reader: resolved.Measurement, step: int) -> tuple[Array, Array]:
         """See `Particles`."""
-        means, covariances, _ = linear_part_observation(
-            reader, self.x, self.covariances, np.array(reader.model.linear), step
-        )
+        means, covariances, _ = linear_part_observation(reader, self.x, self.covariances, step)
         covariances = np.broadcast_to(covariances, (len(self), *covariances.shape[1:]))
         return angles.merged(means, covariances, self.weights, reader.circular(means.shape[1]))
 
@@ -180,9 +177,8 @@ class ConditionalGaussians(Particles):
 
     def conditioned(self, observation: Observation) -> tuple[ConditionalGaussians, Array]:
         """Kalman update of the Gaussian about each particle; return them, weighted as before, and the log-densities (n,)."""
-        dims = np.array(observation.model.linear)
         means, observed, cross = linear_part_observation(
-            observation.measurement, self.x, self.covariances, dims, observation.step
+            observation.measurement, self.x, self.covariances, observation.step
         )
         observed = observation.part(observed)
         cross = cross[..., observation.observed_entries]
@@ -226,9 +222,8 @@ class _Gaussians(NamedTuple):
 
     def states(self, rows: Indices, v: Array) -> Array:
         """Whole states (m, d) of the members (m,) at noise v (m, dim)."""
-        return np.asarray(
-            self.means[rows] + np.einsum("...ij,...j->...i", _rows_of(self.columns, rows), v)
-        )
+        offsets: Array = np.einsum("...ij,...j->...i", _rows_of(self.columns, rows), v)
+        return self.means[rows] + offsets
 
     def white(self, x: Array, circular: tuple[int, ...], rows: Any = slice(None)) -> Array:
         """Noise v that leads the members to x (..., dim); zero in directions without variance."""
@@ -265,7 +260,7 @@ class _Nonlinear:
         measurement: resolved.Measurement | None = None,
     ) -> None:
         self.model = model
-        self.measurement = resolved.Measurement(model) if measurement is None else measurement
+        self.measurement = measurement or resolved.Measurement(model)
         self.observation_circular = self.measurement.entries_circular
         self.linear = np.array(model.linear)
         self.all_circular = self.measurement.state_circular
@@ -295,12 +290,7 @@ class _Nonlinear:
     def predicted(self, x: Array, covariances: Array) -> tuple[Array, Array]:
         """Means (n, d) and covariances of the successors of Gaussians about states (n, d)."""
         transition = self._transition
-        jacobian = transition.motion.jacobian
-        slopes_of = jacobian and (
-            lambda x: jacobian(x, transition.dt, transition.control, transition.step)
-        )
-        function = contract.VectorFunction(transition.mean, lambda _: self.all_circular, slopes_of)
-        means, slopes = contract.linear_slopes(function, x, covariances, self.linear)
+        means, slopes = contract.linear_slopes(transition.function, x, covariances, self.linear)
         linear_covariances = covariances[:, self.linear[:, None], self.linear]
         return means, slopes @ linear_covariances @ slopes.transpose(
             0, 2, 1
@@ -309,7 +299,7 @@ class _Nonlinear:
     def transition(self, x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
         """Successors of the nonlinear part, recorded with their linear part."""
         # The model was asked in `predicted`, which is counted.
-        THREAD.evaluations.add()
+        evaluations.THREAD.evaluations.add()
         gaussians = self.gaussians
         rows = np.arange(len(x)) if x is self.x else find(x, self.x)
         if rows.min() < 0:
@@ -407,9 +397,7 @@ class _Nonlinear:
         return self.measurement.mean(self.whole_states(x)[0], step)
 
     def observation_covariance(self, step: int, x: Array) -> Array:
-        observed = linear_part_observation(
-            self.measurement, *self.whole_states(x), self.linear, step
-        )[1]
+        observed = linear_part_observation(self.measurement, *self.whole_states(x), step)[1]
         return np.broadcast_to(observed, (len(x), *observed.shape[1:]))
 
     def whole(self, successors: Particles) -> ConditionalGaussians:
@@ -446,5 +434,5 @@ def find(x: Array, states: Array) -> Indices:
         keys.append((bits ^ (bits >> np.uint64(29))) @ ODD[: x.shape[1]])
     order = keys[1].argsort()
     ranks = np.searchsorted(keys[1], keys[0], sorter=order).clip(max=len(order) - 1)
-    indices: Indices = order[ranks]
+    indices = order[ranks]
     return np.where(keys[1][indices] == keys[0], indices, -1)

@@ -10,7 +10,7 @@ sum of all their terms. So a wrong quota costs variance but adds no bias. Detect
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from herdfilter.angles import unwrap_angles
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals.base import Proposal
 from herdfilter.filters.resampling.base import SystematicResampling
-from herdfilter.filters.state import Particles
+from herdfilter.filters.state import Particles, each_its_own
 from herdfilter.models import resolved, with_clutter
 
 BLIND_SHARE = 0.1
@@ -46,44 +46,69 @@ def parts_from_scan(
     """Return a proposal's particles in parts: one for each hypothesis that guides some, if a scan is not used as a whole."""
     if observation is None or proposal.uses.whole_scan or not observation.is_scan:
         return [proposal.propose(transition, particles, rng, observation)]
-    model = observation.model
     n = particles.n_next if proposal.uses.weights else len(particles)
     # A prediction without the observation tells the evidence of each hypothesis, and so the quotas.
     predicted = proposal.propose(transition, particles, rng)
     unguided, quotas = share_out(*hypothesis_evidence(observation, predicted), n)
-    step = observation.step
-    detection = resolved.Measurement(model.model)
-    guides = [(detection, observation.z[j], quotas[1 + j]) for j in np.flatnonzero(quotas[1:])]
-    if quotas[0]:
-        guides.append((_UnguidedPart(model, unguided), observation.z, quotas[0]))
     parts = []
     offsets = []
-    for reader, z, quota in guides:
-        guide = Observation(reader, z, step, None)
-        source = Particles(particles.x, particles.log_weights, particles.modes, int(quota))
+    for number in (1 + np.flatnonzero(quotas[1:])).tolist() + [0] * bool(quotas[0]):
+        quota = quotas[number]
+        hypothesis = Hypothesis(observation, number)
+        guide = hypothesis.guide() or Observation(
+            _UnguidedPart(observation.model, unguided), observation.z, observation.step, None
+        )
+        itself = each_its_own(len(particles))
+        source = Particles(particles.x, particles.log_weights, particles.modes, int(quota), itself)
         # a proposal that does not use the weights keeps the number of particles, so that it is changed first
         if not proposal.uses.weights and quota != len(particles):
             source = SystematicResampling().resample(source, rng, transition.circular)
-            parts.append(proposal.propose(transition, source, rng, guide).traced(source.ancestors))
-        else:
-            parts.append(proposal.propose(transition, source, rng, guide))
-        offset = np.full((1, len(parts[-1])), guide.log_offset or 0.0)
+        parts.append(proposal.propose(transition, source, rng, guide).traced(source.ancestors))
+        offset = np.full(len(parts[-1]), guide.log_offset or 0.0)
         # the factor P_D / kappa of the hypothesis, which the likelihood of the detection lacks
-        if reader is detection:
-            p = model.detection_probabilities(parts[-1].x, step)
-            offset = model.log_factors(p, z[None], step)[1] + offset
-        offsets.append(offset[0])
+        offsets.append(offset + hypothesis.log_factors(parts[-1].x) if number else offset)
     # Each part has left out a constant of its own: they are put back, up to one that is common to all.
     if observation.log_offset is None:
-        pairs = zip(parts, offsets, strict=True)
         reached = [
             float(offset.max())
-            for part, offset in pairs
+            for part, offset in zip(parts, offsets, strict=True)
             if (part.log_weights + offset).max() > -np.inf
         ]
         observation.log_offset = max(reached, default=None)
     common = observation.log_offset or 0.0
     return [part.reweighted(offset - common) for part, offset in zip(parts, offsets, strict=True)]
+
+
+class Hypothesis(NamedTuple):
+    """A hypothesis on an observation in one mode: of a scan, number 0 is a miss and j is detection j - 1."""
+
+    observation: Observation | None
+    number: int
+
+    def guide(self) -> Observation | None:
+        """Return the observation that guides particles under this hypothesis; None for a miss."""
+        observation = self.observation
+        if observation is None or not self.number:
+            return None
+        if not observation.measurement.scans:
+            return Observation(observation.measurement, observation.z, observation.step, None)
+        return Observation(
+            observation.model.model, observation.z[self.number - 1], observation.step, None
+        )
+
+    def log_factors(self, x: Array) -> Array:
+        """Return the log of what the guide's likelihood lacks, at states (n, d), (n,): 1 - P_D, or P_D / kappa."""
+        observation = self.observation
+        if observation is None or not observation.measurement.scans:
+            return np.zeros(len(x))
+        model = observation.model
+        probabilities = model.detection_probabilities(x, observation.step)
+        scan = observation.z
+        missed, detected = model.log_factors(probabilities, scan, observation.step)
+        if not self.number:
+            return np.broadcast_to(missed, len(x))
+        factors: Array = np.broadcast_to(detected, (len(scan), len(x)))[self.number - 1]
+        return factors
 
 
 class _UnguidedPart(resolved.Measurement):
@@ -123,9 +148,8 @@ def hypothesis_evidence(observation: Observation, predicted: Particles) -> tuple
     if not len(scan):
         return missed, np.empty(0)
     measurement = observation.measurement
-    means = measurement.mean(predicted.x, step)
+    means, noises = measurement.moments(predicted.x, step)
     size = means.shape[1]
-    noises = measurement.noises(predicted.x, size, step)
     centred = unwrap_angles(means, predicted.weights, measurement.circular(size))
     centred = centred - predicted.weights @ centred
     # Scott's rule, in the dimension of the observation
