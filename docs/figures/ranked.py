@@ -6,7 +6,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from herdfilter.samplers.balanced import balanced_noise, hilbert_order, ranked_members
+from herdfilter.filters.resampling.base import ranked_members
+from herdfilter.samplers.balanced import balanced_noise, hilbert_order
 
 from .look import FAINT, GREEN, GREY, INK, QUIET, dots
 

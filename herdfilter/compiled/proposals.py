@@ -21,10 +21,11 @@ from herdfilter.filters.kalman.update import factorise
 from herdfilter.filters.proposals import automatic, gaussianity, lookahead
 from herdfilter.filters.proposals.guided import WIDENING
 from herdfilter.filters.proposals.ranked import mixed_weights
+from herdfilter.filters.resampling.base import _inverse
 from herdfilter.filters.state import NO_WEIGHT
 from herdfilter.models.compiled import SIGNATURE
 from herdfilter.samplers import line
-from herdfilter.samplers.balanced import SETS, _inverse, curve_order, over_chance, unwrapped
+from herdfilter.samplers.balanced import SETS, curve_order, over_chance, unwrapped
 from herdfilter.samplers.compiled import CALLED, INSIDE, NO_ARRAYS, QUICK, exp, njit
 from herdfilter.samplers.quantile import weighted_quantiles
 

@@ -22,12 +22,12 @@ from herdfilter._checks import (
 from herdfilter._repr import summary_repr
 from herdfilter.angles import mean_and_covariance, unwrap
 from herdfilter.filters.observation import linear_part_observation
+from herdfilter.filters.resampling.base import inverse_cdf
 from herdfilter.filters.results import Views
 from herdfilter.filters.series import Controls, TimeSteps
 from herdfilter.filters.state import Indices
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract, resolved, sensors, series, with_clutter
-from herdfilter.samplers.balanced import inverse_cdf
 from herdfilter.samplers.quantile import quantiles as mixture_quantiles
 
 LEAST_DRAWS = 1000  # fewest observations to draw at each step

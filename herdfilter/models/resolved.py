@@ -265,7 +265,7 @@ class Transition:
 
     def wrapped(self, x: Array) -> Array:
         """States with their angles in [-pi, pi)."""
-        return wrap(x, self.circular)
+        return wrap(x, self.circular) if self.circular else x
 
     def of(self, model: Model | Motion) -> Transition:
         """Return the same transition by another model, such as that of one mode."""

@@ -9,11 +9,11 @@ import herdfilter as hf
 from herdfilter.filters import Observation, Particles, Transition
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
 from herdfilter.filters.proposals.lookahead import update_noise
+from herdfilter.filters.resampling.base import ranked_members
 from herdfilter.samplers.balanced import (
     SETS,
     balanced_noise,
     hilbert_order,
-    ranked_members,
 )
 
 

@@ -12,9 +12,9 @@ from herdfilter._checks import Array
 from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.kalman.update import inverse_factor
 from herdfilter.filters.observation import Observation
+from herdfilter.filters.resampling.base import inverse_cdf
 from herdfilter.filters.state import predicted_moments
 from herdfilter.models import contract, resolved
-from herdfilter.samplers.balanced import inverse_cdf
 
 
 class EnsembleKalmanFilter(KalmanFilter):

@@ -136,8 +136,8 @@ class AutomaticProposal:
         spent = 0
         if guide is not None and (shape.gaussian or (not on_line and n > gaussianity.FEW)):
             _, update = gaussian.look_ahead(guide)
-            spent = 2 * len(gaussian.sigma_points[0])
             z = gaussian.standard_noise(self.sampler, n, rng)
+            spent = 4 * z.shape[1] + 2  # f and h at the sigma points
             m = min(n, PILOT)
             unguided = update.share(z[:m], np.zeros(m)) >= 0.5
             if shape.gaussian:

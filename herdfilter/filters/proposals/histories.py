@@ -22,6 +22,7 @@ from herdfilter.filters.proposals.gaussianity import Gaussianity
 from herdfilter.filters.proposals.lookahead import SPARE_POINTS, Ancestors
 from herdfilter.filters.proposals.modes import ModeProposal, label
 from herdfilter.filters.proposals.scans import Hypothesis, parts_from_scan
+from herdfilter.filters.resampling.base import ranked_members
 from herdfilter.filters.state import Particles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
@@ -385,7 +386,7 @@ class Histories(Particles):
     def points(self, circular: tuple[int, ...], step: int) -> Particles:
         """Represent the histories by `n_next` equal points: each Gaussian by a number of balanced points of its own."""
         n = self.n_next
-        members = balanced.ranked_members(self.x, self.weights, circular, n)
+        members = ranked_members(self.x, self.weights, circular, n)
         noise = balanced.balanced_noise(n, self.x.shape[1], step % balanced.SETS)
         points = Particles.equal(
             wrap(self.x[members] + contract.correlated(noise, self.covariances[members]), circular)

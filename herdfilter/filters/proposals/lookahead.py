@@ -9,7 +9,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from herdfilter import angles
-from herdfilter._checks import Array, read_only
+from herdfilter._checks import Array
 from herdfilter.filters import state
 from herdfilter.filters.kalman import update as kalman
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE, regress
@@ -106,7 +106,9 @@ class Ancestors(NamedTuple):
     def successors(self, members: Any, noise: Array) -> Array:
         """Successors (m, d) of members (m,) at noise (m, noise_dim)."""
         if self.means is not None:
-            return self.transition.wrapped(self.means[members] + noise @ self.transition.factor.T)
+            return self.transition.wrapped(
+                self.means[members] + noise @ self.transition.noise.factor.T
+            )
         start = self.x[members]
         if self.root is None:
             return self.transition.propagate(start, noise)
@@ -138,7 +140,9 @@ class Ancestors(NamedTuple):
         starts, start_of = _distinct_starts(noise.shape[1], d)
         x = (self.x[members, None] + noise[starts, :d] @ self.root.T).reshape(-1, d)
         means = self.transition.mean(self.transition.wrapped(x)).reshape(-1, len(starts), d)
-        return self.transition.wrapped(means[:, start_of] + noise[:, d:] @ self.transition.factor.T)
+        return self.transition.wrapped(
+            means[:, start_of] + noise[:, d:] @ self.transition.noise.factor.T
+        )
 
     def spreads(self) -> tuple[Array, Array]:
         """Covariances (d, d) of the successors: that due to the transition noise, and the total.
@@ -147,7 +151,7 @@ class Ancestors(NamedTuple):
         """
         # the law of total covariance: of the means, and of the noise
         if self.means is not None:
-            noise = self.transition.factor @ self.transition.factor.T
+            noise = self.transition.noise.factor @ self.transition.noise.factor.T
             means = angles.unwrap(self.means, self.weights, self.transition.circular)
             centred = means - self.weights @ means
             return noise, noise + (self.weights * centred.T) @ centred
@@ -192,7 +196,8 @@ class Ancestors(NamedTuple):
             at_centres = values[:count]
             offsets = np.zeros((gains, p, values.shape[1]))
             offsets[:, 1:] = values[count:].reshape(gains, p - 1, -1) - at_centres[members, None]
-            offsets = angles.wrap(offsets, observation.circular)
+            if observation.circular:
+                offsets = angles.wrap(offsets, observation.circular)
             offsets = offsets[:, :, observation.observed_entries]
             residuals = observation.residuals(at_centres)
             noises = observation.noises(ahead.reshape(-1, d))
@@ -281,7 +286,9 @@ class NoiseUpdate(NamedTuple):
         The mean observation is interpolated by a quadratic in each entry of the noise, through the sigma points. Log-weights
         (m,) are those before the likelihood.
         """
-        return float(_share(self, read_only(noise), log_weights.copy()))
+        noise = noise.view()
+        noise.flags.writeable = False  # one kind of array for the compiled function
+        return float(_share(self, noise, log_weights.copy()))
 
     def draw(self, chosen: state.Indices, z: Array) -> tuple[Array, Array]:
         """Noise of the chosen particles (m,) at standard normal z (m, D), and log of N(0, I) over the density there (m,)."""

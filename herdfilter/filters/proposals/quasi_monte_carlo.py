@@ -9,6 +9,7 @@ import scipy.special
 
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals import base
+from herdfilter.filters.resampling.base import ranked_members
 from herdfilter.filters.state import Particles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import Model
@@ -99,9 +100,7 @@ class SequentialQuasiMonteCarlo(base.BaseProposal):
         """See `Proposal`."""
         # ascending for the inverse CDF
         u = balanced.scrambled_sobol(particles.n_next, 1 + transition.noise_dim, rng, ordered=True)
-        ancestors = balanced.ranked_members(
-            particles.x, particles.weights, transition.circular, u[:, 0]
-        )
+        ancestors = ranked_members(particles.x, particles.weights, transition.circular, u[:, 0])
         x = transition.propagate(particles.x.take(ancestors, axis=0), scipy.special.ndtri(u[:, 1:]))
         successors = Particles.equal(x, ancestors)
         return successors if observation is None else observation.weigh(successors)

@@ -16,6 +16,7 @@ from herdfilter.filters.proposals import base
 from herdfilter.filters.proposals.herded import SampledProposal
 from herdfilter.filters.proposals.lookahead import Ancestors
 from herdfilter.filters.proposals.quasi_monte_carlo import SequentialQuasiMonteCarlo
+from herdfilter.filters.resampling.base import ranked_members
 from herdfilter.filters.state import Particles
 from herdfilter.models import contract
 from herdfilter.models.resolved import Motion, Transition
@@ -156,7 +157,7 @@ class RankedProposal(SampledProposal):
         # uneven weights cost less than the variance of another selection
         if len(particles) == n <= 2 * particles.ess:
             return base.BootstrapProposal().propose(transition, particles, rng, observation)
-        ancestors = balanced.ranked_members(
+        ancestors = ranked_members(
             particles.x, particles.weights, transition.circular, self._steps(n, rng)
         )
         successors = Particles.equal(transition.sample(particles.x[ancestors], rng), ancestors)
@@ -221,7 +222,7 @@ class RankedProposal(SampledProposal):
             noise = ancestors.standard_noise(self.sampler, n, rng)
             if self.randomised:
                 u = rng.random(n)
-        members = balanced.ranked_members(centres, weights, circular, steps)
+        members = ranked_members(centres, weights, circular, steps)
         if not guided:
             log_weights: Array = np.full(n, -math.log(n))
         else:

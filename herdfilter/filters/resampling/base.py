@@ -13,7 +13,7 @@ import numpy as np
 from herdfilter import _checks
 from herdfilter._checks import Array
 from herdfilter.filters.state import Indices, Particles
-from herdfilter.samplers.balanced import inverse_cdf
+from herdfilter.samplers.balanced import hilbert_order
 from herdfilter.samplers.compiled import IN_PLACE, njit
 
 RELATIVE_ROUNDING = 1e-12  # a number of copies this little below an integer counts as that integer
@@ -44,6 +44,53 @@ class Resampling(Protocol):
         circular: Sequence[int] = (),
     ) -> Particles:
         """Return ``particles.n_next`` particles with weights that sum to 1."""
+
+
+def inverse_cdf(weights: Array, u: Array) -> Indices:
+    """Return the inverse of the cumulative weights (n,), of any positive sum, at ascending numbers u (k,) in [0, 1).
+
+    Only indices of positive weight are returned, whatever the rounding.
+    """
+    if type(weights) is not np.ndarray:
+        weights = _checks.as_numbers("weights", weights, (None,))
+    indices = np.empty(len(u), np.int64)
+    _inverse(np.ascontiguousarray(weights, np.float64), np.ascontiguousarray(u), indices)
+    return indices
+
+
+@njit(**IN_PLACE)
+def _inverse(weights, u, indices):
+    """Fill the indices (k,), in one pass through the weights and the numbers together."""
+    total = 0.0
+    for i in range(len(weights)):
+        total += weights[i]
+    # u * total may round up to the total, which no index reaches
+    below = np.nextafter(total, 0.0)
+    i = 0
+    cumulative = weights[0]
+    for j in range(len(u)):
+        threshold = u[j] * total if u[j] * total < below else below
+        while cumulative <= threshold:
+            i += 1
+            cumulative += weights[i]
+        indices[j] = i
+
+
+def ranked_members(
+    x: Array,
+    weights: Array,
+    circular: tuple[int, ...],
+    n: int | Array,
+) -> Indices:
+    """Return indices into weighted points (M, d), sorted along a curve, at n even steps of the cumulative weights.
+
+    An array `n` (k,) of ascending numbers in [0, 1) takes the place of the even steps (i + 1/2) / n.
+    """
+    u = (np.arange(n) + 0.5) / n if isinstance(n, int) else n
+    if len(x) == 1:
+        return np.zeros(len(u), dtype=np.int64)
+    order = hilbert_order(x, weights, circular)
+    return order[inverse_cdf(weights[order], u)]
 
 
 def expected_copies(weights: Array) -> tuple[Indices, Array]:

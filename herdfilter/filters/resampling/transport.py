@@ -11,8 +11,8 @@ import numpy as np
 from herdfilter import _checks, angles
 from herdfilter._checks import Array
 from herdfilter._covariances import regularised
+from herdfilter.filters.resampling.base import inverse_cdf
 from herdfilter.filters.state import Particles
-from herdfilter.samplers.balanced import inverse_cdf
 
 NEGLIGIBLE_MASS = 1e-12  # smaller weights, relative to one new particle, are lost in the rounding of the linear programme
 SOLVER_OPTIONS: Any = {"primal_feasibility_tolerance": 1e-10}

@@ -104,7 +104,9 @@ class JointStart:
 
         # Even steps through the weights along the path, and noise of which every run is balanced
         ordered_weights = mixture.weights[order]
-        members = order[balanced.inverse_cdf(ordered_weights, (np.arange(n) + 0.5) / n)]
+        cumulative = np.cumsum(ordered_weights)
+        steps = (np.arange(n) + 0.5) / n * cumulative[-1]
+        members = order[cumulative.searchsorted(steps, side="right")]
         if labels is not None:
             centres = mode_means[labels[members]]
         noise = balanced.balanced_noise(n, mixture.dim, 0)
@@ -123,7 +125,6 @@ class JointStart:
             self.components = order[None]
             self.weights: Array = ordered_weights[None]
         else:
-            cumulative = np.cumsum(ordered_weights)
             bounds = edges / n * cumulative[-1]
             # Pieces of the line from 0 to the total weight, each of one component and in one block
             ends = np.sort(np.concatenate([cumulative, bounds[1:-1]]))
