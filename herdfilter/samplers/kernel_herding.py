@@ -15,8 +15,8 @@ from herdfilter.discrepancy import simplex_weights
 from herdfilter.kernels import Gaussian, Kernel, KernelMean, as_kernel
 from herdfilter.mixture import GaussianMixture, equal_weights
 from herdfilter.samplers.base import MixtureSampler
+from herdfilter.samplers.herding import frame as frames
 from herdfilter.samplers.herding import greedy
-from herdfilter.samplers.herding.frame import KernelFrame, grouped
 from herdfilter.samplers.herding.objective import herding_objective
 
 Climb = Callable[[Array, Array, Array], tuple[Array, float]]
@@ -74,15 +74,15 @@ class KernelHerding(MixtureSampler):
     ) -> tuple[Array, Array]:
         """Herd the points, group by group if the bandwidth is "auto"."""
         if self.bandwidth == "auto":
-            x, weights = grouped(mixture, n, self._herd, weighted=self.weights != "equal")
+            x, weights = frames.grouped(mixture, n, self._herd, weighted=self.weights != "equal")
         else:
             kernel = bandwidths.kernel_covariance(self.bandwidth, mixture, n)
-            frame = KernelFrame.of(mixture, kernel, turn=True)
+            frame = frames.KernelFrame.of(mixture, kernel, turn=True)
             z, weights = self._herd(frame, n)
             x = frame.back(z)
         return x, equal_weights(n) if self.weights == "equal" else weights / weights.sum()
 
-    def _herd(self, frame: KernelFrame, n: int) -> tuple[Array, Array]:
+    def _herd(self, frame: frames.KernelFrame, n: int) -> tuple[Array, Array]:
         """Return points (n, d) in the coordinates of the frame, and their weights (n,)."""
         if self.kernel != Gaussian() or self.weights != "equal":
             return herd_weighted(frame, self.kernel, n, self.weights)
@@ -97,7 +97,7 @@ class KernelHerding(MixtureSampler):
 
 
 def herd_weighted(
-    frame: KernelFrame, kernel: Kernel, n: int, weighting: str
+    frame: frames.KernelFrame, kernel: Kernel, n: int, weighting: str
 ) -> tuple[Array, Array]:
     """Return n points (n, d) and weights (n,): each point the maximum found of ``mu(x) - sum_s c_s k(x, x_s)``.
 
@@ -136,7 +136,7 @@ def herd_weighted(
     return x, equal_weights(n) if weighting == "equal" else w / w.sum()
 
 
-def _gaussian_climb(frame: KernelFrame, start: Array, n: int) -> tuple[Array, Climb]:
+def _gaussian_climb(frame: frames.KernelFrame, start: Array, n: int) -> tuple[Array, Climb]:
     """Return mu at the candidates, and the compiled climb."""
     objective = herding_objective(frame, n, (1.0,))
     samples = objective.samples
@@ -154,7 +154,7 @@ def _gaussian_climb(frame: KernelFrame, start: Array, n: int) -> tuple[Array, Cl
     return greedy.place_points(objective, start.T.copy(), 1, 1, 0, 0)[0], climb_from
 
 
-def _scipy_climb(frame: KernelFrame, start: Array, kernel: Kernel) -> tuple[Array, Climb]:
+def _scipy_climb(frame: frames.KernelFrame, start: Array, kernel: Kernel) -> tuple[Array, Climb]:
     """Return mu at the candidates, and a climb by SciPy's optimiser."""
     from scipy.optimize import minimize  # slow to import
 

@@ -18,8 +18,7 @@ from herdfilter.filters.proposals.lookahead import Ancestors
 from herdfilter.filters.proposals.quasi_monte_carlo import SequentialQuasiMonteCarlo
 from herdfilter.filters.resampling.base import ranked_members
 from herdfilter.filters.state import Particles
-from herdfilter.models import contract
-from herdfilter.models.resolved import Motion, Transition
+from herdfilter.models import contract, resolved
 from herdfilter.samplers import balanced, compiled
 from herdfilter.samplers.base import Sampler
 
@@ -128,8 +127,8 @@ class RankedProposal(SampledProposal):
         )
         if self.guided and contract.has(model, contract.OBSERVED):
             contract.require(model, user, contract.OBSERVED)
-        if not Motion(model).simulated_only:
-            self.check_sampler("noise_dim", Motion(model).noise_dim)
+        if not resolved.Motion(model).simulated_only:
+            self.check_sampler("noise_dim", resolved.Motion(model).noise_dim)
         balanced.check_hilbert(model.dim)
 
     @property
@@ -145,7 +144,7 @@ class RankedProposal(SampledProposal):
 
     def propose(
         self,
-        transition: Transition,
+        transition: resolved.Transition,
         particles: Particles,
         rng: np.random.Generator,
         observation: Observation | None = None,

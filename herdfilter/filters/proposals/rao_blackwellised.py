@@ -8,8 +8,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from herdfilter import angles
-from herdfilter._checks import Array, check_part
+from herdfilter import _checks, angles
 from herdfilter.filters.observation import Observation, linear_part_observation
 from herdfilter.filters.proposals import base
 from herdfilter.filters.proposals.flow import FlowProposal
@@ -74,7 +73,9 @@ class RaoBlackwellisedProposal:
     proposal: base.Proposal = field(default_factory=base.BootstrapProposal)
 
     def __post_init__(self) -> None:
-        check_part("proposal", self.proposal, base.Proposal, "a proposal such as RankedProposal()")
+        _checks.check_part(
+            "proposal", self.proposal, base.Proposal, "a proposal such as RankedProposal()"
+        )
         if isinstance(self.proposal, FlowProposal):
             raise TypeError(
                 "proposal: expected one that does not move what it drew, got FlowProposal; take RankedProposal()"
@@ -146,11 +147,11 @@ class ConditionalGaussians(Particles):
 
     FIELDS = (*Particles.FIELDS, "covariances")
 
-    covariances: Array
+    covariances: _checks.Array
     """Covariances (n, d, d) of the Gaussians about the particles, or (1, d, d) of all."""
 
     @classmethod
-    def about(cls, x: Array, covariances: Array, particles: Particles) -> Self:
+    def about(cls, x: _checks.Array, covariances: _checks.Array, particles: Particles) -> Self:
         """Return Gaussians about states (n, d) with the weights and ancestors of `particles`."""
         gaussians = cls.unchecked(
             x, particles.log_weights, None, particles.n_next, particles.ancestors
@@ -159,12 +160,14 @@ class ConditionalGaussians(Particles):
         return gaussians
 
     @classmethod
-    def restored_spread(cls, saved: Any, n: int, dim: int) -> dict[str, Array]:
+    def restored_spread(cls, saved: Any, n: int, dim: int) -> dict[str, _checks.Array]:
         """See `Particles`."""
         shared = np.shape(saved.entries["covariances"]) == (1, dim, dim)
         return {"covariances": saved.read("covariances", (1 if shared else n, dim, dim))}
 
-    def predicted_observation(self, reader: resolved.Measurement, step: int) -> tuple[Array, Array]:
+    def predicted_observation(
+        self, reader: resolved.Measurement, step: int
+    ) -> tuple[_checks.Array, _checks.Array]:
         """See `Particles`."""
         means, covariances, _ = linear_part_observation(reader, self.x, self.covariances, step)
         covariances = np.broadcast_to(covariances, (len(self), *covariances.shape[1:]))
@@ -175,7 +178,7 @@ class ConditionalGaussians(Particles):
         gaussians, log_densities = self.conditioned(observation)
         return gaussians.reweighted(observation.less_offset(log_densities))
 
-    def conditioned(self, observation: Observation) -> tuple[ConditionalGaussians, Array]:
+    def conditioned(self, observation: Observation) -> tuple[ConditionalGaussians, _checks.Array]:
         """Kalman update of the Gaussian about each particle; return them, weighted as before, and the log-densities (n,)."""
         means, observed, cross = linear_part_observation(
             observation.measurement, self.x, self.covariances, observation.step
@@ -201,13 +204,13 @@ class _Gaussians(NamedTuple):
     (M, d, d) of the linear part given v. The last two may have one row shared by all.
     """
 
-    means: Array
-    columns: Array
-    conditional: Array
+    means: _checks.Array
+    columns: _checks.Array
+    conditional: _checks.Array
     free: Indices
 
     @classmethod
-    def of(cls, means: Array, covariances: Array, free: Indices) -> _Gaussians:
+    def of(cls, means: _checks.Array, covariances: _checks.Array, free: Indices) -> _Gaussians:
         conditional = covariances.copy()
         columns = np.zeros((*covariances.shape[:2], len(free)))
         # Cholesky elimination of the nonlinear dimensions only; the Schur complement is the conditional covariance.
@@ -220,25 +223,27 @@ class _Gaussians(NamedTuple):
             conditional[:, :, j] = 0.0
         return cls(means, columns, conditional, free)
 
-    def states(self, rows: Indices, v: Array) -> Array:
+    def states(self, rows: Indices, v: _checks.Array) -> _checks.Array:
         """Whole states (m, d) of the members (m,) at noise v (m, dim)."""
-        offsets: Array = np.einsum("...ij,...j->...i", _rows_of(self.columns, rows), v)
+        offsets: _checks.Array = np.einsum("...ij,...j->...i", _rows_of(self.columns, rows), v)
         return self.means[rows] + offsets
 
-    def white(self, x: Array, circular: tuple[int, ...], rows: Any = slice(None)) -> Array:
+    def white(
+        self, x: _checks.Array, circular: tuple[int, ...], rows: Any = slice(None)
+    ) -> _checks.Array:
         """Noise v that leads the members to x (..., dim); zero in directions without variance."""
         inverse = np.linalg.pinv(self.columns[:, self.free])
         offsets = angles.wrap(x - self.means[rows][:, self.free], circular)
         return np.asarray(np.einsum("...ij,...j->...i", _rows_of(inverse, rows), offsets))
 
-    def at(self, rows: Indices, x: Array, circular: tuple[int, ...]) -> Array:
+    def at(self, rows: Indices, x: _checks.Array, circular: tuple[int, ...]) -> _checks.Array:
         """Whole states (m, d) of the members (m,) whose nonlinear part is x (m, dim)."""
         full = self.states(rows, self.white(x, circular, rows))
         full[:, self.free] = x  # exactly: the noise leads there only up to rounding
         return full
 
 
-def _rows_of(array: Array, rows: Any) -> Array:
+def _rows_of(array: _checks.Array, rows: Any) -> _checks.Array:
     """Return rows of an array, or the one row that all share."""
     return array if len(array) == 1 else array[rows]
 
@@ -271,12 +276,14 @@ class _Nonlinear:
         self._particles = particles
         self.x: Any = None if particles is None else particles.x[:, self.free]
         # Whole states (m, d) of all successors so far, and the covariances (m, d, d) of their linear parts.
-        self._states: Array = np.empty((0, model.dim))
-        self._covariances: Array = np.empty((0, model.dim, model.dim))
+        self._states: _checks.Array = np.empty((0, model.dim))
+        self._covariances: _checks.Array = np.empty((0, model.dim, model.dim))
         # the nonlinear parts asked for last, and what `whole_states` has returned for them
         self._latest: tuple[Any, Any] = (None, None)
 
-    def start(self, weights: Array, means: Array, covariances: Array) -> None:
+    def start(
+        self, weights: _checks.Array, means: _checks.Array, covariances: _checks.Array
+    ) -> None:
         """Set the Gaussians of the whole state after the step, with their weights."""
         self.weights = weights
         self.gaussians = _Gaussians.of(means, covariances, self.free)
@@ -287,7 +294,9 @@ class _Nonlinear:
     def initial(self) -> GaussianMixture:
         return self.model.initial.marginal(self.free)  # type: ignore[no-any-return]
 
-    def predicted(self, x: Array, covariances: Array) -> tuple[Array, Array]:
+    def predicted(
+        self, x: _checks.Array, covariances: _checks.Array
+    ) -> tuple[_checks.Array, _checks.Array]:
         """Means (n, d) and covariances of the successors of Gaussians about states (n, d)."""
         transition = self._transition
         means, slopes = contract.linear_slopes(transition.function, x, covariances, self.linear)
@@ -296,7 +305,9 @@ class _Nonlinear:
             0, 2, 1
         ) + transition.covariance
 
-    def transition(self, x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
+    def transition(
+        self, x: _checks.Array, noise: _checks.Array, dt: float, control: Any, step: int
+    ) -> _checks.Array:
         """Successors of the nonlinear part, recorded with their linear part."""
         # The model was asked in `predicted`, which is counted.
         evaluations.THREAD.evaluations.add()
@@ -316,7 +327,7 @@ class _Nonlinear:
         self._covariances = np.concatenate([self._covariances, each])
         return self._latest[0]
 
-    def _fitted_ancestors(self, x: Array) -> _Gaussians:
+    def _fitted_ancestors(self, x: _checks.Array) -> _Gaussians:
         """Return the predicted Gaussians of ancestors (m, dim) that are not particles, but drawn from a fit to them."""
         particles = self._particles
         mean, covariance = particles.moments(self.all_circular)
@@ -352,7 +363,7 @@ class _Nonlinear:
             Particles.unchecked(x, particles.log_weights), self.all_circular
         ).gaussian
 
-    def whole_states(self, x: Array) -> tuple[Array, Array]:
+    def whole_states(self, x: _checks.Array) -> tuple[_checks.Array, _checks.Array]:
         """Return the whole states (m, d) of successors (m, dim), and the covariances of their linear parts."""
         if x is not self._latest[0]:
             indices = find(x, self._states[:, self.free])
@@ -368,7 +379,7 @@ class _Nonlinear:
             self._latest = (x, (full, covariances[:1] if alike else covariances))
         return self._latest[1]  # type: ignore[no-any-return]
 
-    def _draw_components(self, x: Array) -> Indices:
+    def _draw_components(self, x: _checks.Array) -> Indices:
         """Choose a component of the prediction for each point (m, dim), by the probabilities of the components there.
 
         The numbers u that choose are fixed, and spread evenly along the Hilbert curve through the points.
@@ -386,17 +397,19 @@ class _Nonlinear:
         components: Indices = (u[:, None] * sums[:, -1:] >= sums).sum(axis=1)
         return np.minimum(components, len(self.weights) - 1)
 
-    def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
+    def transition_mean(
+        self, x: _checks.Array, dt: float, control: Any, step: int
+    ) -> _checks.Array:
         return self.transition(x, np.zeros(x.shape), dt, control, step)
 
-    def transition_covariance(self, dt: float, step: int) -> Array:
+    def transition_covariance(self, dt: float, step: int) -> _checks.Array:
         # each particle has a covariance of its own: see `_PartTransition`
         raise NotImplementedError
 
-    def observation_mean(self, x: Array, step: int) -> Array:
+    def observation_mean(self, x: _checks.Array, step: int) -> _checks.Array:
         return self.measurement.mean(self.whole_states(x)[0], step)
 
-    def observation_covariance(self, step: int, x: Array) -> Array:
+    def observation_covariance(self, step: int, x: _checks.Array) -> _checks.Array:
         observed = linear_part_observation(self.measurement, *self.whole_states(x), step)[1]
         return np.broadcast_to(observed, (len(x), *observed.shape[1:]))
 
@@ -412,18 +425,18 @@ class _PartTransition(resolved.Transition):
     def has_density(self) -> bool:
         return bool(np.diagonal(self.model.roots, axis1=1, axis2=2).all())
 
-    def noises(self, x: Array) -> Array:
-        roots: Array = self.model.roots
+    def noises(self, x: _checks.Array) -> _checks.Array:
+        roots: _checks.Array = self.model.roots
         return roots @ roots.transpose(0, 2, 1)
 
-    def predictive(self, x: Array, weights: Array) -> GaussianMixture:
+    def predictive(self, x: _checks.Array, weights: _checks.Array) -> GaussianMixture:
         means = self.model.gaussians.means[:, self.model.free]
         return GaussianMixture.unchecked(
             weights, angles.unwrap(means, weights, self.circular), self.noises(x)
         )
 
 
-def find(x: Array, states: Array) -> Indices:
+def find(x: _checks.Array, states: _checks.Array) -> Indices:
     """Find states x (m, d) among others (n, d) by their bits: indices (m,), -1 where one is not there."""
     if not len(states):
         return np.full(len(x), -1)

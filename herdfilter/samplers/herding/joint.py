@@ -19,8 +19,7 @@ from herdfilter.bandwidths import scale_rule
 from herdfilter.mixture import GaussianMixture, equal_weights
 from herdfilter.samplers import balanced, compiled
 from herdfilter.samplers.base import MixtureSampler
-from herdfilter.samplers.compiled import exp
-from herdfilter.samplers.herding.frame import GROUP_DISTANCE, Labels, within_covariance
+from herdfilter.samplers.herding import frame
 from herdfilter.samplers.mapped import along_main_axis
 
 MOST_MODES = 10  # that are told apart
@@ -98,7 +97,7 @@ class JointStart:
             shares = np.bincount(labels, mixture.weights)
             sums = [np.bincount(labels, mixture.weights * column) for column in mixture.means.T]
             mode_means = np.transpose(sums) / np.maximum(shares, UNDERFLOW)[:, None]
-            shape, dim = regularised_and_rank(within_covariance(mixture, labels))
+            shape, dim = regularised_and_rank(frame.within_covariance(mixture, labels))
             width = scale_rule(max(int(n * (shares @ shares)), 1), dim)
         kernel = width**2 * shape
 
@@ -183,7 +182,7 @@ def path_order(mixture: GaussianMixture) -> Indices:
     return balanced.hilbert_order(mixture.means, mixture.weights)
 
 
-def far_modes(mixture: GaussianMixture, order: Indices) -> Labels | None:
+def far_modes(mixture: GaussianMixture, order: Indices) -> frame.Labels | None:
     """Return the number of each component's mode, from 0, (M,), or None if there is one; long steps of a path part modes."""
     if len(order) == 1:
         return None
@@ -193,7 +192,7 @@ def far_modes(mixture: GaussianMixture, order: Indices) -> Labels | None:
     cuts = np.zeros(len(order), np.bool_)
     if not cut_path(path, mixture.weights[order], variances, cuts):
         return None
-    labels: Labels = np.empty(len(order), np.int64)
+    labels: frame.Labels = np.empty(len(order), np.int64)
     labels[order] = np.cumsum(cuts)
     return labels
 
@@ -246,7 +245,7 @@ def cut_path(path, weights, variances, cuts):
                 start = end
             within = max(within, variances[i] + ROUNDING)
             squared += (path[i, step] - path[i, step - 1]) ** 2 / within
-        if squared > GROUP_DISTANCE**2:
+        if squared > frame.GROUP_DISTANCE**2:
             gaps = count
             cuts[:] = False
             for end in ends[:count]:
@@ -289,7 +288,7 @@ def fill_ratios(z, centre, targets, weights, counts, ratios):
                     peak = max(peak, term[m])
             numerator = denominator = 0.0
             for m in range(components):
-                density = exp(min(term[m] - peak, 0.0))
+                density = compiled.exp(min(term[m] - peak, 0.0))
                 numerator += targets[block, m] * density
                 denominator += q[m] * density
             ratios[s] = numerator / denominator
