@@ -1,5 +1,6 @@
 """Small models, exact answers and comparisons that several tests share."""
 
+import dataclasses
 import json
 import os
 from pathlib import Path
@@ -14,6 +15,9 @@ from click.testing import CliRunner
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
 from herdfilter.cli import main
+from herdfilter.study.engine import run_study
+from herdfilter.study.plan import plan_study
+from herdfilter.study.scenario import load_scenario
 
 EYE = np.eye(2)
 MIX = hf.GaussianMixture([0.6, 0.4], [[0, 0], [3, 1]], EYE)
@@ -212,9 +216,9 @@ def assert_same(one, other, *fields, **tolerance):
             np.testing.assert_array_equal(a, b, err_msg=name)
 
 
-def cases(names, *rows):
-    """Parametrise a test by a table: the names of its columns, and its rows."""
-    return pytest.mark.parametrize(names.split(), rows)
+def cases(names, *rows, **options):
+    """Parametrise a test by a table: the names of its columns, and its rows (values, if there is one column)."""
+    return pytest.mark.parametrize(names.replace(" ", ","), rows, **options)
 
 
 def fixture_of(table):
@@ -373,9 +377,27 @@ def same_runs(a, b):
     )
 
 
+def quick_family():
+    """The scenario of random models with a small reference."""
+    random = load_scenario("random")
+    return dataclasses.replace(random, reference={**random.reference, "n": 64})
+
+
+def result_of(scenario, *arguments, **options):
+    """Result of a study, as the command line has it."""
+    return run_study(plan_study(scenario, *arguments, **options))
+
+
 def command(*arguments):
     """Result of a command line of herdfilter, run in this process."""
     return CliRunner().invoke(main, [str(one) for one in arguments])
+
+
+def completed(*arguments):
+    """Result of a command line that ends with exit code 0."""
+    result = command(*arguments)
+    assert result.exit_code == 0, result.output
+    return result
 
 
 def refused(*arguments):

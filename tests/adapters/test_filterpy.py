@@ -6,7 +6,7 @@ import types
 import filterpy.kalman as fp
 import numpy as np
 import pytest
-from helpers import refuses
+from helpers import cases, refuses
 from numpy.testing import assert_array_equal
 
 import herdfilter as hf
@@ -117,7 +117,7 @@ def test_linear_kalman_filter_has_filterpys_numbers_with_control():
         np.testing.assert_allclose(result.covariances[-1], theirs.P, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("own", [False, True], ids=["F", "predict_x"])
+@cases("own", False, True, ids=["F", "predict_x"])
 def test_extended_kalman_filter_has_filterpys_numbers(own):
     def slope_seen(x):
         dx, dy = x[0] - SENSOR[0], x[2] - SENSOR[1]
@@ -213,7 +213,7 @@ def test_control_is_given_to_a_function_of_more_arguments():
     assert ours.run([[0.0, 0.0]], controls=[1.0]).steps.size == 1
 
 
-@pytest.mark.parametrize("vectorised", [False, "columns"])
+@cases("vectorised", False, "columns")
 def test_functions_that_draw_random_numbers_are_named(vectorised):
     kf = unscented()
     kf.fx = lambda x, dt, u: x + u + np.random.normal(size=x.shape)  # noqa: NPY002

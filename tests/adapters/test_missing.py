@@ -4,11 +4,10 @@ import importlib
 import sys
 
 import pytest
+from helpers import cases
 
 
-@pytest.mark.parametrize(
-    ("library", "adapter"), [("particles", "particles"), ("stonesoup", "stone_soup")]
-)
+@cases("library adapter", ("particles", "particles"), ("stonesoup", "stone_soup"))
 def test_missing_library_names_the_extra(monkeypatch, library, adapter):
     adapter = f"herdfilter.adapters.{adapter}"
     for name in [library, *sys.modules]:

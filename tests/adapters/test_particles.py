@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import refuses
+from helpers import cases, refuses
 from numpy.testing import assert_allclose
 
 import herdfilter as hf
@@ -41,7 +41,7 @@ LINEAR = {
 }
 
 
-@pytest.mark.parametrize("name", LINEAR)
+@cases("name", *LINEAR)
 def test_linear_gaussian_models_have_the_librarys_exact_posterior(name):
     """From the first observation on: the first state has PX0's law, not that of one transition from it."""
     ssm = LINEAR[name]
@@ -57,13 +57,11 @@ def test_linear_gaussian_models_have_the_librarys_exact_posterior(name):
         assert found.log_likelihood == pytest.approx(evidence, abs=1e-8)
 
 
-def large(ssm, data, n):
-    np.random.seed(0)  # noqa: NPY002
-    smc = particles.SMC(
-        fk=ssms.Bootstrap(ssm=ssm, data=data), N=n, collect=[particles.collectors.Moments()]
-    )
+def smc_means(fk, n):
+    """Means of the library's algorithm, as vectors, and its evidence."""
+    smc = particles.SMC(fk=fk, N=n, collect=[particles.collectors.Moments()])
     smc.run()
-    return np.array([m["mean"] for m in smc.summaries.moments]), smc.logLt
+    return vectors([m["mean"] for m in smc.summaries.moments]), smc.logLt
 
 
 def written(first, step, observe):
@@ -124,7 +122,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("name", KINDS)
+@cases("name", *KINDS)
 def test_filters_come_near_the_librarys_large_particle_filter(name):
     ssm, form, observed = KINDS[name]
     model = from_particles(ssm)
@@ -132,8 +130,8 @@ def test_filters_come_near_the_librarys_large_particle_filter(name):
     assert {f for f in forms if hasattr(model, f)} == {form}
     assert hasattr(model, "observation_mean") == observed
     data = data_of(ssm, 8, seed=4)
-    means, evidence = large(ssm, data, 30_000)
-    means = vectors(means)
+    np.random.seed(0)  # noqa: NPY002
+    means, evidence = smc_means(ssms.Bootstrap(ssm=ssm, data=data), 30_000)
     for proposal, n in ((hf.BootstrapProposal(), 10_000), (hf.AutomaticProposal(), 1000)):
         found = hf.ParticleFilter(model, n, proposal, rng=0).run(vectors(data))
         sd = np.sqrt(np.diagonal(found.covariances, axis1=1, axis2=2))
@@ -188,25 +186,15 @@ test_what_cannot_be_converted_is_named = refuses(
 )
 
 
-def herded(ssm, data, n, **options):
-    smc = particles.SMC(
-        fk=HerdedFilter(ssm, data, **options), N=n, collect=[particles.collectors.Moments()]
-    )
-    smc.run()
-    return vectors([m["mean"] for m in smc.summaries.moments]), smc
-
-
-@pytest.mark.parametrize(
-    "proposal", [hf.RankedProposal(), hf.HerdedProposal(hf.QuantileSampling())]
-)
+@cases("proposal", hf.RankedProposal(), hf.HerdedProposal(hf.QuantileSampling()))
 def test_herded_filter_within_smc_has_the_numbers_of_ours(proposal):
     ssm = ssms.Gordon_etal()
     data = data_of(ssm, 12)
     data[5] = np.array([np.nan])
-    found, smc = herded(ssm, data, 40, proposal=proposal)
+    means, evidence = smc_means(HerdedFilter(ssm, data, proposal), 40)
     ours = hf.ParticleFilter(from_particles(ssm), 40, proposal).run(vectors(data))
-    assert_allclose(found, ours.means, rtol=0, atol=1e-9)
-    assert smc.logLt == pytest.approx(ours.log_likelihood, abs=1e-9)
+    assert_allclose(means, ours.means, rtol=0, atol=1e-9)
+    assert evidence == pytest.approx(ours.log_likelihood, abs=1e-9)
 
 
 test_other_uses_of_the_herded_filter_are_refused = refuses(

@@ -4,9 +4,7 @@ import warnings
 
 import click
 import pytest
-from click.testing import CliRunner
-
-from herdfilter.cli import main
+from helpers import command
 
 
 @pytest.fixture
@@ -32,7 +30,7 @@ def fault_of(planned, tmp_path):
             warnings.simplefilter(
                 "ignore", ResourceWarning
             )  # of what another test's thread lets go meanwhile; users see none
-            result = CliRunner().invoke(main, arguments)
+            result = command(*arguments)
         left = sorted(set(tmp_path.rglob("*")) - set(before))
         if not isinstance(result.exception, SystemExit | None):
             return f"raises {result.exception!r}"[:300]

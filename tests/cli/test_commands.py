@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import TIMES, command, refused, walk
+from helpers import TIMES, cases, command, completed, refused, walk
 
 from herdfilter.study.store import open_for_reading
 from herdfilter.study.tasks import Stopped, stop_on_signals
@@ -44,10 +44,9 @@ def compared(tmp_path_factory):
     before = "matplotlib.pyplot" in sys.modules
     folder = tmp_path_factory.mktemp("compared")
     (folder / "walk.toml").write_text(WALK)
-    result = command(
-        "compare", str(folder / "walk.toml"), "--workers", "1", "--out", str(folder / "new" / "out")
+    result = completed(
+        "compare", folder / "walk.toml", "--workers", "1", "--out", folder / "new" / "out"
     )
-    assert result.exit_code == 0, result.output
     assert ("matplotlib.pyplot" in sys.modules) == before  # figures need no window
     return folder / "new" / "out", result.stdout
 
@@ -65,7 +64,7 @@ def no_figures(monkeypatch):
 def path(tmp_path):
     path = tmp_path / "walk.toml"
     path.write_text(WALK)
-    return str(path)
+    return path
 
 
 def test_a_comparison_ends_in_a_table_a_verdict_and_files(compared):
@@ -96,7 +95,7 @@ def test_a_comparison_ends_in_a_table_a_verdict_and_files(compared):
 def test_options_override_the_scenario(path, tmp_path, no_figures):
     out = tmp_path / "out"
     options = ("--filters", "sqmc, bootstrap", "--particles", "7", "--runs", "2", "--seed", "5")
-    assert command("compare", path, *options, "--workers", "1", "--out", str(out)).exit_code == 0
+    completed("compare", path, *options, "--workers", "1", "--out", out)
     runs = pd.read_csv(out / "runs.csv")
     assert list(runs["filter"].unique()) == ["sqmc", "bootstrap"]
     assert set(runs["n_particles"]) == {7}
@@ -119,7 +118,7 @@ def load_line(folder, length=10):
 """
 
 
-@pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.slow)])
+@cases("workers", "1", pytest.param("2", marks=pytest.mark.slow))
 def test_real_data_report_the_share_that_localised(tmp_path, workers):
     """They come from a module beside the scenario, which workers import as well."""
     text = WALK.replace("initial_mean = [0.0]\n", "").replace(
@@ -128,8 +127,7 @@ def test_real_data_report_the_share_that_localised(tmp_path, workers):
     path = tmp_path / "line.toml"
     path.write_text('imports = ["line"]\n' + text + '[data]\ntype = "line:load_line"\nlength = 15')
     (tmp_path / "line.py").write_text(LINE)
-    result = command("compare", str(path), "--workers", workers, "--data", str(tmp_path))
-    assert result.exit_code == 0, result.output
+    result = completed("compare", path, "--workers", workers, "--data", tmp_path)
     assert (
         "localised: RMSE to the truth of at most 1e+09 m in the last 25 % of the steps"
         in result.stdout
@@ -153,8 +151,7 @@ def test_failures_are_told_and_a_model_that_ends_the_program_is_one_line(tmp_pat
     path.write_text(
         WALK.replace("LinearGaussian", "own.py:Blind").replace('[reference]\ntype = "kalman"\n', "")
     )
-    result = command("compare", str(path), "--workers", "1", "--out", str(tmp_path / "out"))
-    assert result.exit_code == 0, result.output
+    result = completed("compare", path, "--workers", "1", "--out", tmp_path / "out")
     assert "bootstrap failed in 16 of 16 runs; the first: DegenerateWeightsError" in result.stdout
     assert "no filter finished a run" in result.stdout
     path.write_text(WALK.replace("LinearGaussian", "own.py:Ending"))
@@ -166,8 +163,7 @@ def test_failures_are_told_and_a_model_that_ends_the_program_is_one_line(tmp_pat
 def test_show_renders_all_again_without_running(compared, tmp_path, monkeypatch):
     (out, first), again = compared, tmp_path / "again"
     monkeypatch.setattr("herdfilter.study.engine.run_study", None)
-    second = command("show", str(out / "study.sqlite"), "--out", str(again))
-    assert second.exit_code == 0, second.output
+    second = completed("show", out / "study.sqlite", "--out", again)
     assert second.stdout.partition("Wrote")[0] == first.partition("Wrote")[0]
     assert {path.name for path in again.iterdir()} == FIGURES | {"runs.csv", "summary.csv"}
     for path in again.iterdir():
@@ -176,19 +172,19 @@ def test_show_renders_all_again_without_running(compared, tmp_path, monkeypatch)
 
 def test_export_writes_the_table_of_runs(compared, tmp_path):
     (out, _), csv, parquet = compared, tmp_path / "x.csv", tmp_path / "x.parquet"
-    assert command("export", str(out), "--csv", str(csv)).exit_code == 0
+    completed("export", out, "--csv", csv)
     assert csv.read_bytes() == (out / "runs.csv").read_bytes()
-    told = refused("export", str(out), "--csv", str(tmp_path))
+    told = refused("export", out, "--csv", tmp_path)
     assert f"cannot write {tmp_path} (Is a directory)" in told
     pytest.importorskip("pyarrow")
-    assert command("export", str(out), "--parquet", str(parquet)).exit_code == 0
+    completed("export", out, "--parquet", parquet)
     table, text = pd.read_parquet(parquet), pd.read_csv(csv, keep_default_na=False)
     assert list(table) == list(text)
     measured = table.dropna(axis=1, how="all")  # what is of many targets is empty here
     pd.testing.assert_frame_equal(measured, text[list(measured)], check_dtype=False)
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+@cases("name", "SIGINT", "SIGTERM")
 def test_a_signal_ends_a_comparison_which_is_resumed_and_never_overwritten(
     path, compared, tmp_path, monkeypatch, no_figures, name
 ):
@@ -203,7 +199,7 @@ def test_a_signal_ends_a_comparison_which_is_resumed_and_never_overwritten(
             os.kill(os.getpid(), number)
         return watch(*args)
 
-    options = ("compare", path, "--workers", "1", "--out", str(out), "-q")
+    options = ("compare", path, "--workers", "1", "--out", out, "-q")
     default = signal.default_int_handler if name == "SIGINT" else signal.SIG_DFL
     before = signal.signal(number, default)  # whatever the shell ignores
     try:
@@ -223,13 +219,13 @@ def test_a_signal_ends_a_comparison_which_is_resumed_and_never_overwritten(
     with open_for_reading(store) as kept:
         assert len(kept.finished()) == 11
         assert not kept.table()["error"].any()
-    assert "A walk: 2 of 8 runs" in command("show", str(out)).stdout
+    assert "A walk: 2 of 8 runs" in command("show", out).stdout
     assert "there are 11 finished runs of a filter in it; continue them with --resume" in refused(
         *options
     )
     told = refused(*options, "--resume", "--seed", "3")
     assert "cannot resume, another study is in it: seed: 0 there, 3 now" in told
-    assert command(*options, "--resume").exit_code == 0
+    completed(*options, "--resume")
     resumed, complete = (
         pd.read_csv(folder / "runs.csv").drop(columns=list(TIMES)) for folder in (out, compared[0])
     )
@@ -250,11 +246,11 @@ def test_a_signal_that_is_ignored_stays_so():
 
 def test_quiet_is_the_verdict_and_verbose_tells_how_it_was_made(path, tmp_path, no_figures):
     out = tmp_path / "out"
-    quiet = command("compare", path, "--workers", "1", "--runs", "2", "--out", str(out), "-q")
+    quiet = command("compare", path, "--workers", "1", "--runs", "2", "--out", out, "-q")
     assert (quiet.exit_code, quiet.stderr) == (0, "")
     assert quiet.stdout.startswith("With 20 particles ")
     assert quiet.stdout.count("\n") == 1
-    verbose = command("show", str(out), "-v").stdout
-    assert "ANEES" in command("show", str(out), "--wide").stdout
+    verbose = command("show", out, "-v").stdout
+    assert "ANEES" in command("show", out, "--wide").stdout
     for text in ("GuidedProposal()", "numpy", "seed"):
         assert text in " ".join(verbose.split())

@@ -5,7 +5,7 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from helpers import command, refused, walk
+from helpers import cases, command, completed, refused, walk
 
 from herdfilter.study import store as store_module
 from herdfilter.study.store import StoreError, open_for_reading
@@ -29,10 +29,7 @@ def intact(tmp_path_factory):
     """The bytes of a store, what is shown of it, and its table."""
     folder = tmp_path_factory.mktemp("intact")
     (folder / "walk.toml").write_text(WALK)
-    result = command(
-        "compare", folder / "walk.toml", "--workers", "1", "--out", folder / "out", "-q"
-    )
-    assert result.exit_code == 0, result.output
+    completed("compare", folder / "walk.toml", "--workers", "1", "--out", folder / "out", "-q")
     out = folder / "out"
     return (
         (out / "study.sqlite").read_bytes(),
@@ -72,7 +69,7 @@ DAMAGES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@cases("damage", *DAMAGES)
 def test_a_damaged_store_is_told_in_one_line_and_left_alone(intact, tmp_path, damage):
     store, path, csv = tmp_path / "out" / "study.sqlite", tmp_path / "walk.toml", tmp_path / "x.csv"
     path.write_text(WALK)

@@ -1,6 +1,7 @@
 """Arguments with every kind of fault, of commands and of `compare`: each is refused in one line and leaves nothing."""
 
 import pytest
+from helpers import cases
 
 import herdfilter as hf
 
@@ -48,7 +49,7 @@ def test_a_bad_name_or_option_is_refused(fault_of, tmp_path):
     assert not any(faults.values()), {line: fault for line, fault in faults.items() if fault}
 
 
-@pytest.mark.parametrize("argument", ARGUMENTS)
+@cases("argument", *ARGUMENTS)
 def test_a_bad_argument_of_compare_is_refused_before_any_work(tmp_path, monkeypatch, argument):
     monkeypatch.setattr(
         "herdfilter.study.engine._perform", lambda *work: pytest.fail("worked in vain")

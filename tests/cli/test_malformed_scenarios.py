@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from helpers import cases
 
 TABLES = tomllib.loads((Path(__file__).parent / "malformed.toml").read_text(encoding="utf-8"))
 BASES, BAD = TABLES["good"], TABLES["bad"]
@@ -81,9 +82,7 @@ def fault_of_file(fault_of, tmp_path):
     return fault_of_file
 
 
-@pytest.mark.parametrize(
-    "cases", [CASES[::6], pytest.param(CASES, marks=pytest.mark.slow)], ids=["some", "all"]
-)
+@cases("cases", CASES[::6], pytest.param(CASES, marks=pytest.mark.slow), ids=["some", "all"])
 def test_a_bad_value_of_any_key_is_refused_by_its_name(fault_of_file, cases):
     """The table starts from scenarios that fit."""
     faults = {}

@@ -3,11 +3,10 @@
 import json
 
 import pytest
-from click.testing import CliRunner
+from helpers import cases, command
 
 import herdfilter as hf
 from herdfilter._repr import in_blocks
-from herdfilter.cli import main
 from herdfilter.cli.terminal import echo
 from herdfilter.filters import progress
 
@@ -25,7 +24,7 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize("width", [40, 80, None])
+@cases("width", 40, 80, None)
 def test_every_cell_is_there_and_lines_fit(width):
     lines = in_blocks(HEADS, ROWS, keys=2, width=width)
     text = "\n".join(lines)
@@ -35,7 +34,7 @@ def test_every_cell_is_there_and_lines_fit(width):
         assert max(map(len, lines)) <= width
 
 
-@pytest.mark.parametrize("sign", ["\u202e", "\x1b", "\u2028"])
+@cases("sign", "\u202e", "\x1b", "\u2028")
 def test_no_sign_of_a_name_steers_the_terminal(sign, tmp_path, capsys):
     with pytest.raises(
         ValueError, match="filters: name: expected at most 200 printable characters"
@@ -49,6 +48,6 @@ def test_no_sign_of_a_name_steers_the_terminal(sign, tmp_path, capsys):
     path = tmp_path / "evil.toml"
     source = json.dumps(f"by {sign}someone")
     path.write_text(f'title = "a"\nsource = {source}\n[model]\ntype = "UNGM"\n')
-    shown = CliRunner().invoke(main, ["scenarios", str(path)]).output
+    shown = command("scenarios", path).output
     assert "someone" in shown
     assert sign not in shown

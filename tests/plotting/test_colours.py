@@ -4,6 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from helpers import cases
 
 from herdfilter import plotting
 from herdfilter.catalogue.specifications import catalogue
@@ -82,9 +83,7 @@ def test_no_two_filters_share_both_colour_and_marker():
     assert len(set(trackers)) == len(trackers)
 
 
-@pytest.mark.parametrize(
-    ("page", "grounds"), [("light", ["#ffffff"]), ("dark", ["#15171a", "#1e2125"])]
-)
+@cases("page grounds", ("light", ["#ffffff"]), ("dark", ["#15171a", "#1e2125"]))
 def test_every_colour_is_seen_on_the_page(pages, page, grounds):
     """Three to one, as the guidelines ask of graphics; letters of ink 4.5 to one."""
     for colour in {style.color for style in STYLES.values()} | {QUIET}:

@@ -3,14 +3,12 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import cases
+from helpers import cases, result_of
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from numpy.testing import assert_array_equal
 
 from herdfilter import plotting
 from herdfilter.plotting.summaries import pareto
-from herdfilter.study.engine import run_study
-from herdfilter.study.plan import plan_study
 from herdfilter.study.scenario import Scenario
 
 EYE = [[1.0, 0.0], [0.0, 1.0]]
@@ -32,7 +30,7 @@ def study(**changes):
     scenario = Scenario(
         "plane", "Plane", PLANE, unit="m", labels=labels, time_label="time (s)", **options
     )
-    return run_study(plan_study(scenario, filters=FILTERS))
+    return result_of(scenario, FILTERS)
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import result_of
 
 import herdfilter as hf
 from herdfilter import plotting
@@ -14,8 +15,6 @@ from herdfilter.plotting.drawing import HIGHEST_RATIO, highest_ratio, path_limit
 from herdfilter.plotting.over_time import model_sensors
 from herdfilter.plotting.style import STYLES
 from herdfilter.plotting.summaries import consistency_drawing, ratios_drawing
-from herdfilter.study.engine import run_study
-from herdfilter.study.plan import plan_study
 from herdfilter.study.scenario import load_scenario
 
 
@@ -23,7 +22,7 @@ from herdfilter.study.scenario import load_scenario
 def plans(scenario, constant):
     """Those of a filter that is wrong by 1e20, beside another."""
     lost = partial(constant, value=1e20)
-    return plotting.drawings(run_study(plan_study(scenario, {"bootstrap": {}, "lost": lost})))
+    return plotting.drawings(result_of(scenario, {"bootstrap": {}, "lost": lost}))
 
 
 def triangles(ax):
@@ -75,7 +74,7 @@ def test_a_path_is_shown_whole_and_what_strays_is_cut_off():
 
 def test_the_path_of_a_scenario_has_start_end_and_sensor():
     scenario = dataclasses.replace(load_scenario("bearings_only"), reference=None)
-    result = run_study(plan_study(scenario, ["bootstrap"], particles=[10], runs=1))
+    result = result_of(scenario, ["bootstrap"], [10], runs=1)
     figure = plotting.drawings(result)["trajectory"].figure
     lines = {line.get_label(): line.get_xydata() for line in figure.axes[0].lines}
     np.testing.assert_array_equal(lines["start"], lines["truth"][:1])

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import result_of
 
 from herdfilter.plotting import drawings
 from herdfilter.report import write_report
-from herdfilter.study.engine import run_study
-from herdfilter.study.plan import plan_study
 
 pytestmark = pytest.mark.slow
 SIZES = {
@@ -42,7 +41,7 @@ def written(scenario, labels, folder):
     }
     model = scenario.model | matrices | {"initial_mean": [0.0] * len(labels)}
     several = replace(scenario, model=model, labels=tuple(labels), steps=24, runs=4)
-    result = run_study(plan_study(several))
+    result = result_of(several)
     plans = drawings(result)
     if labels == "x":  # the other figures are drawn from the same columns for a plane
         plans = {name: plans[name] for name in ("error_over_time", "trajectory")}

@@ -13,10 +13,7 @@ import pytest
 import herdfilter as hf
 from herdfilter.plotting import drawings
 from herdfilter.report import page
-from herdfilter.study.engine import run_study
-from herdfilter.study.plan import plan_study
-from herdfilter.study.scenario import load_scenario
-from tests.helpers import command, same_runs
+from tests.helpers import command, quick_family, result_of, same_runs
 
 FILTERS = ["bootstrap", "guided"]
 
@@ -34,7 +31,7 @@ def study(scenario, store):
 @pytest.fixture(scope="module")
 def result(scenario):
     """The result of the same study, as the command has it."""
-    return run_study(plan_study(scenario, FILTERS))
+    return result_of(scenario, FILTERS)
 
 
 @pytest.fixture
@@ -57,9 +54,7 @@ def test_it_is_the_table_of_runs_with_verdict_and_summary_of_the_command(study, 
 
 
 def test_the_summary_of_a_family_is_over_models():
-    random = load_scenario("random")
-    quick = dataclasses.replace(random, reference={**random.reference, "n": 64})
-    family = hf.compare(quick, ["bootstrap", "ranked"], particles=[10], runs=1, models=2)
+    family = hf.compare(quick_family(), ["bootstrap", "ranked"], particles=[10], runs=1, models=2)
     pd.testing.assert_frame_equal(family.summary, hf.study.over_models(pd.DataFrame(family)))
     assert "geometric mean of 2 models" in family.verdict
     assert family.plot().axes[0].has_data()

@@ -9,14 +9,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from helpers import result_of
 
 import herdfilter as hf
 from herdfilter.plotting import drawings
 from herdfilter.report import write_report
 from herdfilter.report.animation import DRAWN_STEPS, animation, rounded_lists
 from herdfilter.report.page import render
-from herdfilter.study.engine import run_study
-from herdfilter.study.plan import plan_study
 from herdfilter.study.recording import Recording
 
 EVIL = "<script>alert('x')</script>"
@@ -71,11 +70,9 @@ class Sometimes:
 
 @pytest.fixture(scope="module")
 def result(scenario):
-    return run_study(
-        plan_study(
-            dataclasses.replace(scenario, title=f"Walk {EVIL}"),
-            {"bootstrap": {}, "guided": {"proposal": hf.GuidedProposal()}, EVIL: Sometimes},
-        )
+    return result_of(
+        dataclasses.replace(scenario, title=f"Walk {EVIL}"),
+        {"bootstrap": {}, "guided": {"proposal": hf.GuidedProposal()}, EVIL: Sometimes},
     )
 
 
@@ -230,7 +227,7 @@ def test_tracks_of_many_targets_move_over_detections(result):
 
 def test_what_was_not_measured_is_said_in_a_line(scenario, constant):
     bare = dataclasses.replace(scenario, reference=None, particles=(5,), runs=1, divergence=None)
-    result = run_study(plan_study(bare, {"zero": constant}))
+    result = result_of(bare, {"zero": constant})
     words = Page(render(result)).words
     for line in (
         "nothing to compare it with",

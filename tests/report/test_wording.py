@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import cases, quick_family, result_of
 
 import herdfilter as hf
 from herdfilter.plotting.drawing import HIGHEST_RATIO
@@ -14,9 +15,6 @@ from herdfilter.plotting.summaries import ratios_drawing
 from herdfilter.report.page import render
 from herdfilter.report.wording import findings_text
 from herdfilter.study.columns import RATIO, digits
-from herdfilter.study.engine import run_study
-from herdfilter.study.plan import plan_study
-from herdfilter.study.scenario import load_scenario
 
 FAILED = "ValueError: no"
 
@@ -24,11 +22,9 @@ FAILED = "ValueError: no"
 @pytest.fixture(scope="module")
 def studies():
     """Results of one model and of a family, whose runs are to be replaced."""
-    random = load_scenario("random")
-    quick = replace(random, reference={**random.reference, "n": 64})
     return {
-        False: run_study(plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=1)),
-        True: run_study(plan_study(quick, ["bootstrap"], particles=[20], runs=1, models=1)),
+        False: result_of("linear_gaussian", ["bootstrap"], particles=[20], runs=1),
+        True: result_of(quick_family(), ["bootstrap"], particles=[20], runs=1, models=1),
     }
 
 
@@ -86,9 +82,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("kind", "models"), [(kind, (None, 1, 2)[i % 3]) for i, kind in enumerate(KINDS)]
-)
+@cases("kind models", *[(kind, (None, 1, 2)[i % 3]) for i, kind in enumerate(KINDS)])
 def test_every_ratio_that_is_shown_is_the_same_number(studies, kind, models):
     """On one model, and on families with one or two runs of each."""
     runs, options = KINDS[kind]

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from helpers import cases
 from herdfilter.study.data.autoferry import load_autoferry
 from numpy.testing import assert_array_equal
 
@@ -97,17 +98,15 @@ def test_truth_is_missing_in_a_gap_of_the_receiver(write):
     assert np.isfinite(truth[:, 0]).all()
 
 
-@pytest.mark.parametrize(
-    ("scans", "fixes", "message"),
-    [
-        ("[{", FIXES, r"scenario2_detections\.json: expected a JSON file"),
-        (
-            [SCANS[0], scan(2.0, RADAR, [[1], [2], [3]])],
-            FIXES[:2],
-            r"entry 1: expected a row of norths .* got shape \(3, 1\)",
-        ),
-        (SCANS, FIXES[:-1], r"groundTruth.json: expected 7 entries as there are scans, got 6"),
-    ],
+@cases(
+    "scans fixes message",
+    ("[{", FIXES, r"scenario2_detections\.json: expected a JSON file"),
+    (
+        [SCANS[0], scan(2.0, RADAR, [[1], [2], [3]])],
+        FIXES[:2],
+        r"entry 1: expected a row of norths .* got shape \(3, 1\)",
+    ),
+    (SCANS, FIXES[:-1], r"groundTruth.json: expected 7 entries as there are scans, got 6"),
 )
 def test_a_recording_of_another_form_is_refused_in_a_line(write, scans, fixes, message):
     with pytest.raises(ValueError, match=message) as caught:

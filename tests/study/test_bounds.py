@@ -1,11 +1,10 @@
 """The posterior Cramer-Rao bound: exact where the Kalman filter is, below every filter elsewhere."""
 
 import dataclasses
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers import WithJacobians
+from helpers import Walk, WithJacobians, cases, refuses
 from numpy.testing import assert_allclose
 
 import herdfilter as hf
@@ -24,13 +23,11 @@ SMOOTH = LinearGaussian(
 )
 
 
-@pytest.mark.parametrize(
+@cases(
     "model",
-    [
-        SMOOTH,
-        dataclasses.replace(SMOOTH, Q=[[0.0, 0.0], [0.0, 0.5]]),
-        dataclasses.replace(SMOOTH, Q=np.zeros((2, 2)), F=[[1.0, 0.0], [0.0, 0.0]]),
-    ],
+    SMOOTH,
+    dataclasses.replace(SMOOTH, Q=[[0.0, 0.0], [0.0, 0.5]]),
+    dataclasses.replace(SMOOTH, Q=np.zeros((2, 2)), F=[[1.0, 0.0], [0.0, 0.0]]),
     ids=["plane", "noise in one direction", "no noise, singular transition"],
 )
 def test_it_is_the_kalman_filters_covariance(model):
@@ -79,26 +76,27 @@ def test_no_filter_on_bearings_is_below():
     assert lowest > 0.04 * np.mean(squared)  # it says something
 
 
-def test_bad_input_is_named():
-    box = SimpleNamespace(
-        **{name: getattr(UNGM(), name) for name in dir(UNGM()) if not name.startswith("_")}
-    )
-    box.initial = UniformBox([-1.0], [1.0])
-    with pytest.raises(TypeError, match=r"initial: expected a GaussianMixture.*, got UniformBox"):
-        posterior_cramer_rao_bound(box, 3)
-    box.initial, box.transition_covariance = UNGM().initial, lambda dt, step: np.zeros((1, 1))
-    with pytest.raises(
-        ValueError, match="transition_covariance: expected noise in every direction"
-    ):
-        posterior_cramer_rao_bound(box, 3, rng=0)
-    box.transition_covariance, box.observation_covariance = (
-        UNGM().transition_covariance,
+test_bad_input_is_named = refuses(
+    lambda name, value: posterior_cramer_rao_bound(
+        Walk(transition_mean=UNGM().transition_mean, **{name: value}), 3, rng=0
+    ),
+    (
+        TypeError,
+        "initial",
+        UniformBox([-1.0], [1.0]),
+        "initial: expected a GaussianMixture.*, got UniformBox",
+    ),
+    (
+        "transition_covariance",
+        lambda dt, step: np.zeros((1, 1)),
+        "transition_covariance: expected noise in every direction",
+    ),
+    (
+        "observation_covariance",
         lambda step: np.zeros((1, 1)),
-    )
-    with pytest.raises(
-        ValueError, match="observation_covariance: expected a positive definite matrix at step 1"
-    ):
-        posterior_cramer_rao_bound(box, 3, rng=0)
+        "observation_covariance: expected a positive definite matrix at step 1",
+    ),
+)
 
 
 def test_information_of_overlapping_components_is_the_integral_over_their_density():

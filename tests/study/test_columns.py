@@ -2,14 +2,12 @@
 
 import numpy as np
 import pytest
-from helpers import table_of
+from helpers import result_of, table_of
 
 from herdfilter.report.parts import results_table
 from herdfilter.report.wording import findings_text
 from herdfilter.study import columns, store, summary
 from herdfilter.study.columns import COLUMNS, MEASURED, Column, digits, headings
-from herdfilter.study.engine import run_study
-from herdfilter.study.plan import plan_study
 from herdfilter.study.statistics import median_with_interval
 
 
@@ -24,7 +22,7 @@ def test_one_declaration_brings_a_new_number_everywhere(scenario, monkeypatch):
     for module in (columns, summary):
         monkeypatch.setattr(module, "COLUMNS", (*COLUMNS, worst))
     monkeypatch.setattr(store, "MEASURED", (*MEASURED, "worst"))
-    result = run_study(plan_study(scenario, ["bootstrap"], [10], 6))
+    result = result_of(scenario, ["bootstrap"], [10], 6)
     expected = result.series["bootstrap", 10]["truth"].max(axis=1)
     np.testing.assert_allclose(result.runs["worst"], expected)
     assert result.summary["worst"][0] == pytest.approx(np.median(expected))

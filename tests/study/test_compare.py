@@ -3,12 +3,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers import cases, same_runs
+from helpers import cases, result_of, same_runs
 from numpy.testing import assert_array_equal
 
 import herdfilter as hf
-from herdfilter.study.engine import run_study
-from herdfilter.study.plan import plan_study
 
 
 def test_one_row_for_every_filter_count_and_run(scenario):
@@ -53,8 +51,7 @@ def test_every_filter_of_a_run_sees_the_same_measurements(scenario, constant):
 
 
 def test_errors_are_distances_to_truth_and_reference(scenario, constant):
-    study = plan_study(scenario, filters={"zero": constant}, particles=[5], runs=1)
-    result = run_study(study)
+    result = result_of(scenario, {"zero": constant}, [5], runs=1)
     row, run = result.runs.iloc[0], result.trajectory
     assert row["rmse"] == pytest.approx(np.sqrt(np.mean(run.recording.truth**2)))
     assert row["reference_error"] == pytest.approx(np.sqrt(np.mean(run.reference.means**2)))

@@ -6,8 +6,6 @@ import pytest
 
 import herdfilter as hf
 from herdfilter.study import engine
-from herdfilter.study.engine import run_study
-from herdfilter.study.plan import plan_study
 from herdfilter.study.tasks import Task
 from herdfilter.study.workers import Packed, begin, end_idle_children, in_child
 
@@ -48,22 +46,20 @@ def test_filters_of_the_package_are_compiled_in_view_before_the_runs_and_their_e
         raise ArithmeticError("too early")
 
     monkeypatch.setattr(engine, "feed", failing)
-    result = run_study(
-        plan_study(scenario, {"bootstrap": "bootstrap", "mine": constant, "sqmc": "sqmc"}, runs=1),
-        progress=True,
-    )
-    assert (result.runs["error"] == "").all()
+    filters = {"bootstrap": "bootstrap", "mine": constant, "sqmc": "sqmc"}
+    table = hf.compare(scenario, filters, runs=1, progress=True)
+    assert (table["error"] == "").all()
     compiled, line, runs, counter = batches
     assert line == "compiling (once) or loading bootstrap, sqmc"
     assert compiled == ["sqmc", "bootstrap"]
     assert counter == "walk"
-    assert set(runs) == {"bootstrap", "mine", "sqmc"}
+    assert set(runs) == set(filters)
 
 
 @pytest.mark.slow
 def test_a_filter_that_kills_the_process_that_compiles_it_fails_in_its_runs_only(scenario):
     filters = {"bootstrap": "bootstrap", "deadly": {"proposal": Deadly()}}
-    runs = run_study(plan_study(scenario, filters, particles=[10], runs=1), workers=2).runs
+    runs = hf.compare(scenario, filters, [10], runs=1, workers=2)
     assert runs["error"].str.startswith("ProcessDied").tolist() == [False, True]
 
 

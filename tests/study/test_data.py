@@ -7,7 +7,7 @@ import threading
 
 import numpy as np
 import pytest
-from helpers import command, folder_of_data, refused
+from helpers import cases, command, completed, folder_of_data, refused
 from herdfilter.study.data.plaza import load_plaza
 from herdfilter.study.data.uav import load_uav, local_position
 from numpy.testing import assert_allclose, assert_array_equal
@@ -98,7 +98,7 @@ def test_controls_carry_the_model_from_truth_to_truth(plaza_file):
         assert_allclose(wrap_angles(x - truth, [2]), 0, atol=1e-3)
 
 
-@pytest.mark.parametrize("name", ["Plaza1", "Plaza2"])
+@cases("name", "Plaza1", "Plaza2")
 def test_real_ranges_read_seven_percent_too_long(name):
     file = f"{name}_.mat"
     folder = FOLDERS[file]
@@ -212,12 +212,7 @@ def test_command_downloads_once_to_where_loaders_look_or_copies_from_a_folder(
     server, plaza_file, tmp_path, cached, monkeypatch
 ):
     monkeypatch.setenv("HERDFILTER_DATA_URL", server.url)
-    assert (
-        command(
-            "data", "fetch", "plaza", "--data", plaza_file.parent, "--to", tmp_path / "new"
-        ).exit_code
-        == 0
-    )
+    completed("data", "fetch", "plaza", "--data", plaza_file.parent, "--to", tmp_path / "new")
     assert (len(load_plaza(tmp_path / "new")), server.requests) == (200, 0)
     for _ in range(2):
         done = command("data", "fetch", "plaza")

@@ -1,13 +1,14 @@
 """A family of models: each run has its own, and is the same whatever other models there are."""
 
 import dataclasses
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
-from helpers import cases, command, same_runs, table_of
+from helpers import cases, completed, same_runs, table_of
 
 import herdfilter as hf
 from herdfilter.study import over_models, reference
@@ -48,7 +49,7 @@ type = "grid-or-large"
 n = 512
 filter = ["sqmc", "bootstrap"]
 """
-COUNT = {"particles": [8]}
+compared = partial(hf.compare, particles=[8])
 
 
 @pytest.fixture(scope="module")
@@ -60,35 +61,35 @@ def path(tmp_path_factory):
 
 
 def test_each_run_has_the_model_of_its_seed(path):
-    table = hf.compare(path, ["bootstrap"], **COUNT, models=3, runs=2, first_model=5)
+    table = compared(path, ["bootstrap"], models=3, runs=2, first_model=5)
     assert table["model"].tolist() == [5, 5, 6, 6, 7, 7]
     assert table["kind"].tolist() == ["walk, d = 2"] * 2 + ["walk, d = 1"] * 2 + ["walk, d = 2"] * 2
     assert table["rmse"].nunique() == 6
 
 
 def test_a_model_is_run_alike_whichever_others_there_are(path):
-    together = hf.compare(path, **COUNT, models=3)
-    alone = hf.compare(path, **COUNT, models=1, first_model=2)
+    together = compared(path, models=3)
+    alone = compared(path, models=1, first_model=2)
     same_runs(together[together["model"] == 2].assign(run=0), alone)
 
 
 def test_more_models_continue_a_store_and_fewer_or_others_do_not(path, tmp_path):
     store = tmp_path / "study.sqlite"
-    first = hf.compare(path, **COUNT, models=2, store=store)
-    more = hf.compare(path, **COUNT, models=3, store=store, resume=True)
+    first = compared(path, models=2, store=store)
+    more = compared(path, models=3, store=store, resume=True)
     same_runs(more[more["model"] < 2], first)
     assert (
         more.loc[more["model"] < 2, "seconds"].tolist() == first["seconds"].tolist()
     )  # not run again
-    same_runs(more, hf.compare(path, **COUNT, models=3))
+    same_runs(more, compared(path, models=3))
     with pytest.raises(StoreError, match="models: expected at least the 3 that were begun, got 1"):
-        hf.compare(path, **COUNT, models=1, store=store, resume=True)
+        compared(path, models=1, store=store, resume=True)
     with pytest.raises(StoreError, match=r"family\.first: ."):
-        hf.compare(path, **COUNT, models=3, store=store, resume=True, first_model=1)
+        compared(path, models=3, store=store, resume=True, first_model=1)
 
 
 def test_the_reference_is_the_models_grid_and_else_two_large_filters(path):
-    table = hf.compare(path, ["bootstrap"], **COUNT)
+    table = compared(path, ["bootstrap"])
     assert (table["reference_sd"] == 0).tolist() == [True, False]
     assert (table["reference_uncertainty"] < 0.1).all()
 
@@ -116,7 +117,7 @@ def evidence(unit=(1.0, 1.0), own=((2.0, 8.0), (2.0, 8.0)), error=(1.0, -2.0)):
     return RunRecord(scenario, SimpleNamespace(dim=2), recording, known, result)
 
 
-@pytest.mark.parametrize("unit", [(1.0, 1.0), (1e-6, 1e4)])
+@cases("unit", (1.0, 1.0), (1e-6, 1e4))
 def test_errors_in_posterior_standard_deviations_know_no_unit(unit):
     known = evidence(unit)
     assert known.reference_error_sd == pytest.approx(np.sqrt((1 / 2 + 4 / 8) / 2))
@@ -147,8 +148,7 @@ def test_the_command_line_tells_of_the_models(path, tmp_path, monkeypatch):
     ):  # planned, but not drawn
         monkeypatch.setattr(f"herdfilter.{place}", lambda *arguments, nothing=nothing: nothing)
     out = tmp_path / "out"
-    done = command("compare", path, "--models", "3", "--workers", "1", "--out", out)
-    assert done.exit_code == 0, done.output
+    done = completed("compare", path, "--models", "3", "--workers", "1", "--out", out)
     assert "A family: 3 runs of 3 models, seeds 0 to 2" in done.stdout
     assert pd.read_csv(out / "models.csv")["exponent"].notna().all()
     assert "3 runs of 3 models" in (out / "report.html").read_text()
@@ -181,7 +181,7 @@ def test_a_model_that_cannot_be_made_is_a_failure_of_its_own_runs(path):
     )
     scenario = load_scenario(path)
     scenario = dataclasses.replace(scenario, model={"type": "broken.py:Drawn"}, models=3)
-    table = hf.compare(scenario, ["bootstrap"], **COUNT)
+    table = compared(scenario, ["bootstrap"])
     assert (table["error"] != "").tolist() == [False, True, False]
     assert hf.study.over_models(table)[["models", "compared", "unknown"]].to_numpy().tolist() == [
         [3, 2, 1]
@@ -358,13 +358,14 @@ def test_data_of_a_departing_model_and_targets_lost_in_its_spreads(bound, lost):
     believed = dataclasses.replace(
         base, reference=None, divergence=dataclasses.replace(base.divergence, rmse_above=bound)
     )
-    study = plan_study(believed, ["bootstrap"], particles=[20], runs=1, models=2, first_model=4)
+    options = {"particles": [20], "runs": 1, "models": 2, "first_model": 4}
+    study = plan_study(believed, ["bootstrap"], **options)
     model, other = study.build_model(1), hf.models.random_model(5, departure="any")
     recording = record(believed, model, None, study.recording_rng(1))
     truth, z = hf.simulate(other, model.steps, study.recording_rng(1))
     np.testing.assert_array_equal(recording.truth, truth)
     np.testing.assert_array_equal(recording.observations, z)
-    table = hf.compare(believed, ["bootstrap"], particles=[20], runs=1, models=2, first_model=4)
+    table = hf.compare(believed, ["bootstrap"], **options)
     assert table["diverged"].tolist() == [lost] * 2
     means = study.build_filter(study.tasks[1], model).run(z).means
     last = -round(0.25 * len(z))

@@ -135,9 +135,11 @@ def table(**targets):
     }
 
 
-@pytest.fixture
-def scenario():
-    return scenario_from_table(Path("two.toml"), table())
+def made(**targets):
+    return scenario_from_table(Path("two.toml"), table(**targets))
+
+
+scenario = pytest.fixture(made)
 
 
 def told(model, n, rng, birth, survival_probability):
@@ -243,7 +245,7 @@ def test_crossing_is_the_published_one():
 
 
 test_what_is_wrong_with_targets_is_named = refuses(
-    lambda changed: scenario_from_table(Path("two.toml"), table(**changed)),
+    lambda changed: made(**changed),
     (
         {"births": [PLACE | {"probability": 2}]},
         r"births\[0\].probability: expected a number above 0 and up to 1, got 2",
@@ -255,22 +257,23 @@ test_what_is_wrong_with_targets_is_named = refuses(
 )
 
 
-def test_what_does_not_fit_the_model_or_the_filters_is_named(scenario):
-    with pytest.raises(
-        ValueError, match="filter bootstrap: ParticleFilter tracks one target, and there are many"
-    ):
-        plan_study(scenario, ["bootstrap"])
-    with pytest.raises(
-        ValueError, match=r"filter lmb-ukf: birth: expected where targets may appear"
-    ):
-        plan_study("ungm", ["lmb-ukf"])
-    late = scenario_from_table(
-        Path("two.toml"), table(tracks=[{"initial": [0.0, 0.0], "first": 9}])
-    )
-    with pytest.raises(
-        ValueError, match=r"tracks: first: expected at most 6, the last step, got 9"
-    ):
-        plan_study(late, {"told": told})
+test_what_does_not_fit_the_model_or_the_filters_is_named = refuses(
+    plan_study,
+    (
+        made(),
+        ["bootstrap"],
+        "filter bootstrap: ParticleFilter tracks one target, and there are many",
+    ),
+    ("ungm", ["lmb-ukf"], "filter lmb-ukf: birth: expected where targets may appear"),
+    (
+        made(tracks=[{"initial": [0.0, 0.0], "first": 9}]),
+        {"told": told},
+        "tracks: first: expected at most 6, the last step, got 9",
+    ),
+)
+
+
+def test_many_targets_have_no_reference(scenario):
     with pytest.raises(ValueError, match=r"reference: cannot be combined with \[targets\]"):
         dataclasses.replace(scenario, reference={"type": "grid"})
 

@@ -164,12 +164,10 @@ def test_a_damaged_file_is_computed_anew(kept, tmp_path):
         assert list(tmp_path.rglob("*.*")) == [file]
 
 
-@pytest.mark.parametrize(
+@cases(
     "table",
-    [
-        {"type": "grid", "lower": -15.0, "upper": 15.0, "points": 301},
-        {"type": "exact-or-guided", "n": 20},  # here a Kalman filter, with Gaussian posteriors
-    ],
+    {"type": "grid", "lower": -15.0, "upper": 15.0, "points": 301},
+    {"type": "exact-or-guided", "n": 20},  # here a Kalman filter, with Gaussian posteriors
 )
 def test_a_kept_reference_is_all_that_was_computed(table, scenario, kept, tmp_path):
     changed = dataclasses.replace(scenario, reference=table)

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import numpy as np
-import pytest
+from helpers import cases
 
 from herdfilter.study.recording import Recording
 from herdfilter.study.results import positions
@@ -18,9 +18,10 @@ def polar(x, step):
     return np.column_stack([np.hypot(*apart.T), np.arctan2(*apart.T[::-1])])
 
 
-@pytest.mark.parametrize(
+@cases(
     "observe",
-    [lambda x, step: x[:, [2, 0]] - [3.0, 4.0], polar],
+    lambda x, step: x[:, [2, 0]] - [3.0, 4.0],
+    polar,
     ids=["other order, from a sensor elsewhere", "range and bearing"],
 )
 def test_detections_without_noise_lie_on_the_targets(observe):

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from helpers import cases
 from numpy.testing import assert_array_equal
 from scipy.special import gamma
 
@@ -37,7 +38,7 @@ def watched_run(estimator, recording, steps=()):
     return watch(RunRecord(None, None, recording, known), estimator)
 
 
-@pytest.mark.parametrize("build", FILTERS.values(), ids=FILTERS)
+@cases("build", *FILTERS.values(), ids=FILTERS)
 def test_watching_changes_nothing(build):
     model = BearingsTracking(initial_covariance=0.1 * np.eye(4))
     recording = recorded(model, dt=0.1)
@@ -77,7 +78,7 @@ def test_nis_of_the_kalman_filter_is_white_and_chi_square():
     assert abs(correlation) < 3 / np.sqrt(nis.size)
 
 
-@pytest.mark.parametrize("name", ["guided", "ensemble"])
+@cases("name", "guided", "ensemble")
 def test_nis_of_many_particles_is_kalmans(name):
     recording = recorded(CHAIN)
     exact = watched_run(hf.ExtendedKalmanFilter(CHAIN), recording).nis
@@ -191,7 +192,7 @@ def gaussian(mean, covariance):
     return Reference(means, 0.0, 0 * means, covariance[None], np.arange(1))
 
 
-@pytest.mark.parametrize("d", [1, 3])
+@cases("d", 1, 3)
 def test_energy_distance_of_exact_draws_falls_as_one_over_n(d):
     """In units of the posterior's standard deviations, independent draws have E|X - X'| / n."""
     rng = np.random.default_rng(d)

@@ -3,6 +3,7 @@ import re
 
 import numpy as np
 import pytest
+from helpers import cases
 
 import herdfilter as hf
 from herdfilter.catalogue.specifications import resolve_filters
@@ -77,21 +78,19 @@ def test_a_changed_model_file_is_read_again(write):
     assert load_scenario(path).build_model().speed == 22.0
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (MINIMAL + "proces_variance = 1.0", "did you mean 'process_variance'"),
-        (MINIMAL + f'[data]\ntype = "{PLAZA}:load_plaza"', f"add imports = ['{PLAZA}']"),
-        (
-            MINIMAL + "[truth]",
-            "truth.initial: expected a state, or a table 'model' with keys, got neither",
-        ),
-        (
-            MINIMAL + '[truth]\ninitial = [0.1]\n[data]\ntype = "plaza"',
-            "truth: cannot be combined with [data]",
-        ),
-        ("[model]\ntype = 'UNGM'", "key 'title' is missing"),
-    ],
+@cases(
+    "text message",
+    (MINIMAL + "proces_variance = 1.0", "did you mean 'process_variance'"),
+    (MINIMAL + f'[data]\ntype = "{PLAZA}:load_plaza"', f"add imports = ['{PLAZA}']"),
+    (
+        MINIMAL + "[truth]",
+        "truth.initial: expected a state, or a table 'model' with keys, got neither",
+    ),
+    (
+        MINIMAL + '[truth]\ninitial = [0.1]\n[data]\ntype = "plaza"',
+        "truth: cannot be combined with [data]",
+    ),
+    ("[model]\ntype = 'UNGM'", "key 'title' is missing"),
 )
 def test_what_is_wrong_in_a_file_is_named_in_one_line(write, text, message):
     with pytest.raises(ValueError, match=re.escape(message)) as caught:

@@ -4,12 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
+from helpers import cases
 
 from herdfilter.study import statistics
 from herdfilter.study.statistics import fitted_slopes
 
 
-@pytest.mark.parametrize(("runs", "level"), [(6, 0.5), (20, 0.95)])
+@cases("runs level", (6, 0.5), (20, 0.95))
 def test_students_interval_is_the_textbooks(runs, level):
     values = np.random.default_rng(runs).normal(3.0, 2.0, runs)
     expected = scipy.stats.t.interval(
@@ -27,7 +28,7 @@ def test_five_values_have_no_interval_and_equal_ones_have_no_width():
         assert interval(np.full(6, 3.0)) == pytest.approx((3.0, 3.0))
 
 
-@pytest.mark.parametrize(("n", "level"), [(5, 0.5), (6, 0.95), (6, 0.99), (51, 0.99)])
+@cases("n level", (5, 0.5), (6, 0.95), (6, 0.99), (51, 0.99))
 def test_a_medians_interval_is_the_narrowest_pair_of_order_statistics_that_covers(n, level):
     """Ranks i and n - 1 - i: binomial probability of more than i values on either side of the median."""
     values = np.random.default_rng(n).permutation(n).astype(float)
@@ -83,7 +84,7 @@ def test_summaries_of_a_column():
     assert np.isnan(statistics.of(np.mean, np.array([])))
 
 
-@pytest.mark.parametrize(("degrees", "level"), [(0.5, 0.99), (30, 0.5)])
+@cases("degrees level", (0.5, 0.99), (30, 0.5))
 def test_a_band_leaves_the_same_out_on_either_side(degrees, level):
     low, high = statistics.chi_square_band(degrees, level)
     inside = scipy.stats.chi2(degrees)

@@ -2,18 +2,16 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
-from helpers import table_of
+from helpers import cases, table_of
 from numpy.testing import assert_allclose
 
-import herdfilter as hf
+from herdfilter.study import claims, over_time, summarise
 from herdfilter.study.statistics import chi_square_band, median_interval
 from herdfilter.study.summary import verdict
 
 
 def test_statistics_are_over_runs_that_did_not_fail():
-    row = hf.study.summarise(table_of({"a": [3.0, 4.0, np.nan, 5.0, np.nan, 3.0, 4.0, 5.0]})).iloc[
-        0
-    ]
+    row = summarise(table_of({"a": [3.0, 4.0, np.nan, 5.0, np.nan, 3.0, 4.0, 5.0]})).iloc[0]
     assert row["reference_error"] == pytest.approx(np.sqrt(50 / 3))
     assert row["rmse"] == pytest.approx(2 * np.sqrt(50 / 3))
     assert row["reference_error_median"] == 4.0
@@ -25,7 +23,7 @@ def test_statistics_are_over_runs_that_did_not_fail():
 def test_ratios_are_paired_run_by_run():
     rng = np.random.default_rng(0)
     difficulty = np.exp(3 * rng.standard_normal(30))  # runs differ far more than filters
-    summary = hf.study.summarise(
+    summary = summarise(
         table_of(
             {
                 "bootstrap": difficulty,
@@ -37,25 +35,25 @@ def test_ratios_are_paired_run_by_run():
     assert row["ratio"] == pytest.approx(0.8, rel=0.03)
     assert row["ratio_high"] < 0.9
     assert row["baseline"] == "bootstrap"
-    row = hf.study.summarise(table_of({"bootstrap": difficulty, "b": difficulty - 0.5})).iloc[1]
+    row = summarise(table_of({"bootstrap": difficulty, "b": difficulty - 0.5})).iloc[1]
     assert [row[f"difference{end}"] for end in ("", "_low", "_high")] == pytest.approx([-0.5] * 3)
 
 
 def test_a_run_that_failed_loses_in_the_ratio_too():
     errors = {"bootstrap": [1.0, np.nan, 4.0, np.nan], "b": [2.0, 2.0, np.nan, np.nan]}
-    ratio = hf.study.summarise(table_of(errors)).set_index("filter").loc["b", "ratio"]
+    ratio = summarise(table_of(errors)).set_index("filter").loc["b", "ratio"]
     assert ratio == 2.0  # the median of 2, 0 and infinity: where both failed nothing is compared
     errors["b"][0] = np.nan
-    assert hf.study.claims(table_of(errors), "bootstrap")["runs"].tolist() == [3]
-    assert hf.study.summarise(table_of(errors)).set_index("filter").loc["b", "ratio"] == np.inf
+    assert claims(table_of(errors), "bootstrap")["runs"].tolist() == [3]
+    assert summarise(table_of(errors)).set_index("filter").loc["b", "ratio"] == np.inf
 
 
 def test_the_baseline_can_be_chosen():
     table = table_of({"a": [1.0] * 8, "b": [2.0] * 8})
-    assert hf.study.summarise(table)["ratio"].tolist() == [1.0, 2.0]
-    assert hf.study.summarise(table, baseline="b")["ratio"].tolist() == [0.5, 1.0]
+    assert summarise(table)["ratio"].tolist() == [1.0, 2.0]
+    assert summarise(table, baseline="b")["ratio"].tolist() == [0.5, 1.0]
     with pytest.raises(ValueError, match="baseline: unknown 'c'"):
-        hf.study.summarise(table, baseline="c")
+        summarise(table, baseline="c")
 
 
 def test_the_verdict_claims_only_what_the_paired_interval_shows():
@@ -77,7 +75,7 @@ def test_the_verdict_claims_only_what_the_paired_interval_shows():
         ([np.nan] * 3, [np.nan] * 3, "no filter finished"),
     ):
         errors = {"bootstrap": base, "b": own}
-        told = verdict(hf.study.summarise(pd.concat([table_of(errors), table_of(errors, 20)])))
+        told = verdict(summarise(pd.concat([table_of(errors), table_of(errors, 20)])))
         assert told.startswith("With 100 particles ")
         assert words in told
 
@@ -85,11 +83,11 @@ def test_the_verdict_claims_only_what_the_paired_interval_shows():
 def test_the_verdict_says_how_much_longer_a_step_takes_and_goes_by_the_truth_without_a_reference():
     table = table_of({"bootstrap": [2.0] * 8, "b": [1.0] * 8})
     table["ms_per_step"] = np.where(table["filter"] == "b", 5.2, 2.0)
-    assert verdict(hf.study.summarise(table)).endswith("at 2.6 times its time per step.")
+    assert verdict(summarise(table)).endswith("at 2.6 times its time per step.")
     table["ms_per_step"] = np.nan
-    assert "per step" not in verdict(hf.study.summarise(table))
+    assert "per step" not in verdict(summarise(table))
     table["reference_error"] = np.nan
-    summary = hf.study.summarise(table)
+    summary = summarise(table)
     assert summary["ratio"].tolist() == [1.0, 0.5]
     assert "error to the truth" in verdict(summary)
 
@@ -104,7 +102,7 @@ def test_consistency_stands_beside_its_band():
             "nees_singular": 1.0,
             "seconds": 2.0,
         }
-        row = hf.study.summarise(table_of({"a": np.ones(40)}).assign(**columns)).iloc[0]
+        row = summarise(table_of({"a": np.ones(40)}).assign(**columns)).iloc[0]
         assert row["anees"] == pytest.approx(factor, rel=0.05)
         assert (row["anees_low"] < 1 < row["anees_high"]) == inside
         for name, degrees in (("anees", 80), ("nis", 4000)):
@@ -124,38 +122,38 @@ def test_claims_are_made_where_the_interval_excludes_equality():
     table = table_of(
         {"a": difficulty, "b": 0.7 * difficulty, "c": difficulty * np.exp(rng.standard_normal(30))}
     )
-    claims = hf.study.claims(table).set_index(["a", "b"])
-    assert claims["better"].tolist()[:2] == ["b", ""]
-    row = claims.loc["a", "b"]
+    pairs = claims(table).set_index(["a", "b"])
+    assert pairs["better"].tolist()[:2] == ["b", ""]
+    row = pairs.loc["a", "b"]
     assert [row["ratio"], row["ratio_low"], row["ratio_high"]] == pytest.approx([1 / 0.7] * 3)
-    against = hf.study.claims(table, baseline="a")
+    against = claims(table, baseline="a")
     assert against[["a", "b"]].to_numpy().tolist() == [["b", "a"], ["c", "a"]]
     assert against["better"].tolist() == ["b", ""]
 
 
 def test_a_failed_run_loses():
     errors = {"a": [np.nan] * 9 + [0.5], "b": [1.0] * 10, "c": [np.nan] * 10}
-    claims = hf.study.claims(table_of(errors), simultaneous=False).set_index(["a", "b"])
-    row = claims.loc["a", "b"]
+    pairs = claims(table_of(errors), simultaneous=False).set_index(["a", "b"])
+    row = pairs.loc["a", "b"]
     assert (row["better"], row["runs"], row["failures_a"], row["failures_b"]) == ("b", 10, 9, 0)
-    assert claims.loc[("a", "c"), "runs"] == 1  # both failed in the others
-    assert claims.loc[("a", "c"), "better"] == ""
-    assert claims.loc[("b", "c"), "better"] == "b"
+    assert pairs.loc[("a", "c"), "runs"] == 1  # both failed in the others
+    assert pairs.loc[("a", "c"), "better"] == ""
+    assert pairs.loc[("b", "c"), "better"] == "b"
 
 
 def test_few_runs_claim_nothing():
-    claims = hf.study.claims(table_of({"a": np.ones(5), "b": 2 * np.ones(5)}))
-    assert claims["better"].tolist() == [""]
-    assert claims["difference_low"].isna().all()
-    assert hf.study.claims(table_of({"a": np.ones(5)})).empty
+    pairs = claims(table_of({"a": np.ones(5), "b": 2 * np.ones(5)}))
+    assert pairs["better"].tolist() == [""]
+    assert pairs["difference_low"].isna().all()
+    assert claims(table_of({"a": np.ones(5)})).empty
 
 
-@pytest.mark.parametrize("simultaneous", [True, False])
+@cases("simultaneous", True, False)
 def test_ends_of_claims_are_order_statistics_at_the_level_that_all_pairs_share(simultaneous):
     rng = np.random.default_rng(4)
     errors = {name: rng.exponential(size=41) for name in "abc"}
     options = {} if simultaneous else {"simultaneous": False}
-    found = hf.study.claims(table_of(errors), level=0.9, **options)
+    found = claims(table_of(errors), level=0.9, **options)
     each = 1 - 0.1 / 3 if simultaneous else 0.9
     for row in found.itertuples():
         differences = errors[row.a] - errors[row.b]
@@ -165,29 +163,29 @@ def test_ends_of_claims_are_order_statistics_at_the_level_that_all_pairs_share(s
             errors[row.a] / errors[row.b], each
         )
         assert (row.runs, row.failures_a, row.failures_b) == (41, 0, 0)
-    pair = hf.study.claims(
+    pair = claims(
         table_of({name: errors[name] for name in "ab"}), level=0.9
     )  # shared with no other
     assert pair["difference_low"][0] == median_interval(errors["a"] - errors["b"], 0.9)[0]
     both = pd.concat([table_of(errors), table_of({"a": errors["a"]}, 20)])
-    assert hf.study.claims(both)["n_particles"].tolist() == [100, 100, 100]
+    assert claims(both)["n_particles"].tolist() == [100, 100, 100]
 
 
 def test_claims_at_the_ends_of_levels_are_refused_and_equal_filters_claim_nothing():
     table = table_of({"a": np.ones(9), "b": np.ones(9)})
-    row = hf.study.claims(table).iloc[0]
+    row = claims(table).iloc[0]
     assert (row["better"], row["ratio"], row["difference"]) == ("", 1.0, 0.0)
     for level in (0, 1, 95):
         with pytest.raises(
             ValueError, match=f"level: expected a probability between 0 and 1, got {level}"
         ):
-            hf.study.claims(table, level=level)
+            claims(table, level=level)
 
 
 def test_an_empty_table_claims_nothing():
-    claims = hf.study.claims(table_of({"a": np.ones(9), "b": np.ones(9)})[:0])
-    assert len(claims) == 0
-    assert claims.columns[-1] == "better"
+    pairs = claims(table_of({"a": np.ones(9), "b": np.ones(9)})[:0])
+    assert len(pairs) == 0
+    assert pairs.columns[-1] == "better"
 
 
 def test_columns_of_objects_are_numbers_too():
@@ -196,7 +194,7 @@ def test_columns_of_objects_are_numbers_too():
     table["nees"], table["nees_degrees"] = np.arange(18.0), 2.0
     table.loc[3, "nees"] = np.nan
     objects = table.astype({"rmse": object, "nees": object}).replace({np.nan: None})
-    pd.testing.assert_frame_equal(hf.study.summarise(objects), hf.study.summarise(table))
+    pd.testing.assert_frame_equal(summarise(objects), summarise(table))
 
 
 def test_series_with_gaps_are_summarised_from_what_there_is():
@@ -210,7 +208,7 @@ def test_series_with_gaps_are_summarised_from_what_there_is():
         for name in ("truth", "nees", "cardinality", "ess")
     }
     one, lone = series | {"nees_degrees": degrees}, {"truth": series["truth"][:, :4]}
-    both = hf.study.over_time({("a", 10): one, ("b", 20): lone})
+    both = over_time({("a", 10): one, ("b", 20): lone})
     assert both[["filter", "n_particles", "step"]].iloc[[0, -1]].to_numpy().tolist() == [
         ["a", 10, 1],
         ["b", 20, 4],
@@ -220,7 +218,7 @@ def test_series_with_gaps_are_summarised_from_what_there_is():
         .isna()
         .all(axis=None)
     )
-    assert hf.study.over_time({}).empty
+    assert over_time({}).empty
     frame = both[both["filter"] == "a"]
     tables = {name: pd.DataFrame(values) for name, values in series.items()}
     assert frame["runs"].tolist() == (~gaps).sum(axis=0).tolist()

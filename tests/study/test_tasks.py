@@ -1,9 +1,10 @@
 """What a failed run tells."""
 
-import pytest
+import dataclasses
+
+from helpers import cases
 
 import herdfilter as hf
-from herdfilter.study.scenario import Scenario
 
 MODEL = """\
 import math
@@ -25,28 +26,17 @@ class Leaking(LinearGaussian):
 """
 
 
-@pytest.mark.parametrize(
-    ("wrong", "told"),
-    [
-        ("x[:, 0] / math.sqrt(-1)", "ValueError: math domain error"),
-        ("np.linalg.inv(np.zeros((2, 2)))", "LinAlgError: Singular matrix"),
-    ],
+@cases(
+    "wrong told",
+    ("x[:, 0] / math.sqrt(-1)", "ValueError: math domain error"),
+    ("np.linalg.inv(np.zeros((2, 2)))", "LinAlgError: Singular matrix"),
 )
-def test_a_bug_inside_a_model_is_told_with_its_place(tmp_path, wrong, told):
+def test_a_bug_inside_a_model_is_told_with_its_place(scenario, tmp_path, wrong, told):
     """Where the user's own code was last passed through, not where NumPy gave up."""
     (tmp_path / "leaking.py").write_text(MODEL.replace("{wrong}", wrong), encoding="utf-8")
     model = {"type": "leaking.py:Leaking"}
-    scenario = Scenario(
-        "leak",
-        "Leak",
-        model,
-        steps=3,
-        runs=1,
-        particles=(5,),
-        filters=("bootstrap",),
-        folder=tmp_path,
-    )
-    table = hf.compare(scenario)
+    leaking = dataclasses.replace(scenario, model=model, reference=None, folder=tmp_path)
+    table = hf.compare(leaking, ["bootstrap"], [5], runs=1)
     assert table["error"].str.fullmatch(told + r" \(leaking.py, line 16, in level\)").all(), table[
         "error"
     ][0]

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers import same_runs
+from helpers import cases, same_runs
 
 import herdfilter as hf
 from herdfilter.plotting import drawings
@@ -100,14 +100,12 @@ def test_tables_do_not_depend_on_the_number_of_workers(scenario):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize(
-    ("troubles", "options"),
-    [
-        (RAISED, {}),
-        ([LOOP], {"run_timeout": 1}),
-        pytest.param([*RAISED, DEATH], {"workers": 2}, marks=pytest.mark.slow),
-        pytest.param([(kills_its_parent, DEATH[1]), LOOP], CLUSTER, marks=pytest.mark.slow),
-    ],
+@cases(
+    "troubles options",
+    (RAISED, {}),
+    ([LOOP], {"run_timeout": 1}),
+    pytest.param([*RAISED, DEATH], {"workers": 2}, marks=pytest.mark.slow),
+    pytest.param([(kills_its_parent, DEATH[1]), LOOP], CLUSTER, marks=pytest.mark.slow),
     ids=["in process", "limited", "processes", "cluster"],
 )
 def test_a_trouble_is_a_failed_run_and_the_rest_goes_on(scenario, tmp_path, troubles, options):

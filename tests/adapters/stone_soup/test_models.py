@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
-from helpers import refuses
+from helpers import cases, refuses
 from numpy.testing import assert_allclose
 
 import herdfilter as hf
@@ -105,7 +105,7 @@ def one_by_one(model, x, **given):
     ).T
 
 
-@pytest.mark.parametrize("model", TRANSITIONS, ids=class_name)
+@cases("model", *TRANSITIONS, ids=class_name)
 def test_transitions_are_the_librarys(model):
     dt = 0.5
     ours, given = from_stonesoup(model), {"time_interval": timedelta(seconds=dt)}
@@ -122,7 +122,7 @@ def test_transitions_are_the_librarys(model):
         assert_allclose((jacobian @ x[:, :, None])[..., 0], ours.transition_mean(x, dt, None, 1))
 
 
-@pytest.mark.parametrize(("model", "circular"), MEASUREMENTS, ids=class_name)
+@cases("model circular", *MEASUREMENTS, ids=class_name)
 def test_measurements_are_the_librarys(model, circular):
     sensor = from_stonesoup(measurement_model=model)
     x = 3 * np.random.default_rng(5).standard_normal((7, model.ndim_state))
@@ -192,12 +192,10 @@ def test_model_weighs_states_by_its_own_likelihood_where_that_is_not_gaussian():
 PRIOR = GaussianState([[1.0], [2.0]], [[2.0, 0.5], [0.5, 1.0]])
 
 
-@pytest.mark.parametrize(
+@cases(
     "prior",
-    [
-        SqrtGaussianState(PRIOR.mean, np.linalg.cholesky(PRIOR.covar)),
-        InformationState.from_gaussian_state(PRIOR),
-    ],
+    SqrtGaussianState(PRIOR.mean, np.linalg.cholesky(PRIOR.covar)),
+    InformationState.from_gaussian_state(PRIOR),
     ids=lambda prior: type(prior).__name__,
 )
 def test_gaussian_priors(prior):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import refuses
+from helpers import cases, refuses
 
 import herdfilter as hf
 
@@ -23,9 +23,7 @@ def state(weights=UNEVEN, kind=ParticleState, **more):
     return kind(StateVectors(X), log_weight=np.log(weights), **more)
 
 
-@pytest.mark.parametrize(
-    "resampling", [hf.SystematicResampling(), MIXTURE], ids=["systematic", "mixture"]
-)
+@cases("resampling", hf.SystematicResampling(), MIXTURE, ids=["systematic", "mixture"])
 def test_same_object_where_nothing_is_resampled(resampling):
     even = state(np.full(40, 1 / 40))
     assert HerdfilterResampler(resampling, resample_below=1.0).resample(even) is even
@@ -34,7 +32,7 @@ def test_same_object_where_nothing_is_resampled(resampling):
     assert HerdfilterResampler(resampling).resample(uneven) is not uneven
 
 
-@pytest.mark.parametrize("resampling", [hf.SystematicResampling(), hf.SSPResampling(), MIXTURE])
+@cases("resampling", hf.SystematicResampling(), hf.SSPResampling(), MIXTURE)
 def test_points_and_weights_are_those_of_the_scheme(resampling):
     given = state()
     particles = resampling.resample(hf.Particles.weighted(X.T, UNEVEN), np.random.default_rng(7))
