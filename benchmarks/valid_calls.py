@@ -101,6 +101,10 @@ def valid() -> None:
     hf.ContinuousHerdedGibbs(target="smoothed", bandwidth=0.5).sample(
         mixture=MIX, n=5, rng=0, start=[0.0, 0.0]
     )
+    hf.JointHerding(smoothing=50.0, block=2, iterations=3).sample(mixture=MIX, n=5, rng=0)
+    hf.JointHerdedGibbs(smoothing=50.0, block=2, sweeps=2).sample(mixture=MIX, n=5, rng=0)
+    hf.models.count_evaluations().__enter__()
+    hf.models.Evaluations(transition=1, observation=2)
     hf.KernelHerding(bandwidth=0.5, weights="equal").sample(mixture=MIX, n=5, rng=0)
     hf.KernelHerding(bandwidth=[0.5, 0.6], weights="line-search").sample(MIX, 5)
     hf.KernelHerding(bandwidth=[[0.5, 0.1], [0.1, 0.6]], weights="fully-corrective").sample(MIX, 5)

@@ -250,7 +250,8 @@ def _auto(series, tools, rng, t, uneven, particles):
     width = gaussian.width
     root = gaussian.ancestor.root
     advance(series, t, x, means)
-    ancestors = Ancestors(x, means, before, root, proposal.narrow, gaussian.spare)
+    more = automatic.MORE_EACH * max(0, automatic.FEW_PARTICLES - len(x))
+    ancestors = Ancestors(x, means, before, root, proposal.narrow, gaussian.spare + more)
     if gaussian.close and gaussian.unguided:
         ancestors = gaussian.ancestor
     elif series.kinds[t] == USED and width > 0.0 and _narrow(series, t, means, before):
@@ -263,7 +264,8 @@ def _auto(series, tools, rng, t, uneven, particles):
             for b in range(len(root)):
                 root[a, b] *= width
         wrap_in_place(centred, series.circular)
-        ancestors = Ancestors(centred, centred, before, root, proposal.wide, gaussian.spare // 2)
+        spare = gaussian.spare // 2 + more
+        ancestors = Ancestors(centred, centred, before, root, proposal.wide, spare)
     return follow(series, proposal, t, ancestors, gaussian.unguided, particles)
 
 

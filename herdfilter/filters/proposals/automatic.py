@@ -27,6 +27,12 @@ UNGUIDED_SHARE = 0.3
 PILOT = 100
 """Number of points by which the effective sample size after an observation is predicted."""
 
+FEW_PARTICLES = 100
+"""Below so many particles a lost target costs most: each missing one allows more sigma points."""
+
+MORE_EACH = 10
+"""Number of these."""
+
 CORRECTIONS = 2
 """Number of times that particles are drawn from kernels in the middle of an observation that leaves too few."""
 
@@ -178,6 +184,7 @@ class AutomaticProposal:
                 ancestors = Ancestors.kernels(transition, particles, shape.mean, shape.root, width)
             # A sigma point is observed; unless the transition means are known, it moves, too.
             spare = (size - spent) // (1 if ancestors.means is not None else 2)
+            spare += MORE_EACH * max(0, FEW_PARTICLES - size)
             ancestors = ancestors._replace(spare=spare)
         # (5) is part of `follow`.
         successors = self._ranked.follow(ancestors, n, rng, observation, unguided)
