@@ -52,6 +52,7 @@ class Birth:
 
     def within(self, dt: float) -> Birth:
         """Return the birth with the probability that a target appears in a time `dt`."""
+        dt = _checks.as_positive("dt", dt)
         return self if dt == 1 else replace(self, probability=1 - (1 - self.probability) ** dt)
 
 
