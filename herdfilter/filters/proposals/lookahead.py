@@ -106,9 +106,8 @@ class Ancestors(NamedTuple):
     def successors(self, members: Any, noise: Array) -> Array:
         """Successors (m, d) of members (m,) at noise (m, noise_dim)."""
         if self.means is not None:
-            return self.transition.wrapped(
-                self.means[members] + noise @ self.transition.noise.factor.T
-            )
+            x = self.means[members] + noise @ self.transition.noise.factor.T
+            return self.transition.wrapped(x) if self.transition.circular else x
         start = self.x[members]
         if self.root is None:
             return self.transition.propagate(start, noise)
@@ -140,9 +139,8 @@ class Ancestors(NamedTuple):
         starts, start_of = _distinct_starts(noise.shape[1], d)
         x = (self.x[members, None] + noise[starts, :d] @ self.root.T).reshape(-1, d)
         means = self.transition.mean(self.transition.wrapped(x)).reshape(-1, len(starts), d)
-        return self.transition.wrapped(
-            means[:, start_of] + noise[:, d:] @ self.transition.noise.factor.T
-        )
+        x = means[:, start_of] + noise[:, d:] @ self.transition.noise.factor.T
+        return self.transition.wrapped(x) if self.transition.circular else x
 
     def spreads(self) -> tuple[Array, Array]:
         """Covariances (d, d) of the successors: that due to the transition noise, and the total.
