@@ -8,7 +8,7 @@ import numpy as np
 
 from herdfilter import _checks
 from herdfilter._checks import Array
-from herdfilter.mixture import GaussianMixture, as_mixture
+from herdfilter.mixture import GaussianMixture, as_mixture, equal_weights
 from herdfilter.points import Points
 
 
@@ -59,6 +59,32 @@ class MixtureSampler(Sampler):
         self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None
     ) -> tuple[Array, Array]:
         """Return points (n, d) and their weights (n,), which sum to 1; unchecked."""
+        raise NotImplementedError
+
+
+class RatioSampler(MixtureSampler):
+    """Base class of samplers that know the densities at their points: a subclass has `draw_weighted`."""
+
+    weighs = True
+    """False if a subclass overrides `draw` or `sample`: then `draw_weighted` alone would pass by what that adds."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.weighs = cls.draws and cls.draw is RatioSampler.draw
+
+    def draw(
+        self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None
+    ) -> tuple[Array, Array]:
+        """See `MixtureSampler`; `rng` is not used."""
+        return self.draw_weighted(mixture, n, None)[0], equal_weights(n)
+
+    def draw_weighted(
+        self, mixture: GaussianMixture, n: int, target_weights: Array | None
+    ) -> tuple[Array, Array | None]:
+        """Return points (n, d), and the log-ratios (n,) of a target, the same components with other weights, to the mixture.
+
+        All components share one covariance if there is a target.
+        """
         raise NotImplementedError
 
 

@@ -12,6 +12,7 @@ from herdfilter.samplers.compiled import exp
 from herdfilter.samplers.herding.joint import JointSampler, JointStart, fill_residuals
 
 LONGEST_STEP = 0.7  # kernel widths
+UNLIMITED = 300  # points in blocks up to which all `iterations` are made
 LEAST_CURVATURE = 1e-300
 
 
@@ -30,8 +31,7 @@ class JointHerding(JointSampler):
 
     A few steps take a third of the time of `KernelHerding`, for a lower energy distance if components are many and narrow.
     It suits mixtures whose components are of one size, as those of predictive densities and kernel density estimates; where
-    sizes differ take `KernelHerding`. More than 128 points move in blocks of about 64 neighbours, so that time grows
-    like n.
+    sizes differ take `KernelHerding`.
 
     Parameters
     ----------
@@ -64,8 +64,8 @@ class JointHerding(JointSampler):
         """See `JointSampler`."""
         n = int(start.counts.sum())
         iterations = self.iterations
-        if len(start.counts) > 1:  # no more moves in all than of 300 points
-            iterations = min(iterations, max(1, 300 * iterations // n))
+        if len(start.counts) > 1:
+            iterations = min(iterations, max(1, UNLIMITED * iterations // n))
         smoothed = *start.smoothed(1.0), *start.smoothed(2.0)
         move_jointly(start.z, start.counts, start.centre, *smoothed, 1.0 / n, iterations)
 

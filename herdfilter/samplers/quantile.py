@@ -9,9 +9,9 @@ import numpy as np
 from scipy.special import log_ndtr, logsumexp, ndtri
 
 from herdfilter._checks import Array
-from herdfilter.mixture import GaussianMixture, equal_weights
+from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers import compiled
-from herdfilter.samplers.base import MixtureSampler
+from herdfilter.samplers.base import RatioSampler
 from herdfilter.samplers.line import (
     ACCURATE_SHARE,
     CROWDED,
@@ -32,7 +32,7 @@ TAIL = 1e-8  # level below which, and 1 minus it above which, quantiles are foun
 
 
 @dataclass(frozen=True)
-class QuantileSampling(MixtureSampler):
+class QuantileSampling(RatioSampler):
     """In one dimension, the n points of equal weight that are nearest to the mixture in energy distance.
 
     These are its quantiles at the levels (i - 1/2) / n: the energy distance on a line is twice the integrated squared
@@ -50,16 +50,10 @@ class QuantileSampling(MixtureSampler):
 
     largest_dim: ClassVar[int] = 1
 
-    def draw(
-        self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None
-    ) -> tuple[Array, Array]:
-        """Return the quantiles in ascending order."""
-        return self.draw_weighted(mixture, n, None)[0], equal_weights(n)
-
     def draw_weighted(
         self, mixture: GaussianMixture, n: int, target_weights: Array | None
     ) -> tuple[Array, Array]:
-        """Return the quantiles (n, 1), and log-ratios (n,) of a target, the same components with other weights."""
+        """Return the quantiles in ascending order, and the log-ratios; see `RatioSampler`."""
         x, log_ratios = quantiles(mixture, (np.arange(n) + 0.5) / n, target_weights)
         return x[:, None], log_ratios
 

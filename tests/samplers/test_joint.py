@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from herdfilter.filters import HerdedProposal, ParticleFilter
 from herdfilter.mixture import GaussianMixture
-from herdfilter.samplers import JointHerdedGibbs, JointHerding
+from herdfilter.models import UNGM
+from herdfilter.samplers import JointHerdedGibbs, JointHerding, QuantileSampling
 
 BOTH = [JointHerding, JointHerdedGibbs]
 
@@ -47,3 +49,14 @@ def test_far_modes_get_their_shares_and_kernels_of_their_own_width(method):
     for mode, centre in ((x[near], 0.0), (x[~near], 1e3)):
         assert np.abs(mode - centre).max() < 4
         assert np.cov(mode.T) == pytest.approx(np.eye(2), abs=0.45)
+
+
+@pytest.mark.parametrize("method", [*BOTH, QuantileSampling])
+def test_a_subclass_that_draws_otherwise_is_not_passed_by(method):
+    class Fixed(method):
+        def draw(self, mixture, n, rng):
+            return np.full((n, 1), 7.0), np.full(n, 1 / n)
+
+    pf = ParticleFilter(UNGM(), 5, proposal=HerdedProposal(Fixed()))
+    pf.predict()
+    assert (pf.particles == 7).all()

@@ -16,9 +16,7 @@ from herdfilter.mixture import GaussianMixture, log_sums
 from herdfilter.models import contract
 from herdfilter.models.resolved import Transition
 from herdfilter.samplers import base
-from herdfilter.samplers.herding.joint import JointSampler
 from herdfilter.samplers.line import log_densities
-from herdfilter.samplers.quantile import QuantileSampling
 
 
 class SampledProposal(BaseProposal):
@@ -55,7 +53,8 @@ class SampledProposal(BaseProposal):
             target is not None
             and target.means is q.means
             and q.shared
-            and isinstance(self.sampler, QuantileSampling | JointSampler)
+            and isinstance(self.sampler, base.RatioSampler)
+            and self.sampler.weighs
         ):
             x, log_ratios = self.sampler.draw_weighted(q, n, target.weights)
             return x, log_ratios - np.log(n)

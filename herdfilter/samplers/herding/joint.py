@@ -1,4 +1,4 @@
-"""Where joint herding begins: ranked and balanced points of a mixture, in units of the kernel.
+"""The start of joint herding: ranked and balanced points of a mixture, in units of the kernel.
 
 A kernel must be as wide as the gaps between points, and no wider than a mode: its shape is the covariance within modes that
 lie far apart, its width the rule of `herdfilter.bandwidths` for the points of a mode.
@@ -16,9 +16,9 @@ from herdfilter import _checks
 from herdfilter._checks import UNDERFLOW, Array, Indices
 from herdfilter._covariances import covariance_factor, regularised_and_rank
 from herdfilter.bandwidths import scale_rule
-from herdfilter.mixture import GaussianMixture, equal_weights
+from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers import balanced, compiled
-from herdfilter.samplers.base import MixtureSampler
+from herdfilter.samplers.base import RatioSampler
 from herdfilter.samplers.herding import frame
 from herdfilter.samplers.mapped import along_main_axis
 
@@ -27,7 +27,7 @@ ROUNDING = 1e-14  # of sums of about 1
 
 
 @dataclass(frozen=True)
-class JointSampler(MixtureSampler):
+class JointSampler(RatioSampler):
     """Base class of samplers that move all points together: a subclass has `move`."""
 
     smoothing: float = 0.0
@@ -38,19 +38,10 @@ class JointSampler(MixtureSampler):
         if self.block is not None:
             _checks.check_count("block", self.block)
 
-    def draw(
-        self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None
-    ) -> tuple[Array, Array]:
-        """Place the points; `rng` is not used."""
-        return self.draw_weighted(mixture, n, None)[0], equal_weights(n)
-
     def draw_weighted(
         self, mixture: GaussianMixture, n: int, target_weights: Array | None
     ) -> tuple[Array, Array | None]:
-        """Return points (n, d), and the log-ratios (n,) of a target, the same components with other weights, to the mixture.
-
-        Of points in blocks these are the ratios of the parts of both mixtures that belong to a point's block.
-        """
+        """See `RatioSampler`; in blocks the ratios are of the parts of both mixtures that belong to a point's block."""
         present = mixture.weights > 0
         if not present.all():
             mixture = GaussianMixture.unchecked(
@@ -75,7 +66,7 @@ class JointSampler(MixtureSampler):
 class JointStart:
     """A mixture in kernel units, and n points of it to begin with, along a path.
 
-    With a `smoothing` of s the points are drawn from the mixture convolved with s times the kernel, and drawn together about
+    With an `added` share s the points are drawn from the mixture convolved with s times the kernel, and drawn together about
     the means of their modes, so that they keep its covariance. Directions in which components are thin, as those of a
     transition with little noise, are then filled between the components, and not only on them.
 
@@ -85,7 +76,7 @@ class JointStart:
     `block` or more; then blocks are neighbours on the path.
     """
 
-    def __init__(self, mixture: GaussianMixture, n: int, smoothing: float, block: int) -> None:
+    def __init__(self, mixture: GaussianMixture, n: int, added: float, block: int) -> None:
         covariances = mixture.distinct_covariances
         order = path_order(mixture)
         labels = far_modes(mixture, order)
@@ -109,13 +100,13 @@ class JointStart:
         if labels is not None:
             centres = mode_means[labels[members]]
         noise = balanced.balanced_noise(n, mixture.dim, 0)
-        factors = covariance_factor(covariances + smoothing * kernel if smoothing else covariances)
+        factors = covariance_factor(covariances + added * kernel if added else covariances)
         offsets = mixture.means[members] - centres
         if mixture.shared:
             offsets += noise @ factors[0].T
         else:
             offsets += np.einsum("nij,nj->ni", factors[members], noise)
-        x = centres + offsets / np.sqrt(1.0 + smoothing * width**2)
+        x = centres + offsets / np.sqrt(1.0 + added * width**2)
 
         blocks = max(n // block, 1)
         edges = np.arange(blocks + 1) * n // blocks
@@ -229,11 +220,11 @@ def cut_path(path, weights, variances, cuts):
             if length[k] > length[step]:
                 step = k
         length[step] = -1.0
-        place = count
-        while place > 0 and ends[place - 1] > step:
-            ends[place] = ends[place - 1]
-            place -= 1
-        ends[place] = step
+        rank = count
+        while rank > 0 and ends[rank - 1] > step:
+            ends[rank] = ends[rank - 1]
+            rank -= 1
+        ends[rank] = step
         squared = 0.0
         for i in range(d):
             # the variance within modes: that of all, less that of the means of modes
