@@ -41,6 +41,14 @@ def test_smoothing_fills_gaps_and_keeps_the_covariance(method):
 
 
 @pytest.mark.parametrize("method", BOTH)
+def test_a_dimension_without_spread_keeps_its_value(method):
+    means = np.stack([np.linspace(-2, 2, 9), np.full(9, 3.0)], axis=1)
+    mixture = GaussianMixture(np.full(9, 1 / 9), means, np.diag([0.1, 0.0]))
+    x = method(smoothing=50).sample(mixture, 20).x
+    np.testing.assert_allclose(x[:, 1], 3.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", BOTH)
 def test_far_modes_get_their_shares_and_kernels_of_their_own_width(method):
     mixture = GaussianMixture([0.9, 0.1], [[0.0, 0.0], [1e3, 1e3]], np.eye(2))
     x = method(smoothing=50).sample(mixture, 100).x

@@ -82,14 +82,16 @@ class JointStart:
         labels = far_modes(mixture, order)
         if labels is None:
             centres: Array = mixture.mean
-            shape, dim = regularised_and_rank(mixture.covariance)
-            width = scale_rule(n, dim)
+            covariance = mixture.covariance
+            points_per_mode = n
         else:
             shares = np.bincount(labels, mixture.weights)
             sums = [np.bincount(labels, mixture.weights * column) for column in mixture.means.T]
             mode_means = np.transpose(sums) / np.maximum(shares, UNDERFLOW)[:, None]
-            shape, dim = regularised_and_rank(frame.within_covariance(mixture, labels))
-            width = scale_rule(max(int(n * (shares @ shares)), 1), dim)
+            covariance = frame.within_covariance(mixture, labels)
+            points_per_mode = max(int(n * (shares @ shares)), 1)
+        shape, dim = regularised_and_rank(covariance)
+        width = scale_rule(points_per_mode, dim)
         kernel = width**2 * shape
 
         # Even steps through the weights along the path, and noise of which every run is balanced
@@ -100,7 +102,9 @@ class JointStart:
         if labels is not None:
             centres = mode_means[labels[members]]
         noise = balanced.balanced_noise(n, mixture.dim, 0)
-        factors = covariance_factor(covariances + added * kernel if added else covariances)
+        # Not the kernel's covariance, which is regularised: a dimension without spread gets none.
+        widened = covariances + added * width**2 * covariance if added else covariances
+        factors = covariance_factor(widened)
         offsets = mixture.means[members] - centres
         if mixture.shared:
             offsets += noise @ factors[0].T
