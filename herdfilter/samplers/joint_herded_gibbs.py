@@ -11,7 +11,6 @@ from herdfilter.samplers import compiled
 from herdfilter.samplers.compiled import exp
 from herdfilter.samplers.herding.joint import JointSampler, JointStart, fill_residuals
 
-MOVES = 4  # of each point, by default
 LONGEST_MOVE = 0.7  # kernel widths, of a coordinate
 LEAST_SUM = 1e-200  # conditionals of less weight say nothing
 
@@ -34,7 +33,7 @@ class JointHerdedGibbs(JointSampler):
     smoothing, block
         As of `JointHerding`.
     sweeps : int, optional
-        Number of sweeps; by default four in one dimension, two in two, and one from three on or in blocks.
+        Number of sweeps; by default two in two dimensions, else and in blocks one.
 
     Examples
     --------
@@ -53,8 +52,8 @@ class JointHerdedGibbs(JointSampler):
 
     def move(self, start: JointStart) -> None:
         """See `JointSampler`."""
-        moves = MOVES if len(start.counts) == 1 else 1
-        sweeps = max(1, moves // start.z.shape[1]) if self.sweeps is None else self.sweeps
+        in_plane = start.z.shape[1] == 2 and len(start.counts) == 1
+        sweeps = self.sweeps or (2 if in_plane else 1)
         sweep_points(start.z, start.counts, start.centre, *start.smoothed(1.0), sweeps)
 
 

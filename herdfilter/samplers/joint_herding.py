@@ -11,6 +11,7 @@ from herdfilter.samplers import compiled
 from herdfilter.samplers.compiled import exp
 from herdfilter.samplers.herding.joint import JointSampler, JointStart, fill_residuals
 
+STEPS = 3  # by default, in two dimensions and more
 LONGEST_STEP = 0.7  # kernel widths
 UNLIMITED = 300  # points in blocks up to which all `iterations` are made
 LEAST_CURVATURE = 1e-300
@@ -42,9 +43,11 @@ class JointHerding(JointSampler):
         has little noise; it falls with n faster than the error.
     block : int, optional
         From twice as many points on, move blocks of about so many neighbours by themselves, so that time grows like n. This
-        suits a few steps, and components narrower than a block: points of other blocks are not seen.
-    iterations : int
-        Number of steps; of more than 300 points in blocks 300 / n times as many, and at least one.
+        suits a few steps, and components narrower than a block: points of other blocks are not seen. In one dimension so
+        many points stay at the quantiles.
+    iterations : int, optional
+        Number of steps; by default three, and in one dimension one, because points begin at the quantiles there. Of more
+        than 300 points in blocks 300 / n times as many, and at least one.
 
     Examples
     --------
@@ -54,16 +57,17 @@ class JointHerding(JointSampler):
     True
     """
 
-    iterations: int = 3
+    iterations: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _checks.check_fields(self, iterations=_checks.check_count)
+        if self.iterations is not None:
+            _checks.check_count("iterations", self.iterations)
 
     def move(self, start: JointStart) -> None:
         """See `JointSampler`."""
         n = int(start.counts.sum())
-        iterations = self.iterations
+        iterations = self.iterations or (1 if start.z.shape[1] == 1 else STEPS)
         if len(start.counts) > 1:
             iterations = min(iterations, max(1, UNLIMITED * iterations // n))
         smoothed = *start.smoothed(1.0), *start.smoothed(2.0)

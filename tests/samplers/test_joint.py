@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from herdfilter.discrepancy import energy_distance
 from herdfilter.filters import HerdedProposal, ParticleFilter
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import UNGM
@@ -68,3 +69,17 @@ def test_a_subclass_that_draws_otherwise_is_not_passed_by(method):
     pf = ParticleFilter(UNGM(), 5, proposal=HerdedProposal(Fixed()))
     pf.predict()
     assert (pf.particles == 7).all()
+
+
+@pytest.mark.parametrize("method", BOTH)
+def test_on_a_line_points_stay_near_the_quantiles(method):
+    means = np.random.default_rng(5).standard_normal((40, 1)) * 5
+    mixture = GaussianMixture(np.full(40, 1 / 40), means, [[4.0]])
+    for n in (20, 100):
+        best = energy_distance(QuantileSampling().sample(mixture, n), mixture)
+        for smoothing in (0, 50):
+            points = method(smoothing=smoothing, block=300).sample(mixture, n)
+            assert energy_distance(points, mixture) < 1.1 * best
+    # in blocks: the quantiles themselves
+    x = method(smoothing=50, block=30).sample(mixture, 100).x
+    np.testing.assert_array_equal(x, QuantileSampling().sample(mixture, 100).x)

@@ -1,4 +1,4 @@
-"""The start of joint herding: ranked and balanced points of a mixture, in units of the kernel.
+"""The start of joint herding: ranked and balanced points of a mixture, on a line its quantiles, in units of the kernel.
 
 A kernel must be as wide as the gaps between points, and no wider than a mode: its shape is the covariance within modes that
 lie far apart, its width the rule of `herdfilter.bandwidths` for the points of a mode.
@@ -21,6 +21,7 @@ from herdfilter.samplers import balanced, compiled
 from herdfilter.samplers.base import RatioSampler
 from herdfilter.samplers.herding import frame
 from herdfilter.samplers.mapped import along_main_axis
+from herdfilter.samplers.quantile import QuantileSampling, quantiles
 
 MOST_MODES = 10  # that are told apart
 ROUNDING = 1e-14  # of sums of about 1
@@ -50,7 +51,10 @@ class JointSampler(RatioSampler):
                 mixture.distinct_covariances[present if not mixture.shared else slice(1)],
             )
             target_weights = None if target_weights is None else target_weights[present]
-        start = JointStart(mixture, n, min(self.smoothing / n, 1.0), self.block or n)
+        block = self.block or n
+        if mixture.dim == 1 and n >= 2 * block:  # quantiles, which need no moves and no blocks
+            return QuantileSampling().draw_weighted(mixture, n, target_weights)
+        start = JointStart(mixture, n, min(self.smoothing / n, 1.0), block)
         self.move(start)
         x = start.states()
         if target_weights is None:
@@ -94,23 +98,29 @@ class JointStart:
         width = scale_rule(points_per_mode, dim)
         kernel = width**2 * shape
 
-        # Even steps through the weights along the path, and noise of which every run is balanced
+        # The mixture convolved with a part of the kernel, and drawn together; the same mixture if no share is added
+        if labels is not None:
+            centres = mode_means[labels]
+        contraction = 1.0 / np.sqrt(1.0 + added * width**2)
+        means = centres + contraction * (mixture.means - centres)
+        # Not the kernel's covariance, which is regularised: a dimension without spread gets none.
+        widened = contraction**2 * (covariances + added * width**2 * covariance)
+        # Even steps through the weights along the path, and noise of which every run is balanced; on a line, quantiles
+        levels = (np.arange(n) + 0.5) / n
         ordered_weights = mixture.weights[order]
         cumulative = np.cumsum(ordered_weights)
-        steps = (np.arange(n) + 0.5) / n * cumulative[-1]
-        members = order[cumulative.searchsorted(steps, side="right")]
-        if labels is not None:
-            centres = mode_means[labels[members]]
-        noise = balanced.balanced_noise(n, mixture.dim, 0)
-        # Not the kernel's covariance, which is regularised: a dimension without spread gets none.
-        widened = covariances + added * width**2 * covariance if added else covariances
-        factors = covariance_factor(widened)
-        offsets = mixture.means[members] - centres
-        if mixture.shared:
-            offsets += noise @ factors[0].T
+        if mixture.dim == 1:
+            x = quantiles(GaussianMixture.unchecked(mixture.weights, means, widened), levels)[0][
+                :, None
+            ]
         else:
-            offsets += np.einsum("nij,nj->ni", factors[members], noise)
-        x = centres + offsets / np.sqrt(1.0 + added * width**2)
+            members = order[cumulative.searchsorted(levels * cumulative[-1], side="right")]
+            noise = balanced.balanced_noise(n, mixture.dim, 0)
+            factors = covariance_factor(widened)
+            if mixture.shared:
+                x = means[members] + noise @ factors[0].T
+            else:
+                x = means[members] + np.einsum("nij,nj->ni", factors[members], noise)
 
         blocks = max(n // block, 1)
         edges = np.arange(blocks + 1) * n // blocks
