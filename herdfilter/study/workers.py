@@ -30,7 +30,7 @@ from concurrent.futures import (
     ThreadPoolExecutor,
     wait,
 )
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from itertools import groupby
 from typing import Any, Self
@@ -53,6 +53,7 @@ ATTEMPTS = 2
 CONNECT_SECONDS = 15.0  # time to connect to a scheduler
 LOOK_SECONDS = 0.5  # time after which workers are counted again
 NOBODY_SECONDS = 60.0  # time that a cluster may have no workers
+ROUNDS = 12  # times that one is asked for meanwhile
 IDLE_SECONDS = 300.0  # time after which a child without work ends
 
 LIBRARIES = (
@@ -218,18 +219,19 @@ def _cluster(scheduler: str, count: int) -> Iterator[Opened]:
 
         def count_workers() -> int:
             try:
-                threads: int = sum(client.nthreads().values())
-                if not threads:
+                for _ in range(ROUNDS):
+                    threads: int = sum(client.nthreads().values())
+                    if threads:
+                        return threads
                     if scheduler == "dask":
-                        # Dask does not restart a worker that dies while it starts.
+                        # Dask neither restarts a worker that dies while it starts, nor one that is long in starting anew.
                         address.scale(count)
-                    client.wait_for_workers(1, timeout=NOBODY_SECONDS)
-            except TimeoutError as error:
-                text = f"scheduler: the cluster at {scheduler} has had no worker for {NOBODY_SECONDS:g} s; start workers"
-                raise ConnectionError(text) from error
+                    with suppress(TimeoutError):
+                        client.wait_for_workers(1, timeout=NOBODY_SECONDS / ROUNDS)
             except (OSError, RuntimeError) as error:
                 raise _lost_scheduler() from error
-            return threads
+            text = f"scheduler: the cluster at {scheduler} has had no worker for {NOBODY_SECONDS:g} s; start workers"
+            raise ConnectionError(text)
 
         yield client.get_executor(pure=False), count_workers, (distributed.KilledWorker,)
 

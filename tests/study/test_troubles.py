@@ -108,10 +108,17 @@ def test_tables_do_not_depend_on_the_number_of_workers(scenario):
     pytest.param([(kills_its_parent, DEATH[1]), LOOP], CLUSTER, marks=pytest.mark.slow),
     ids=["in process", "limited", "processes", "cluster"],
 )
-def test_a_trouble_is_a_failed_run_and_the_rest_goes_on(scenario, tmp_path, troubles, options):
+def test_a_trouble_is_a_failed_run_and_the_rest_goes_on(
+    scenario, tmp_path, monkeypatch, troubles, options
+):
     """What kills its process once may have been killed from outside, and is done again."""
     if options is CLUSTER:
         pytest.importorskip("distributed")
+        # Dask gives up a worker that is away for so long after a death: here, while it starts anew
+        dask = pytest.importorskip("dask")
+        monkeypatch.setitem(
+            dask.config.config["distributed"]["deploy"], "lost-worker-timeout", "1s"
+        )
     elif "workers" in options:
         troubles = [*troubles, (dies_once(tmp_path / "died"), "")]
     named = filters([*troubles, SOUND])
