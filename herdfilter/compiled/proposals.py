@@ -20,7 +20,7 @@ from herdfilter._checks import LARGEST
 from herdfilter.filters.kalman.update import factorise
 from herdfilter.filters.proposals import automatic, gaussianity, lookahead
 from herdfilter.filters.proposals.guided import WIDENING
-from herdfilter.filters.proposals.ranked import mixed_weights
+from herdfilter.filters.proposals.lookahead import mixed_weights
 from herdfilter.filters.resampling.base import _inverse
 from herdfilter.filters.state import NO_WEIGHT
 from herdfilter.models.compiled import SIGNATURE

@@ -15,6 +15,7 @@ from herdfilter.filters.kalman import update as kalman
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE, regress
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals import quadratic
+from herdfilter.filters.resampling.base import ranked_members
 from herdfilter.models.resolved import Transition
 from herdfilter.samplers import balanced, compiled
 from herdfilter.samplers.base import Sampler
@@ -221,6 +222,33 @@ class Ancestors(NamedTuple):
             update = update._replace(log_densities=update.log_densities + log_peaks)
         return centres, update
 
+    def take(
+        self,
+        steps: int | Array,
+        noise: Array,
+        guide: Observation | None = None,
+        share: float = 0.0,
+        unguided: Any = None,
+    ) -> state.Particles:
+        """Return the successors, at noise (n, D), of members taken in their order along a curve; not weighed.
+
+        Members are taken at so many even steps, or ascending numbers (n,), of their cumulative weights. With a `guide` they
+        are ordered by their successors without noise, and weighted by what they predict of it, with a `share` of their
+        weights before; the noise is updated, but not that of `unguided` (n,) particles, a share of all.
+        """
+        if guide is None:
+            members = ranked_members(self.x, self.weights, self.transition.circular, steps)
+            return self.particles(members, noise, np.full(len(noise), -np.log(len(noise))))
+        centres, update = self.look_ahead(guide)
+        weights, log_ratio = mixed_weights(self.weights, update.log_densities, share)
+        members = ranked_members(centres, weights, self.transition.circular, steps)
+        if unguided is None:
+            noise, log_noise_ratio = update.draw(members, noise)
+        else:
+            noise, log_noise_ratio = update.draw_mixed(members, noise, unguided, share)
+        log_weights = log_ratio[members] - np.log(len(noise)) + log_noise_ratio
+        return self.particles(members, noise, log_weights)
+
     def particles(
         self, members: state.Indices, noise: Array, log_weights: Array
     ) -> state.Particles:
@@ -312,6 +340,31 @@ class NoiseUpdate(NamedTuple):
         squares = (offsets**2).sum(axis=1) + (along**2).sum(axis=1)
         log_ratio[unguided] = 0.5 * (squares - (z**2).sum(axis=1)) + self.log_dets[g]
         return noise, -np.logaddexp(np.log1p(-share) - log_ratio, np.log(share))
+
+
+@compiled.njit(**compiled.CALLED)
+def mixed_weights(before, log_densities, share):
+    """Return weights q (M,), a mixture of those after an update and a `share` of those before, and log(before / q)."""
+    weights = np.zeros(len(before))
+    log_ratio = np.zeros(len(before))
+    peak = -np.inf
+    total = 0.0
+    total_before = 0.0
+    # log_ratio first holds the logarithm of the weights before, and `weights` that of the posterior weights.
+    for i in range(len(before)):
+        log_ratio[i] = np.log(before[i]) if before[i] > 0.0 else -np.inf
+        weights[i] = log_ratio[i] + log_densities[i]
+        if weights[i] > peak:
+            peak = weights[i]
+    for i in range(len(before)):
+        # out of reach of all: as before
+        weights[i] = np.exp(weights[i] - peak) if peak > -np.inf else before[i]
+        total += weights[i]
+        total_before += before[i]
+    for i in range(len(before)):
+        weights[i] = (1.0 - share) * weights[i] / total + share * before[i] / total_before
+        log_ratio[i] -= np.log(weights[i]) if weights[i] > 0.0 else 0.0
+    return weights, log_ratio
 
 
 LEAST_NOISE = 1e-13

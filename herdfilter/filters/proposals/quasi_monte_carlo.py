@@ -7,11 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.special
 
+from herdfilter import _checks
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals import base
-from herdfilter.filters.resampling.base import ranked_members
+from herdfilter.filters.proposals.lookahead import Ancestors
 from herdfilter.filters.state import Particles
 from herdfilter.mixture import GaussianMixture
+from herdfilter.models import contract
 from herdfilter.models.contract import Model
 from herdfilter.models.resolved import Transition
 from herdfilter.samplers import balanced
@@ -35,6 +37,16 @@ class SequentialQuasiMonteCarlo(base.BaseProposal):
     Choose a power of two as the number of particles: other numbers take the first n points of the next larger set, which
     are less even.
 
+    Guided, ancestors are taken by the weights that an unscented Kalman filter predicts them to have after the observation,
+    and the noise is that of its update, as in `RankedProposal`; weights are then the exact ratios.
+
+    Parameters
+    ----------
+    guided : bool
+        Whether to look at the observation before the particles are moved.
+    defensive_share : float
+        As of `RankedProposal`: share of the weights before the observation in those that ancestors are taken by.
+
     Raises
     ------
     TypeError
@@ -44,7 +56,9 @@ class SequentialQuasiMonteCarlo(base.BaseProposal):
 
     Notes
     -----
-    Gerber and Chopin (2015), "Sequential quasi Monte Carlo", Journal of the Royal Statistical Society B 77. The paper takes
+    Gerber and Chopin (2015), "Sequential quasi Monte Carlo", Journal of the Royal Statistical Society B 77. Li, Wang, Deng
+    and Liu (2022), "Stratification and optimal resampling for sequential Monte Carlo", Biometrika 109, bound the variance of
+    resampling along the curve. The paper takes
     the logistic function of ``(x - mean + 2 s) / (4 s)``, s the standard deviation; ours, of ``(x - mean) / s``, gives
     the same errors in few dimensions and uses more of the cells, which are few where dimensions are many: at most 62
     bits encode a place on the curve, and 62 dimensions are the most that can be sorted.
@@ -67,11 +81,23 @@ class SequentialQuasiMonteCarlo(base.BaseProposal):
     True
     """
 
-    uses = base.Uses(weights=True)
+    guided: bool = False
+    defensive_share: float = 0.1
+
+    def __post_init__(self) -> None:
+        _checks.check_flags(guided=self.guided)
+        _checks.check_share("defensive_share", self.defensive_share)
+
+    @property
+    def uses(self) -> base.Uses:
+        """See `Proposal`."""
+        return base.Uses(weights=True, observation=self.guided)
 
     def check(self, model: Model) -> None:
         """See `Proposal`."""
         super().check(model)
+        if self.guided and contract.has(model, contract.OBSERVED):
+            contract.require(model, type(self).__name__, contract.OBSERVED)
         balanced.check_hilbert(model.dim)
 
     @property
@@ -100,7 +126,10 @@ class SequentialQuasiMonteCarlo(base.BaseProposal):
         """See `Proposal`."""
         # ascending for the inverse CDF
         u = balanced.scrambled_sobol(particles.n_next, 1 + transition.noise_dim, rng, ordered=True)
-        ancestors = ranked_members(particles.x, particles.weights, transition.circular, u[:, 0])
-        x = transition.propagate(particles.x.take(ancestors, axis=0), scipy.special.ndtri(u[:, 1:]))
-        successors = Particles.equal(x, ancestors)
+        guide = None
+        if self.guided and observation is not None and observation.guides:
+            guide = observation
+        ancestors = Ancestors.of(transition, particles)
+        noise = scipy.special.ndtri(u[:, 1:])
+        successors = ancestors.take(u[:, 0], noise, guide, self.defensive_share)
         return successors if observation is None else observation.weigh(successors)

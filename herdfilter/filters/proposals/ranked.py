@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +18,7 @@ from herdfilter.filters.proposals.quasi_monte_carlo import SequentialQuasiMonteC
 from herdfilter.filters.resampling.base import ranked_members
 from herdfilter.filters.state import Particles
 from herdfilter.models import contract, resolved
-from herdfilter.samplers import balanced, compiled
+from herdfilter.samplers import balanced
 from herdfilter.samplers.base import Sampler
 
 
@@ -202,15 +201,7 @@ class RankedProposal(SampledProposal):
 
         If `guided`, they are sorted by their predicted states, and have updated noise and exact weights.
         """
-        share = self.defensive_share
-        centres = ancestors.x
-        weights = ancestors.weights
-        if guided:
-            centres, update = ancestors.look_ahead(observation)
-            # q_a: the weights after the update, with a share of those before
-            weights, log_ratio = mixed_weights(weights, update.log_densities, share)
         steps = self._steps(n, rng)
-        circular = ancestors.transition.circular
         # numbers below the share stay unguided
         u: Any = 1.0
         if self.randomised and self.sampler is None:
@@ -221,40 +212,8 @@ class RankedProposal(SampledProposal):
             noise = ancestors.standard_noise(self.sampler, n, rng)
             if self.randomised:
                 u = rng.random(n)
-        members = ranked_members(centres, weights, circular, steps)
-        if not guided:
-            log_weights: Array = np.full(n, -math.log(n))
-        else:
-            log_weights = log_ratio[members] - np.log(n)
-            if self.randomised and share:
-                noise, log_noise_ratio = update.draw_mixed(members, noise, u < share, share)
-            else:
-                noise, log_noise_ratio = update.draw(members, noise)
-            log_weights += log_noise_ratio
-        successors = ancestors.particles(members, noise, log_weights)
+        share = self.defensive_share
+        unguided = u < share if self.randomised and share else None
+        guide = observation if guided else None
+        successors = ancestors.take(steps, noise, guide, share, unguided)
         return successors if observation is None else observation.weigh(successors)
-
-
-@compiled.njit(**compiled.CALLED)
-def mixed_weights(before, log_densities, share):
-    """Return weights q (M,), a mixture of those after an update and a `share` of those before, and log(before / q)."""
-    weights = np.zeros(len(before))
-    log_ratio = np.zeros(len(before))
-    peak = -np.inf
-    total = 0.0
-    total_before = 0.0
-    # log_ratio first holds the logarithm of the weights before, and `weights` that of the posterior weights.
-    for i in range(len(before)):
-        log_ratio[i] = np.log(before[i]) if before[i] > 0.0 else -np.inf
-        weights[i] = log_ratio[i] + log_densities[i]
-        if weights[i] > peak:
-            peak = weights[i]
-    for i in range(len(before)):
-        # out of reach of all: as before
-        weights[i] = np.exp(weights[i] - peak) if peak > -np.inf else before[i]
-        total += weights[i]
-        total_before += before[i]
-    for i in range(len(before)):
-        weights[i] = (1.0 - share) * weights[i] / total + share * before[i] / total_before
-        log_ratio[i] -= np.log(weights[i]) if weights[i] > 0.0 else 0.0
-    return weights, log_ratio
