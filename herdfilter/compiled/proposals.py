@@ -378,9 +378,14 @@ def from_gaussian(series, proposal, t, particles):
             subsample, subsample_weights, mean[0], root, np.zeros((d, d)), z
         )
         over = over_chance(z, subsample_weights)
-        close = close and max(over[0], over[1]) <= (gaussianity.CLEARLY if stride > 1 else 2.0)
+        if stride > 1:
+            close = max(over[0], over[1]) <= gaussianity.CLEARLY
         stride = int(stride > 1)
-    width = gaussianity.relative_width(over, 1.0 / dot(weights, weights))
+    ess = 1.0 / dot(weights, weights)
+    chance = gaussianity.ranked_chance(ess, d)
+    over = (over[0] / chance, over[1] / chance)
+    close = close and max(over[0], over[1]) <= 2.0
+    width = gaussianity.relative_width(over, ess)
     # Is the step as good as linear? Without an observation: the successors are almost a linear function of their noise. With
     # one: Kalman's update leaves almost even weights. The first few points predict that, all of them then confirm it.
     ancestor = Ancestors(mean, mean, np.ones(1), root, proposal.wide, 0)

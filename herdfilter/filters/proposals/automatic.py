@@ -127,7 +127,7 @@ class AutomaticProposal:
 
         # (1) From one Gaussian, where it fits the particles and the step is almost linear. Without an
         # observation: the successors are almost a linear function of their noise.
-        shape = gaussianity.Gaussianity.of(particles, circular)
+        shape = gaussianity.Gaussianity.of(particles, circular, self.sampler is None)
         gaussian = Ancestors.gaussian(transition, shape.mean, shape.root)
         only_member = np.zeros(n, dtype=np.int64)
         if shape.gaussian and observation is None:

@@ -22,6 +22,9 @@ FEW = 500
 CLEARLY = 6.0
 """If the cumulants of these few exceed chance by this factor, the particles are not Gaussian: the others are not tested."""
 
+RANKED_SHARE = 2.0
+"""Factor of `ranked_chance`: measured on linear models of one to six dimensions, whose particles stay Gaussian."""
+
 LARGEST_CONDITION = 1e8
 """Correlation matrices up to this condition are used as they are: the inverse of the least eigenvalue of `regularised`."""
 
@@ -32,7 +35,8 @@ class Gaussianity:
     Mardia's skewness (1970) is the sum of the squares of all third cumulants of the standardised particles; of the fourth
     the matrix ``E[|z|^2 z z'] - (d + 2) I`` is used, whose eigenvectors point to directions of two modes or of heavy tails
     (Cardoso 1989). Each is divided by its expectation for independent draws of N(0, I). What exceeds that is not chance: a
-    ratio r leaves the share 1 - 1/r of the squared cumulants (as James and Stein 1961 shrink means).
+    ratio r leaves the share 1 - 1/r of the squared cumulants (as James and Stein 1961 shrink means). Of `ranked` particles
+    with fixed points as noise, chance makes less: see `ranked_chance`.
 
     Attributes
     ----------
@@ -41,18 +45,21 @@ class Gaussianity:
         Factor of the covariance.
     """
 
-    def __init__(self, particles: Particles, circular: tuple[int, ...]) -> None:
+    def __init__(
+        self, particles: Particles, circular: tuple[int, ...], ranked: bool = False
+    ) -> None:
         self._weights = particles.weights
         self._ess = particles.ess
+        self._chance = ranked_chance(self._ess, particles.x.shape[1]) if ranked else 1.0
         self._x = unwrap(particles.x, self._weights, circular) if circular else particles.x
         self.mean, self.root, self._z = standardised(self._x, self._weights)
 
     @classmethod
-    def of(cls, particles: Particles, circular: tuple[int, ...]) -> Gaussianity:
+    def of(cls, particles: Particles, circular: tuple[int, ...], ranked: bool) -> Gaussianity:
         """Return the (cached) shape of these particles: a track asks for it with each detection in its gate."""
         shape: Gaussianity | None = particles.gaussianity
         if shape is None:
-            shape = particles.gaussianity = cls(particles, circular)
+            shape = particles.gaussianity = cls(particles, circular, ranked)
         return shape
 
     @cached_property
@@ -87,8 +94,8 @@ class Gaussianity:
 
     @cached_property
     def _over_chance(self) -> tuple[float, float]:
-        cumulants: tuple[float, float] = over_chance(self._z, self._weights)
-        return cumulants
+        third, fourth = over_chance(self._z, self._weights)
+        return third / self._chance, fourth / self._chance
 
 
 def standardised(x: Array, weights: Array) -> tuple[Array, Array, Array]:
@@ -154,6 +161,16 @@ def _standardise(x, weights, mean, root, inverse, z):
             for b in range(a + 1):
                 z[i, a] += inverse[a, b] * (x[i, b] - mean[b])
     return True
+
+
+@register_jitable
+def ranked_chance(size: float, d: int) -> float:
+    """Return the squared cumulants of `size` ranked particles by chance, over those of as many random draws; at most 1.
+
+    Ancestors along a curve and noise along the ranks are strata of 1 + d dimensions. Of a function that is not smooth they
+    leave ``size^(-1/(1 + d))`` of the variance of random draws (He and Owen 2016, for functions with jumps).
+    """
+    return float(min(1.0, RANKED_SHARE * size ** (-1.0 / (1.0 + d))))
 
 
 @register_jitable
