@@ -16,6 +16,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import ndtri
 
 from herdfilter._checks import LARGEST, Array
 from herdfilter.compiled import proposals
@@ -29,6 +30,7 @@ from herdfilter.filters.proposals import (
     HerdedProposal,
     KalmanMixtureProposal,
     RankedProposal,
+    SequentialQuasiMonteCarlo,
 )
 from herdfilter.filters.resampling import SystematicResampling
 from herdfilter.filters.results import (
@@ -46,12 +48,15 @@ from herdfilter.models.evaluations import THREAD
 from herdfilter.models.resolved import Measurement, Transition
 from herdfilter.models.sensors import Sensor, sensed
 from herdfilter.models.series import Step, as_objects
-from herdfilter.samplers.balanced import SETS, balanced_noise
+from herdfilter.samplers.balanced import SETS, balanced_noise, scrambled_sobol
 
 _log = logging.getLogger(__name__)
 
 MOST_PARTICLES = 3_000_000
 """Particles of all steps that one call of the loop propagates: about half a second, as nothing can interrupt a call."""
+
+MOST_POINTS = 300_000
+"""Particles of all steps whose random points are stored for one call."""
 
 FEWEST_PARTICLES = 11_000
 """Fewer particles of all steps, plus 2,500 a step for its fixed cost, are not worth a call of the loop."""
@@ -69,6 +74,8 @@ def proposal_name(online: Any) -> str | None:
         return "bootstrap"
     if type(proposal) is RankedProposal and proposal.sampler is None and not proposal.randomised:
         return "ranked"
+    if type(proposal) is SequentialQuasiMonteCarlo:
+        return "ranked"  # with other points
     if (
         type(proposal) is AutomaticProposal
         and proposal.sampler is None
@@ -246,15 +253,18 @@ class Segment:
         )
         self.loop, self.propose, shared, called = proposals.engine(name)
         self.tools: tuple[Any, ...] = ()
+        self.randomised = False
         if called:
+            shares: tuple[float, ...]
             if name == "line":
                 shares = HerdedProposal.defensive_share, KalmanMixtureProposal.defensive_share
             else:
                 ranked = online.proposal if name == "ranked" else online.proposal._ranked
-                shares = float(ranked.guided), ranked.defensive_share
+                self.randomised = type(ranked) is SequentialQuasiMonteCarlo
+                shares = float(ranked.guided), ranked.defensive_share, float(not self.randomised)
             # noise of kernels has d more entries, which spread the start; ranked particles have no kernels
             wide = _noise(n, d if name == "ranked" else 2 * d)
-            levels = (np.arange(n) + 0.5) / n
+            levels = (np.arange(n) + 0.5)[None] / n
             self.tools = ((_noise(n, d), wide, levels, np.array(shares), *shared), *called)
 
     def run(self, online: Any, first: int, rows: Any, max_steps: int) -> list[Outcome]:
@@ -265,6 +275,8 @@ class Segment:
         if particles.modes is not None or not n == particles.n_next == len(particles):
             return []
         resample_below = 0.0 if online.proposal.uses.weights else online.resample_below
+        if self.randomised:
+            max_steps = min(max_steps, 1 + MOST_POINTS // n)
         last = min(len(self.kinds), first + max_steps)
         # a little lower: equal weights, whose ESS may round to just below n, are not resampled
         span = proposals.Span(first, last, (1 - 1e-9) * resample_below * n, bool(online._resampled))
@@ -275,6 +287,8 @@ class Segment:
             *(np.array(array, dtype=np.float64, order="C") for array in arrays), ancestors
         )
         before = online.rng.bit_generator.state
+        if self.randomised:
+            self._draw_points(online.rng, first, last)
         self.series.evaluations[:] = 0
         end, spoilt = self.loop(
             tuple(self.series), self.propose, self.tools, online.rng, state, span, rows
@@ -285,6 +299,9 @@ class Segment:
             return self.run(online, first, rows, end - first)
         if end == first:
             return []
+        if self.randomised and end < last:
+            online.rng.bit_generator.state = before
+            self._draw_points(online.rng, first, end)
         THREAD.evaluations.add(*self.series.evaluations.tolist())
         outcomes = [
             Outcome.UPDATED if kind == USED else Outcome.MISSING
@@ -316,6 +333,17 @@ class Segment:
             elif rows.ess[row] < ALONE or (collapsed and row == t):
                 warn_of_loss(int(rows.steps[row]), n, alone=bool(rows.ess[row] < ALONE))
         return outcomes
+
+    def _draw_points(self, rng: np.random.Generator, first: int, last: int) -> None:
+        """Draw the points of sequential quasi-Monte Carlo for some steps, as its `propose` would one after the other."""
+        (narrow, wide, levels, *others), *called = self.tools
+        n = levels.shape[1]
+        indices = self.series.steps[first:last][self.series.dts[first:last] > 0]
+        points = np.empty((max(len(indices), 1), n, 1 + len(self.series.factors[0])))
+        for index in indices:
+            points[index % len(points)] = scrambled_sobol(n, points.shape[2], rng, ordered=True)
+        noise = narrow._replace(sets=ndtri(points[:, :, 1:]))
+        self.tools = ((noise, wide, points[:, :, 0].copy(), *others), *called)
 
 
 def _observations(

@@ -135,8 +135,8 @@ Tools, TOOLS = named(
     "Tools",
     narrow=NOISE,  # of ancestors without a width
     wide=NOISE,  # of ancestors with a width
-    levels=_row,  # (n,), even levels between 0 and 1
-    shares=_row,  # two parameters of the proposal; of ranked particles 1.0 if guided, and the defensive share
+    levels=_rows,  # (S, n), ascending levels between 0 and 1
+    shares=_row,  # of ranked particles: 1.0 if guided, the defensive share, and 1.0 if both ways are tried; else two shares
     order=_order,
     look=_look,
     carry=_carry,
@@ -332,7 +332,7 @@ def _on_line(series, tools, rng, t, uneven, particles):
             ordered_deviations,
             probabilities[order],
             targets[order],
-            proposal.levels,
+            proposal.levels[0],
             points,
             log_weights,
         )
@@ -402,7 +402,8 @@ def from_gaussian(series, proposal, t, particles):
     if plain and observed and (close or (n > gaussianity.FEW and d > 1)):
         plain, _, update = proposal.look(series, proposal.order, t, ancestor)
         spent = 2 * len(proposal.wide.points)
-        unguided = lookahead._share(update, standard_noise[:n_probes], np.zeros(n_probes)) >= 0.5
+        unguided_share = lookahead._share(update, standard_noise[:n_probes], np.zeros(n_probes))
+        unguided = unguided_share >= automatic.ENOUGH
         if close:
             noise, log_ratio = lookahead._draw(update, ancestor_indices, standard_noise)
             probed = lookahead._share(update, noise[:n_probes], log_ratio[:n_probes].copy())
@@ -454,7 +455,9 @@ def follow(series, proposal, t, ancestors, unguided, particles):
     weights = particles.weights
     guided = proposal.shares[0] > 0.0 and series.kinds[t] == USED and series.derived
     unguided = unguided or not guided
-    balanced = ancestors.noise.sets[series.steps[t] % SETS]
+    sets = ancestors.noise.sets
+    balanced = sets[series.steps[t] % len(sets)]
+    levels = proposal.levels[series.steps[t] % len(proposal.levels)]
     successors = particles
     if not squares(ancestors.starts) <= LARGEST**2:
         return np.nan
@@ -475,7 +478,7 @@ def follow(series, proposal, t, ancestors, unguided, particles):
                 before, update.log_densities, proposal.shares[1]
             )
         order = proposal.order(centres, probabilities, series.circular)
-        _inverse(probabilities[order], proposal.levels, ancestor_indices)
+        _inverse(probabilities[order], levels, ancestor_indices)
         ancestor_indices = order[ancestor_indices]
         if not unguided:
             noise, log_ratio = lookahead._draw(update, ancestor_indices, balanced)
@@ -485,7 +488,8 @@ def follow(series, proposal, t, ancestors, unguided, particles):
             series, t, ancestors, ancestor_indices, noise, log_ratio, successors
         )
         if trial == 0:
-            if not (guided and 1.0 / dot(weights, weights) < np.sqrt(n)):  # NaN, too
+            second = guided and proposal.shares[2] > 0.0
+            if not (second and 1.0 / dot(weights, weights) < np.sqrt(n)):  # NaN, too
                 return log_evidence
             first_evidence = log_evidence
             unguided = not unguided

@@ -91,10 +91,12 @@ PROPOSALS = {
     "ranked": hf.RankedProposal(),
     "ranked-unguided": hf.RankedProposal(guided=False),
     "auto": hf.AutomaticProposal(),
+    "sqmc": hf.SequentialQuasiMonteCarlo(),
+    "sqmc-guided": hf.SequentialQuasiMonteCarlo(guided=True),
 }
 
 
-@pytest.fixture(params=["bootstrap", "ranked", "auto"])
+@pytest.fixture(params=["bootstrap", "ranked", "auto", "sqmc", "sqmc-guided"])
 def proposal(request):
     return PROPOSALS[request.param]
 
@@ -145,6 +147,8 @@ def test_models_of_the_project(model, n, proposal, stops):
     ("ranked", 0.5),
     ("ranked-unguided", 0.5),
     ("auto", 0.5),
+    ("sqmc", 0.5),
+    ("sqmc-guided", 0.5),
 )
 def test_angles_controls_and_correlated_noise(name, resample_below, stops):
     # The prior is where the truth is. If the first observation excluded five of 60 equal particles, their shares of 0.1 / 60

@@ -27,6 +27,9 @@ UNGUIDED_SHARE = 0.3
 PILOT = 100
 """Number of points by which the effective sample size after an observation is predicted."""
 
+ENOUGH = 0.5
+"""Share of particles that have to count after an observation for it not to be looked at."""
+
 FEW_PARTICLES = 100
 """Below so many particles a lost target costs most: each missing one allows more sigma points."""
 
@@ -145,7 +148,7 @@ class AutomaticProposal:
             z = gaussian.standard_noise(self.sampler, n, rng)
             spent = 4 * z.shape[1] + 2  # f and h at the sigma points
             m = min(n, PILOT)
-            unguided = update.share(z[:m], np.zeros(m)) >= 0.5
+            unguided = update.share(z[:m], np.zeros(m)) >= ENOUGH
             if shape.gaussian:
                 share = update.share(*update.draw(only_member[:m], z[:m]))
                 # After weights that one Gaussian would not have left, all are made only if the first quarter bears it out.
