@@ -6,6 +6,7 @@
 --part times      CPU times of a step, filters by turns in one process
 --part budget     the least error within so many milliseconds a step
 --part evaluations  errors over evaluations of the model: random models, and four cases
+--part compiled   twelve models, also as compiled functions: errors at equal counts and at equal times
 --part scenarios  every named scenario: the default beside the best of the other filters, or trackers
 
 Errors are to the exact or reference posterior mean, in posterior standard deviations; every model counts once, with two runs
@@ -30,6 +31,7 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
+import compiled_study
 import evaluations as spending
 import numpy as np
 import pandas as pd
@@ -62,6 +64,9 @@ FEW = {"bearings_only": (50,)}
 """Further particle counts of a scenario, with which the default is known to fail."""
 EVALUATED = ("herded-kh", "herded-chg", DEFAULT, "ranked", "ranked-unguided", RIVAL)
 """Filters whose errors over evaluations are compared with bootstrap's."""
+COMPILED = (DEFAULT, "ranked", "ranked-unguided", RIVAL, "sqmc-guided")
+"""Filters whose errors at equal times are compared with bootstrap's."""
+FROM_50 = (50, 100, 200, 500, 1000, 2000, 5000, 10_000, 30_000, 100_000)
 DOUBLED = tuple(25 * 2**k for k in range(11))
 """Particle counts of bootstrap between which its error over evaluations is interpolated."""
 SLOW = dict.fromkeys(("reentry", "crossing", "meeting"), 6) | {"harbour_two": 2}
@@ -263,6 +268,22 @@ def evaluations(args) -> None:
     print(f"of the best filter of each case: {best:.3g}", flush=True)
 
 
+def compiled(args) -> None:
+    """Compare errors with bootstrap's at equal times, of NumPy models and of the same models compiled."""
+    cells = [
+        *product([BASELINE], args.compiled_many),
+        *product(args.compiled_filters, args.compiled_many),
+    ]
+    runs = compiled_study.measured(cells, args)
+    found = save("compiled_cases", compiled_study.compared(runs), args.results)
+    shown = found[found["n"].isin(args.compiled_shown)]
+    for n, part in shown.groupby("n"):
+        table = part.pivot(index="case", columns="filter", values="equal_compiled")
+        show(f"error over bootstrap's at equal time, compiled, n = {n}", table.reset_index(), 200)
+    means = save("compiled", compiled_study.summarised(shown), args.results)
+    show("geometric means over the models", means, 230)
+
+
 def scenarios(args) -> None:
     """Compare the default with other filters on every named scenario, at equal counts; where targets are many, trackers."""
     rows = []
@@ -336,7 +357,8 @@ def _over(column: str, own: pd.Series, other: pd.Series) -> dict[str, float]:
 
 
 PARTS = {
-    part.__name__: part for part in (equal, kinds, exponent, times, budget, evaluations, scenarios)
+    part.__name__: part
+    for part in (equal, kinds, exponent, times, budget, evaluations, compiled, scenarios)
 }
 
 
@@ -378,6 +400,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     options.add_argument("--case-runs", type=int, default=20, help="of each of the four cases")
     options.add_argument("--case-reference", type=int, default=60_000, help="particles")
+    cases = compiled_study.CASES
+    options.add_argument("--compiled-cases", nargs="+", choices=cases, default=list(cases))
+    options.add_argument("--compiled-filters", nargs="+", default=COMPILED)
+    options.add_argument("--compiled-many", type=int, nargs="+", default=FROM_50)
+    options.add_argument("--compiled-shown", type=int, nargs="+", default=(50, 100, 500, 2000))
+    options.add_argument("--compiled-runs", type=int, default=3)
+    options.add_argument("--compiled-reference", type=int, default=2**18, help="particles")
     options.add_argument("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS))
     options.add_argument("--kind-models", type=int, default=20, help="of each kind")
     options.add_argument("--kind-particles", type=int, nargs="+", default=(100, 300))

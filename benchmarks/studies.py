@@ -65,7 +65,6 @@ VARIATIONS: dict[str, dict[str, str]] = {
         "proposal": "HerdedProposal(KernelHerding(weights='fully-corrective'))"
     },
     "mixture-em-kh": {"resampling": "MixtureResampling(EMFit(3), KernelHerding())"},
-    "ranked-unguided": {"proposal": "RankedProposal(guided=False)"},
     "augmented-em-kh": {"proposal": "AugmentedProposal(EMFit(3), MappedSampling(KernelHerding()))"},
     "guided-augmented-em-kh": {
         "proposal": "GuidedAugmentedProposal(EMFit(3), MappedSampling(KernelHerding()))"

@@ -107,11 +107,24 @@ def weighted_quantiles(means, deviations, weights, targets, levels, points, log_
     weight 0 in the target, can join those that they were before.
     """
     densities = np.empty((2, len(levels)))
-    _sweep(means, deviations, weights, targets, levels, points, densities)
-    take_logs(means, deviations, weights, points, densities[0])
-    take_logs(means, deviations, targets, points, densities[1])
+    if len(means) >= CROWDED:
+        rows = condense(means, deviations, weights, targets)
+        # copies, because a row of a part of an array is of another type
+        condensed = (rows[0].copy(), rows[1].copy(), rows[2].copy(), rows[3].copy())
+        _sweep(*condensed, levels, points, densities)
+    else:
+        _sweep(means, deviations, weights, targets, levels, points, densities)
+    peaks = np.zeros(2)
+    for i in range(len(means)):
+        peaks[0] += weights[i] * ACCURATE_SHARE / (deviations[i] * ROOT)
+        peaks[1] += targets[i] * ACCURATE_SHARE / (deviations[i] * ROOT)
+    accurate = densities[0].min() > peaks[0] and densities[1].min() > peaks[1]
+    if not accurate:
+        take_logs(means, deviations, weights, points, densities[0])
+        take_logs(means, deviations, targets, points, densities[1])
     for i in range(len(levels)):
-        log_ratios[i] = densities[1, i] - densities[0, i]
+        ratio = densities[1, i] - densities[0, i]
+        log_ratios[i] = np.log(densities[1, i] / densities[0, i]) if accurate else ratio
 
 
 @compiled.njit(**compiled.CALLED)
