@@ -179,12 +179,15 @@ class AutomaticProposal:
         ancestors = gaussian
         likelihood_alone = guide is not None and not guide.has_moments
         few_count = likelihood_alone and 2 * particles.ess < size
-        width = shape.density_width if few_count else shape.width
         if observation is None or not (shape.gaussian and unguided):
             ancestors = Ancestors.of(transition, particles)
             spreads = (ancestors if transition.additive else gaussian).spreads
-            if observation is not None and width and gaussianity.narrow(*spreads(), 1 / size):
-                ancestors = Ancestors.kernels(transition, particles, shape.mean, shape.root, width)
+            if observation is not None and gaussianity.narrow(*spreads(), 1 / size):
+                width = shape.density_width if few_count else shape.width
+                if width:
+                    ancestors = Ancestors.kernels(
+                        transition, particles, shape.mean, shape.root, width
+                    )
             # A sigma point is observed; unless the transition means are known, it moves, too.
             spare = (size - spent) // (1 if ancestors.means is not None else 2)
             spare += MORE_EACH * max(0, FEW_PARTICLES - size)
