@@ -4,7 +4,7 @@
 --part kinds      other random models: targets to be found, data that depart from the model, less known of it
 --part exponent   how errors and times grow with n
 --part times      CPU times of a step, filters by turns in one process
---part budget     the least error within so many milliseconds a step
+--part budget     the least error within the time of so many steps of bootstrap with 100 particles
 --part evaluations  errors over evaluations of the model: random models, and four cases
 --part compiled   twelve models, also as compiled functions: errors at equal counts and at equal times
 --part scenarios  every named scenario: the default beside the best of the other filters, or trackers
@@ -49,13 +49,13 @@ from herdfilter.study.scenario import load_scenario, scenario_files
 from herdfilter.study.statistics import median_interval, paired_ratios
 
 DEFAULT, COUNTERPART = "auto", "auto-random"
-FILTERS = (BASELINE, RIVAL, DEFAULT, COUNTERPART, "ranked")
+FILTERS = (BASELINE, RIVAL, "sqmc-guided", DEFAULT, COUNTERPART, "ranked", "ranked-unguided")
 PARTICLES = (50, 100, 500)
 GROWING = (100, 1000, 10_000)
 MANY = (20, 50, 100, 200, 500, 1000, 2000, 5000)
 MORE = (10_000, 20_000)
-"""Further counts of the random filters, which would else have time to spare."""
-BUDGETS = (0.5, 1.0, 2.0, 5.0)  # milliseconds a step
+"""Further counts of the cheap filters, which would else have time to spare."""
+BUDGETS = (7.0, 14.0, 36.0)  # times of a step of bootstrap with 100 particles
 DEARER = (0.0, 2.0)  # microseconds per particle
 NEW_RUNS = 8
 OTHERS = (BASELINE, "ranked", "mixture-kh", RIVAL)
@@ -215,10 +215,11 @@ def times(args) -> None:
 def budget(args) -> None:
     """Compare the least errors within a budget of time, also for a model that is dearer."""
     rivals = [name for name in (BASELINE, RIVAL) if name in args.filters]
+    cheap = [name for name in (*rivals, "ranked-unguided") if name in args.filters]
     peers = [name for name in PEERS if name not in args.filters] if args.peers else []
-    cells = [*product([*args.filters, *peers], args.many), *product(rivals, args.more)]
+    cells = [*product([*args.filters, *peers], args.many), *product(cheap, args.more)]
     raw = sufficient(cells, args.budget_models, args)
-    times = budget_times([([*args.filters, *peers], args.many), (rivals, args.more)], args)
+    times = budget_times([([*args.filters, *peers], args.many), (cheap, args.more)], args)
     raw = raw.drop(columns="ms_per_step").merge(times, "left", ["model", "filter", "n_particles"])
     found, as_measured = (
         pd.concat([by_budget(table, BUDGETS, cost, rivals) for cost in DEARER], ignore_index=True)

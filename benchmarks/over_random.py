@@ -13,6 +13,9 @@ from herdfilter.study.statistics import mean_interval, median_interval, paired_r
 SOLVED = 1e-3
 """Error in posterior standard deviations below which nothing is gained: a smaller one counts as so much."""
 
+UNIT = 100
+"""Number of particles of the step that budgets are multiples of."""
+
 UNCERTAIN = 1.0
 """A reference is too uncertain if its standard error exceeds this multiple of the debiased error, half of the square."""
 
@@ -169,7 +172,9 @@ def least_error(
 def by_budget(
     table: pd.DataFrame, budgets: Sequence[float], dearer: float, rivals: Sequence[str]
 ) -> pd.DataFrame:
-    """Least error of each filter over that of the best rival, for budgets in ms per step; a row for each budget and filter.
+    """Least error of each filter over that of the best rival within a budget; a row for each budget and filter.
+
+    A budget is so many times the step of the first rival with `UNIT` particles.
 
     The model costs `dearer` microseconds per particle more than it does. `none` counts the models at which no count of the
     filter fits while one of a rival does: the mean leaves them out, but they are among those `above` 1. `to_spare` counts
@@ -178,12 +183,14 @@ def by_budget(
     """
     errors, times = median_errors(table), medians(table, "ms_per_step")
     own = table.groupby("model")["reference_uncertainty"].median()
+    unit = times[rivals[0], UNIT] + 1e-3 * dearer * UNIT
     rows = []
     for budget in budgets:
         least, spare = {}, {}
         for name in dict.fromkeys(table["filter"]):
             counts = np.array(sorted(errors[name].columns))
             ms = times[name][counts].reindex(errors.index) + 1e-3 * dearer * counts
+            ms = ms.div(unit.reindex(errors.index), axis=0)
             both = (errors[name][counts].notna() & ms.notna()).all(axis=1)
             least[name] = pd.Series(
                 {
