@@ -55,7 +55,7 @@ _log = logging.getLogger(__name__)
 MOST_PARTICLES = 3_000_000
 """Particles of all steps that one call of the loop propagates: about half a second, as nothing can interrupt a call."""
 
-MOST_POINTS = 300_000
+MOST_STORED = 300_000
 """Particles of all steps whose random points are stored for one call."""
 
 FEWEST_PARTICLES = 11_000
@@ -276,7 +276,7 @@ class Segment:
             return []
         resample_below = 0.0 if online.proposal.uses.weights else online.resample_below
         if self.randomised:
-            max_steps = min(max_steps, 1 + MOST_POINTS // n)
+            max_steps = min(max_steps, 1 + MOST_STORED // n)
         last = min(len(self.kinds), first + max_steps)
         # a little lower: equal weights, whose ESS may round to just below n, are not resampled
         span = proposals.Span(first, last, (1 - 1e-9) * resample_below * n, bool(online._resampled))

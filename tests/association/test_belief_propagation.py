@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import cases
 
 from herdfilter import association
 from herdfilter.association import AssociationWarning, BeliefPropagation
@@ -33,7 +34,7 @@ def test_messages_that_have_not_settled_are_reported():
     assert str(told[0]) == str(told[1])
 
 
-@pytest.mark.parametrize("tolerance", [0.3, 1e-2, 1e-6])
+@cases("tolerance", 0.3, 1e-2, 1e-6)
 def test_messages_go_to_and_fro_until_none_changes_by_more_than_the_tolerance(tolerance):
     """Williams and Lau's messages and the Bethe free energy, written out one by one."""
     ratios = np.random.default_rng(2).exponential(size=(4, 6))

@@ -14,7 +14,7 @@ from herdfilter.association import Exact, KBest, belief_propagation, exact
 from herdfilter.association.exact import elimination_order
 
 
-@pytest.mark.parametrize("shape", [(3, 90), (90, 3)])
+@cases("shape", (3, 90), (90, 3))
 def test_sets_of_more_members_than_a_word_has_bits(shape):
     """Tracks and measurements change places where no track is missed and no measurement is clutter but by weight 1."""
     rng = np.random.default_rng(1)
@@ -129,7 +129,7 @@ def test_where_tracks_are_few_here_and_measurements_there_sets_are_small_in_both
     )
 
 
-@pytest.mark.parametrize("shape", [(1, 0), (1, 2), (4, 1), (4, 4), (3, 6), (5, 3)])
+@cases("shape", (1, 0), (1, 2), (4, 1), (4, 4), (3, 6), (5, 3))
 def test_zeros_anywhere_and_rows_of_any_scale_equal_brute_force(brute, shape):
     """Measurements that nobody has, tracks that are never missed; those without an assignment are refused."""
     refused = 0
@@ -185,8 +185,8 @@ def test_auto_is_exact_where_sets_are_few_and_else_belief_propagation(gated, met
     )
 
 
-@pytest.mark.parametrize("shape", [(3, 4), (4, 3)])
-@pytest.mark.parametrize("orders", [150, 300])
+@cases("shape", (3, 4), (4, 3))
+@cases("orders", 150, 300)
 def test_weights_over_hundreds_of_orders_of_magnitude_are_those_of_fractions(brute, shape, orders):
     for seed in range(8):
         rng = np.random.default_rng(seed)
@@ -206,8 +206,8 @@ def test_weights_over_hundreds_of_orders_of_magnitude_are_those_of_fractions(bru
             assert found.log_evidence == pytest.approx(log_total, rel=1e-9, abs=1e-9)
 
 
-@pytest.mark.parametrize("method", ["exact", "belief-propagation"])
-@pytest.mark.parametrize("shape", [(1, 2), (3, 2), (3, 4)])
+@cases("method", "exact", "belief-propagation")
+@cases("shape", (1, 2), (3, 2), (3, 4))
 def test_compiled_code_stays_inside_its_arrays(method, shape, brute, monkeypatch):
     ratios = brute.ratios(3, *shape)
     compiled = association.associate(ratios, method)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import cases
 from numpy.testing import assert_allclose
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
@@ -131,9 +132,12 @@ def herded(ratios, moves, n_sweeps, by_set, neglect, irrational, patience=100):
     return shares(sums)
 
 
-@pytest.mark.parametrize(
-    ("size", "missed", "neglect"),
-    [((2, 3), 1e-3, "auto"), ((4, 5), 1, "auto"), ((4, 5), 1e-3, 0.2), ((7, 6), 1e-3, 0)],
+@cases(
+    "size missed neglect",
+    ((2, 3), 1e-3, "auto"),
+    ((4, 5), 1, "auto"),
+    ((4, 5), 1e-3, 0.2),
+    ((7, 6), 1e-3, 0),
 )
 def test_herding_is_that_of_the_rule_written_out(size, missed, neglect):
     ratios = np.random.default_rng(size[0]).exponential(size=size)
@@ -161,7 +165,7 @@ def close_tracks(seed, tracks, clutter):
     return association.ratios(np.exp(-squared / 10) / (10 * np.pi), 0.95, clutter)
 
 
-@pytest.mark.parametrize(("tracks", "clutter"), [(3, 1e-8), (12, 1e-3), (12, 1e-8)])
+@cases("tracks clutter", (3, 1e-8), (12, 1e-3), (12, 1e-8))
 def test_close_tracks_exchange_their_detections(tracks, clutter):
     errors = {"herded": [], "random": [], "alone": []}
     for seed in range(5):

@@ -4,11 +4,12 @@ import math
 
 import numpy as np
 import pytest
+from helpers import cases
 
 from herdfilter import association
 
 
-@pytest.mark.parametrize("shape", [(0, 2), (1, 3), (3, 0), (2, 4), (3, 3), (4, 2)])
+@cases("shape", (0, 2), (1, 3), (3, 0), (2, 4), (3, 3), (4, 2))
 def test_assignments_come_in_the_order_of_their_weights(brute, shape):
     for seed in range(5):
         ratios = brute.ratios(seed, *shape)

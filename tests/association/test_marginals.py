@@ -4,7 +4,7 @@ import operator
 
 import numpy as np
 import pytest
-from helpers import refuses
+from helpers import cases, refuses
 from numpy.testing import assert_allclose
 from scipy.sparse.csgraph import connected_components
 
@@ -14,7 +14,7 @@ from herdfilter.association import BeliefPropagation, Exact, HerdedGibbs, KBest,
 METHODS = ["exact", "auto", "belief-propagation", "k-best", "random-gibbs", "herded-gibbs"]
 
 
-@pytest.mark.parametrize("method", METHODS)
+@cases("method", *METHODS)
 class TestEveryMethod:
     def test_rows_are_probabilities_and_nothing_is_used_twice(self, method):
         ratios = np.random.default_rng(0).exponential(size=(5, 5))
@@ -61,14 +61,12 @@ test_bad_ratios_are_named = refuses(
 )
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize(
+@cases("method", *METHODS)
+@cases(
     "ratios",
-    [
-        [[0, 1.0], [0, 2.0]],
-        [[0, 1.0, 1.0], [0, 2.0, 1.0], [0, 1.0, 1.0]],
-        [[0, 1.0, 1.0, 0], [0, 1.0, 1.0, 0], [0, 1.0, 1.0, 0], [1.0, 0, 1.0, 1.0], [0, 0, 0, 1.0]],
-    ],
+    [[0, 1.0], [0, 2.0]],
+    [[0, 1.0, 1.0], [0, 2.0, 1.0], [0, 1.0, 1.0]],
+    [[0, 1.0, 1.0, 0], [0, 1.0, 1.0, 0], [0, 1.0, 1.0, 0], [1.0, 0, 1.0, 1.0], [0, 0, 0, 1.0]],
     ids=["a column", "a loop", "beside others"],
 )
 def test_more_tracks_in_need_than_measurements_are_refused_in_the_same_words(method, ratios):

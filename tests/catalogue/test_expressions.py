@@ -18,7 +18,7 @@ def test_constants_and_lists_are_understood():
     assert evaluate("[1, -2.5, True, None, ('x', [])]") == [1, -2.5, True, None, ["x", []]]
 
 
-@pytest.mark.parametrize("name", ["", "herdfilter.", "samplers.", "herdfilter.samplers."])
+@cases("name", "", "herdfilter.", "samplers.", "herdfilter.samplers.")
 def test_a_class_may_be_named_by_its_folder(name):
     assert evaluate(f"{name}KernelHerding(kernel=kernels.Laplace())") == hf.KernelHerding(
         kernel=hf.kernels.Laplace()

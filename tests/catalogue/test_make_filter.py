@@ -10,7 +10,7 @@ from typing import get_args, get_overloads, get_type_hints
 
 import numpy as np
 import pytest
-from helpers import refuses
+from helpers import cases, refuses
 
 import herdfilter as hf
 from herdfilter import by_name
@@ -40,7 +40,7 @@ def test_a_name_in_place_of_a_part_is_refused_with_the_way_to_do_it():
         hf.ParticleFilter(MODEL, proposal="auto")
 
 
-@pytest.mark.parametrize("scheme", [hf.ResidualResampling(), "ResidualResampling()"])
+@cases("scheme", hf.ResidualResampling(), "ResidualResampling()")
 def test_an_option_is_an_object_or_an_expression(scheme):
     pf = hf.make_filter(
         "bootstrap",

@@ -151,7 +151,7 @@ def test_a_changed_module_is_another_study(scenario, tmp_path):
     assert {**first, "imports": 0, "model": 0} == {**again, "imports": 0, "model": 0}
 
 
-@pytest.mark.parametrize("name", ["own:Antithetic", "builtins:print"])
+@cases("name", "own:Antithetic", "builtins:print")
 def test_what_is_built_must_be_a_model(scenario, name):
     text = SCENARIO.replace("own:Walk", name).replace('["own"]', '["own", "builtins"]')
     with pytest.raises(ValueError, match="model"):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import cases
 
 import herdfilter as hf
 from herdfilter.compiled import loop
@@ -203,7 +204,7 @@ def done(monkeypatch):
     return names
 
 
-@pytest.mark.parametrize("name", CASES)
+@cases("name", *CASES)
 def test_each_step_is_that_of_the_numpy_model(name, done, monkeypatch):
     n = 1200 if name in MANY else 100
     monkeypatch.setattr(loop, "FEWEST_PARTICLES", 0)

@@ -217,7 +217,7 @@ def rings():
     return one, other
 
 
-@pytest.mark.parametrize("name", ["bootstrap", "ranked-unguided", "auto"])
+@cases("name", "bootstrap", "ranked-unguided", "auto")
 def test_a_likelihood_that_vanishes_is_left_out_on_request(name, stops):
     z = [[0.0], [0.1], [30.0], [0.1], [0.0], [40.0], [41.0]]
     result = both(rings(), z, on_degeneracy="predict", proposal=PROPOSALS[name])

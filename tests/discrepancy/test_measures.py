@@ -53,8 +53,8 @@ def test_energy_distance_of_a_gaussian_and_its_mean(d, scale):
     assert measured == pytest.approx((2 - np.sqrt(2)) * length, rel=10 * QUADRATURE, abs=0)
 
 
-@pytest.mark.parametrize("scale", [1e149, 1e100, 1e-100])
-@pytest.mark.parametrize("shared", [True, False])
+@cases("scale", 1e149, 1e100, 1e-100)
+@cases("shared", True, False)
 def test_the_energy_distance_keeps_its_digits_in_any_unit(scale, shared):
     points, covariances = some_points(3), SPACE.covariances[0] if shared else SPACE.covariances
     plain, large = (
@@ -87,7 +87,7 @@ def test_moving_and_turning_both_changes_nothing_and_units_change_what_they_meas
     )
 
 
-@pytest.mark.parametrize("measure", MEASURES.values(), ids=MEASURES)
+@cases("measure", *MEASURES.values(), ids=MEASURES)
 def test_weights_are_multiplicities(measure):
     """Three thousand points in one go, and the same as seven weighted ones."""
     x, counts = some_points(2).x, np.array([1000, 3, 7, 500, 490, 600, 400])

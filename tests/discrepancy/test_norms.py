@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+from helpers import cases
 from scipy.special import ellipe, erf, i0e, i1e
 from scipy.stats import ortho_group
 
 from herdfilter.discrepancy.energy import expected_norms
 
 STATED = 1e-9
-ratios = pytest.mark.parametrize("ratio", [0.0, 1e-6, 1.0, 30.0, 1e8])
+ratios = cases("ratio", 0.0, 1e-6, 1.0, 30.0, 1e8)
 
 
 def both_ways(mean, covariance):
@@ -53,7 +54,7 @@ def test_three_dimensions_are_the_maxwell_distribution_off_its_centre(ratio):
     assert both_ways(mean, np.eye(3)) == pytest.approx(expected, rel=STATED)
 
 
-@pytest.mark.parametrize("axis", [0.5, 1e-5, 1e-10])
+@cases("axis", 0.5, 1e-5, 1e-10)
 def test_an_ellipse_about_the_origin_is_an_elliptic_integral(axis):
     mean, covariance = turned(np.array([1.0, axis**2]), np.zeros(2))
     assert both_ways(mean, covariance) == pytest.approx(

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import refuses
+from helpers import cases, refuses
 from scipy.linalg import eigh
 from scipy.optimize import nnls
 
@@ -29,7 +29,7 @@ def simplex_by_nnls(gram, z):
     return u / u.sum()
 
 
-@pytest.mark.parametrize("n", [2, 60])
+@cases("n", 2, 60)
 def test_simplex_weights_agree_with_non_negative_least_squares(n):
     x = MIXTURE.sample(n, 3)
     w = optimal_weights(x, MIXTURE, KERNEL)
@@ -49,7 +49,7 @@ def test_bayesian_quadrature_integrates_functions_of_its_own_space_exactly():
     assert optimal_weights(x, MIXTURE, KERNEL, constraint="sum").sum() == pytest.approx(1, abs=1e-9)
 
 
-@pytest.mark.parametrize("constraint", ["simplex", "none"])
+@cases("constraint", "simplex", "none")
 def test_coinciding_points_give_finite_weights_that_share_one_place(constraint):
     x = np.repeat(MIXTURE.sample(4, 6), 3, axis=0)
     w = optimal_weights(x, MIXTURE, KERNEL, constraint=constraint)

@@ -34,7 +34,7 @@ def test_probabilities_are_normalised_and_impossible_states_never_come():
     assert np.bincount(herding([3, 0, 1], 40), minlength=3).tolist() == [30, 0, 10]
 
 
-@pytest.mark.parametrize("shares", [[1, 1, 1], [5, 3, 1, 3, 2]], ids=str)
+@cases("shares", [1, 1, 1], [5, 3, 1, 3, 2], ids=str)
 def test_ties_are_those_of_exact_arithmetic(shares):
     """Herding with fractions; numbers that are rounded differ from them in the last digit, and every few steps tie."""
     p, lack, expected = (

@@ -56,7 +56,7 @@ def test_ten_thousand_points_in_ten_dimensions_take_less_than_two_seconds():
     assert distance(x, chosen) < 0.5 * distance(x, every(10_000, 100))
 
 
-@pytest.mark.parametrize("name", ["t, 3 degrees", "two modes"])
+@cases("name", "t, 3 degrees", "two modes")
 def test_candidates_of_a_large_sample_serve_as_well_as_all_points(name, monkeypatch):
     """In coordinates of unit scatter, for which `thin` chooses; 400 members are chosen in two blocks."""
     x = samples(4000, 8, seed=3)[name]

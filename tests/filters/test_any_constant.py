@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import assert_same
+from helpers import assert_same, cases
 
 from herdfilter.catalogue.specifications import resolve_filters
 
@@ -41,7 +41,7 @@ def after(make, model):
     return pf
 
 
-@pytest.mark.parametrize("name", FILTERS)
+@cases("name", *FILTERS)
 def test_weights_do_not_depend_on_a_constant(raised, name):
     """Beside the larger one nothing else shows: the likelihood is flat where it does not vanish."""
     for unit, window, constant in ((2.0**-4, np.inf, 2.0**48), (1e3, 2.0, 1e300)):

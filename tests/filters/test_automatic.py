@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers import assert_same, model_of, normal
+from helpers import assert_same, cases, model_of, normal
 
 import herdfilter as hf
 from herdfilter.filters import Particles, Transition
@@ -47,7 +47,7 @@ def test_weights_count_and_angles_are_taken_about_their_mean():
     assert Gaussianity(Particles.weighted(x, weights / weights.sum()), ()).gaussian
 
 
-@pytest.mark.parametrize("n", [20, 128])
+@cases("n", 20, 128)
 def test_a_linear_gaussian_model_keeps_one_gaussian_and_is_filtered_exactly(monkeypatch, n):
     model = hf.models.linear_chain(3)
     taken = ways(monkeypatch)
@@ -97,7 +97,7 @@ def test_what_is_anywhere_is_found_where_only_a_likelihood_is_known():
     assert np.median(errors) < 0.4  # a single range is right to 0.5
 
 
-@pytest.mark.parametrize("n", [100, 300])
+@cases("n", 100, 300)
 def test_a_step_asks_for_as_many_states_as_twice_that_of_a_bootstrap_filter(n):
     """Where particles look ahead, and noise separates copies: each moves and is observed once, and twice as many in all."""
     asked, eye = [], np.eye(2)
@@ -141,7 +141,7 @@ def edge(low, high, holds, times=40):
     return low, high
 
 
-@pytest.mark.parametrize("n", [50, 400])  # of more than a hundred, so many are looked at before
+@cases("n", 50, 400)  # of more than a hundred, so many are looked at before
 def test_one_gaussian_is_kept_as_long_as_its_weights_are_as_even_as_chance_allows(n):
     """Of an observation that bends: n times the chi-square distance of the weights from even ones is at most 1."""
 
@@ -185,7 +185,7 @@ def test_one_gaussian_moves_as_long_as_what_is_not_linear_would_be_chance(monkey
     assert n * (rest.var(axis=0) / x.var(axis=0)).max() == pytest.approx(1, abs=1e-3)
 
 
-@pytest.mark.parametrize("alone", [False, True], ids=["by its moments", "by a likelihood alone"])
+@cases("alone", False, True, ids=["by its moments", "by a likelihood alone"])
 def test_ranked_particles_are_widened_where_the_noise_is_too_narrow_to_part_them(
     monkeypatch, alone
 ):

@@ -36,7 +36,7 @@ class Bare(BootstrapProposal):
         return particles.x, particles.log_weights
 
 
-@pytest.mark.parametrize("method", ["propose", "resample"])
+@cases("method", "propose", "resample")
 def test_weighted_points_that_are_no_particles_are_named(walk, method):
     parts = (
         {"resampling": Bare(), "resample_below": 1.0}
@@ -103,9 +103,9 @@ SENSOR = hf.Sensor(lambda x: np.hstack([x, x]), np.eye(2))
 NAMES = ["bootstrap", "auto", "ranked", "herded-kh", "guided", "ukf", "ekf", "enkf", "edh"]
 
 
-@pytest.mark.parametrize("step", [0, 1])
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("gate", [None, 0.999])
+@cases("step", 0, 1)
+@cases("name", *NAMES)
+@cases("gate", None, 0.999)
 def test_an_observation_of_the_wrong_size_is_named_at_every_step(name, step, gate):
     """Of two entries that are expected: also one that lacks an entry, none, and a number, which fits to any size."""
     online = hf.make_filter(
@@ -129,7 +129,7 @@ def test_an_observation_of_the_wrong_size_is_named_at_every_step(name, step, gat
     assert online.update([np.nan, np.nan], sensor=SENSOR, gate=gate).outcome is hf.Outcome.MISSING
 
 
-@pytest.mark.parametrize("name", ["ranked", "guided", "kalman-mixture-kh", "edh-weighted"])
+@cases("name", "ranked", "guided", "kalman-mixture-kh", "edh-weighted")
 def test_so_it_is_in_the_modes_of_a_model(name):
     model = hf.models.JumpMarkov([hf.models.linear_chain(2)] * 2, [[0.9, 0.1], [0.1, 0.9]])
     online = hf.make_filter(name, model, n_particles=20)

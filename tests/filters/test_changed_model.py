@@ -4,7 +4,7 @@ import copy
 
 import numpy as np
 import pytest
-from helpers import Walk
+from helpers import Walk, cases
 from numpy.testing import assert_array_equal
 
 import herdfilter as hf
@@ -30,7 +30,7 @@ def in_place(model):
     model.noise *= 200.0
 
 
-@pytest.mark.parametrize("change", [replaced, in_place])
+@cases("change", replaced, in_place)
 def test_a_change_after_predict_is_not_seen_by_this_step(typical, change):
     changed, plain = (ParticleFilter(Changeable(), 20, typical.make(), rng=3) for _ in range(2))
     for pf in (changed, plain):

@@ -4,7 +4,7 @@ import copy
 
 import numpy as np
 import pytest
-from helpers import compass
+from helpers import cases, compass
 from numpy.testing import assert_allclose
 
 import herdfilter as hf
@@ -49,8 +49,8 @@ def vehicle(sd, h=lambda x: x[:, :2], R=None, circular=()):
     )
 
 
-@pytest.mark.parametrize("rule", ["ekf", "ukf", "ckf", "imm", "mkf"])
-@pytest.mark.parametrize("sd", [0.2, 1.571, np.pi, 20.0])
+@cases("rule", "ekf", "ukf", "ckf", "imm", "mkf")
+@cases("sd", 0.2, 1.571, np.pi, 20.0)
 def test_an_angle_stays_as_unknown_as_it_is(rule, sd):
     """Sigma points beyond half a turn come back on the other side: they do not make it a certain one."""
     model = vehicle(sd)
@@ -64,7 +64,7 @@ def test_an_angle_stays_as_unknown_as_it_is(rule, sd):
     assert kf.covariance[2, 2] == pytest.approx(sd**2 + 0.02, rel=1e-9)
 
 
-@pytest.mark.parametrize("rule", ["ekf", "ukf", "ckf"])
+@cases("rule", "ekf", "ukf", "ckf")
 def test_a_compass_tells_an_unknown_direction(rule):
     kf = hf.make_filter(rule, vehicle(np.pi, lambda x: x[:, 2:], [[0.01]], circular=[0]))
     kf.predict()
@@ -74,7 +74,7 @@ def test_a_compass_tells_an_unknown_direction(rule):
     assert kf.covariance[2, 2] == pytest.approx(0.01 * gain, rel=1e-6)
 
 
-@pytest.mark.parametrize("direction", [-2.5, 0.0, 1.0, 3.0])
+@cases("direction", -2.5, 0.0, 1.0, 3.0)
 def test_positions_tell_an_unknown_direction(direction):
     """As many particles find it; the density of the readings, -1,129 with points beyond half a turn, is not absurd."""
     rng, model, x, z = (

@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from helpers import on_a_line
+from helpers import cases, on_a_line
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
@@ -117,7 +117,7 @@ def test_every_filter_is_warned_of_all_its_steps_at_once(walk):
         assert caught[0].message.steps == [1, 2]
 
 
-@pytest.mark.parametrize("name", ["bootstrap", "auxiliary", "ranked", "sqmc"])
+@cases("name", "bootstrap", "auxiliary", "ranked", "sqmc")
 def test_a_collapse_that_the_effective_sample_size_hides_is_told_by_the_ancestors(name):
     """Few of the particles of a wide prior are near the first reading, and the transition does not part their successors."""
     model = on_a_line(Q=1e-4, variance=1e4)

@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 import pytest
-from helpers import normal
+from helpers import cases, normal
 
 from herdfilter.catalogue.specifications import resolve_filters
 from herdfilter.filters import DegenerateWeightsError
@@ -243,21 +243,21 @@ def only(expected):
     return dict.fromkeys(FILTERS, expected)
 
 
-@pytest.mark.parametrize("mode", FINE)
+@cases("mode", *FINE)
 def test_an_extreme_model_is_filtered(mode):
     refusing = OF_FULL_RANK if mode in SINGULAR else set()
     refusing = refusing | (set() if mode == "one dimension" else ON_A_LINE)
     assert outcomes(FINE[mode]) == only("estimates") | dict.fromkeys(refusing, "refused")
 
 
-@pytest.mark.parametrize("mode", EITHER)
+@cases("mode", *EITHER)
 def test_a_model_beyond_all_numbers_is_filtered_or_refused_by_name(mode):
     assert {
         k: v for k, v in outcomes(EITHER[mode]).items() if v not in ("estimates", "refused")
     } == {}
 
 
-@pytest.mark.parametrize("mode", REFUSED)
+@cases("mode", *REFUSED)
 def test_a_wrong_model_is_refused_by_name(mode):
     assert outcomes(REFUSED[mode]) == only("refused")
 
@@ -270,17 +270,17 @@ def of_moments():
     return {name for name in FILTERS if outcome(name, without) == "refused"} | where_given
 
 
-@pytest.mark.parametrize("mode", MOMENTS)
+@cases("mode", *MOMENTS)
 def test_a_wrong_observation_is_refused_by_those_who_use_it(mode, of_moments):
     assert outcomes(MOMENTS[mode]) == only("estimates") | dict.fromkeys(of_moments, "refused")
 
 
-@pytest.mark.parametrize("mode", LIKELIHOODS)
+@cases("mode", *LIKELIHOODS)
 def test_a_wrong_likelihood_is_refused_by_those_who_use_it(mode):
     assert outcomes(LIKELIHOODS[mode]) == only("refused") | dict.fromkeys(KALMAN, "estimates")
 
 
-@pytest.mark.parametrize("n", [1, 2])
+@cases("n", 1, 2)
 def test_few_particles_are_enough_or_refused_by_name(n):
     needed = {name: "refused" for name, least in SMALLEST.items() if n < least}
     line = changed(dim=1)

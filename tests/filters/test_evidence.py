@@ -1,8 +1,7 @@
 """The evidence, p(z_1 .. z_T), that particle filters estimate: unbiased at random, convergent without."""
 
 import numpy as np
-import pytest
-from helpers import kalman, on_a_line, plane
+from helpers import cases, kalman, on_a_line, plane
 
 import herdfilter as hf
 
@@ -61,7 +60,7 @@ def errors(model, z, n, runs, **options):
     return np.array(found) - kalman(model, z)[2].sum()
 
 
-@pytest.mark.parametrize(("model", "options"), UNBIASED.values(), ids=UNBIASED)
+@cases("model options", *UNBIASED.values(), ids=UNBIASED)
 def test_the_estimate_of_the_evidence_is_unbiased(model, options):
     """However the observation guides the points, whenever particle i has n w_i copies in the mean (Del Moral 2004)."""
     ratio = np.exp(errors(model, series(model, 4, 7), 60, 60, **options))

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
-from helpers import CHAIN, EYE, JUMPING, SERIES, on_a_line, refuses
+from helpers import CHAIN, EYE, JUMPING, SERIES, cases, on_a_line, refuses
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import binom, norm
 
@@ -35,7 +35,7 @@ def followed(model, n=100, name="auto", steps=10, seed=0):
     return pf
 
 
-@pytest.mark.parametrize(("name", "kind"), CASES)
+@cases("name kind", *CASES)
 def test_a_filter_that_is_asked_goes_on_with_equal_bits_and_says_what_was_forecast(name, kind):
     asked, other = (hf.make_filter(name, MODELS[kind], n_particles=12, rng=1) for _ in range(2))
     for k, z in enumerate(SERIES):
@@ -63,7 +63,7 @@ def test_a_filter_that_is_asked_goes_on_with_equal_bits_and_says_what_was_foreca
             assert_array_equal(ahead.particles[k], asked.particles)
 
 
-@pytest.mark.parametrize("name", ["ukf", "auto", "bootstrap"])
+@cases("name", "ukf", "auto", "bootstrap")
 def test_a_linear_gaussian_forecast_is_kalmans(name):
     """Kalman filters are exact, particles right to a tenth of a standard deviation, and in the tails no worse than draws."""
     F, H, Q, R = (
@@ -98,9 +98,10 @@ def test_a_linear_gaussian_forecast_is_kalmans(name):
             ).all()
 
 
-@pytest.mark.parametrize(
-    ("model", "name", "n"),
-    [(hf.models.UNGM(), "auto", 60), (hf.models.StochasticVolatility(), "bootstrap", 300)],
+@cases(
+    "model name n",
+    (hf.models.UNGM(), "auto", 60),
+    (hf.models.StochasticVolatility(), "bootstrap", 300),
     ids=["ungm", "volatility"],
 )
 def test_intervals_hold_the_truth_as_often_as_they_say(model, name, n):
@@ -147,7 +148,7 @@ def test_quantiles_of_a_gaussian_are_right_far_into_its_tails():
     assert_allclose((gaussian.quantiles(levels)[0, :, 0] - 3) / 3, exact, rtol=1e-8, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["auto", "ekf"])
+@cases("name", "auto", "ekf")
 def test_quantiles_of_angles_lie_about_their_mean(name):
     model = hf.models.from_functions(
         lambda x: x,

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.linalg
+from helpers import cases
 from numpy.testing import assert_allclose
 
 from herdfilter.filters import Particles
@@ -36,15 +37,13 @@ def two_modes(rng, n, d):
     return 0.3 * rng.standard_normal((n, d)) + np.where(np.arange(n) % 2, 1.0, -1.0)[:, None]
 
 
-@pytest.mark.parametrize(
-    ("shape", "n", "d"),
-    [
-        (skewed, 60, 1),
-        (two_modes, 60, 1),
-        (two_modes, 150, 2),
-        (skewed, 150, 3),
-        (normal, 150, 3),
-    ],
+@cases(
+    "shape n d",
+    (skewed, 60, 1),
+    (two_modes, 60, 1),
+    (two_modes, 150, 2),
+    (skewed, 150, 3),
+    (normal, 150, 3),
 )
 def test_kernels_leave_of_the_cumulants_what_is_not_chance(shape, n, d):
     """Of variance they take the share h^2, of third cumulants they leave (1 - h^2)^(3/2), of fourth (1 - h^2)^2.
@@ -67,7 +66,7 @@ def test_kernels_leave_of_the_cumulants_what_is_not_chance(shape, n, d):
     assert found.gaussian == (max(kept) <= 0.5)
 
 
-@pytest.mark.parametrize("scale", [1.0, 1e-4])
+@cases("scale", 1.0, 1e-4)
 def test_noise_is_narrow_where_its_least_share_of_the_covariance_is_below_the_bound(scale):
     rng = np.random.default_rng(3)
     state, noise = (scale * rng.standard_normal((3, 3)) * [1.0, 1e3, 1.0] for _ in range(2))
@@ -81,7 +80,7 @@ def test_noise_is_narrow_where_its_least_share_of_the_covariance_is_below_the_bo
     )  # nothing of the noise, nor of the whole
 
 
-@pytest.mark.parametrize("where", ["anywhere", "on a plane", "far away"])
+@cases("where", "anywhere", "on a plane", "far away")
 def test_standardised_points_are_the_points_in_units_of_the_factor_of_their_covariance(where):
     """Also where the covariance is singular, or the offset takes nearly all digits."""
     rng = np.random.default_rng(4)

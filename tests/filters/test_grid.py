@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import on_a_line, plane, refuses
+from helpers import cases, on_a_line, plane, refuses
 from numpy.testing import assert_allclose, assert_array_equal
 
 from herdfilter.filters.grid import GridFilter
@@ -20,9 +20,10 @@ LINE = on_a_line(F=0.9, H=2.0, Q=0.5, R=1.5, mean=1.0, variance=2.0)
 PLANE = plane(R=[[0.8]])
 
 
-@pytest.mark.parametrize(
-    ("model", "corner", "points", "tolerance"),
-    [(LINE, 12.0, 1601, 1e-8), (PLANE, 9.0, (321, 341), 1e-6)],
+@cases(
+    "model corner points tolerance",
+    (LINE, 12.0, 1601, 1e-8),
+    (PLANE, 9.0, (321, 341), 1e-6),
     ids=["one dimension", "two dimensions"],
 )
 def test_linear_gaussian_posterior_and_smoothing_are_those_of_kalman_and_of_rauch_tung_and_striebel(

@@ -1,7 +1,7 @@
 """Herded prediction: the defensive mixture and its importance weights."""
 
 import numpy as np
-import pytest
+from helpers import cases
 from numpy.testing import assert_allclose
 
 from herdfilter.filters import HerdedProposal, ParticleFilter
@@ -9,9 +9,7 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers import KernelHerding, RandomSampling
 
 
-@pytest.mark.parametrize(
-    ("sampler", "share"), [(RandomSampling(), 0.0), (KernelHerding(), 0.3), (RandomSampling(), 0.8)]
-)
+@cases("sampler share", (RandomSampling(), 0.0), (KernelHerding(), 0.3), (RandomSampling(), 0.8))
 def test_weights_are_the_ratio_of_the_predictive_density_to_the_one_drawn_from(
     walk, sampler, share
 ):

@@ -67,7 +67,7 @@ RANDOM = {
 }
 
 
-@pytest.mark.parametrize("make", RANDOM.values(), ids=RANDOM)
+@cases("make", *RANDOM.values(), ids=RANDOM)
 def test_random_filters_tend_to_the_exact_posterior(make):
     """The errors fall as the root of the number: by 8 where that grows 64-fold."""
     model = linear()
@@ -100,9 +100,9 @@ def turning(start=0.0, **changed):
     return model
 
 
-@pytest.mark.parametrize(
-    ("make", "rotation"),
-    [*zip((EVERY | FLOWS).values(), [1.0, 2.5, np.pi, -2.0] * 2, strict=True)],
+@cases(
+    "make rotation",
+    *zip((EVERY | FLOWS).values(), [1.0, 2.5, np.pi, -2.0] * 2, strict=True),
     ids=EVERY | FLOWS,
 )
 def test_the_cut_of_the_circle_may_be_anywhere(make, rotation):

@@ -4,6 +4,7 @@ import filterpy.kalman
 import numpy as np
 import pytest
 from filterpy.kalman.CubatureKalmanFilter import spherical_radial_sigmas
+from helpers import cases
 from numpy.testing import assert_allclose
 
 import herdfilter as hf
@@ -91,15 +92,13 @@ def test_extended(model, observations):
     )
 
 
-@pytest.mark.parametrize(
-    ("points", "options"),
-    [
-        (filterpy.kalman.JulierSigmaPoints(2, kappa=-0.5), {"kappa": -0.5}),
-        (
-            filterpy.kalman.MerweScaledSigmaPoints(2, 0.3, 2.0, 0.5),
-            {"alpha": 0.3, "beta": 2.0, "kappa": 0.5},
-        ),
-    ],
+@cases(
+    "points options",
+    (filterpy.kalman.JulierSigmaPoints(2, kappa=-0.5), {"kappa": -0.5}),
+    (
+        filterpy.kalman.MerweScaledSigmaPoints(2, 0.3, 2.0, 0.5),
+        {"alpha": 0.3, "beta": 2.0, "kappa": 0.5},
+    ),
     ids=["negative kappa", "scaled"],
 )
 def test_unscented(model, observations, points, options):

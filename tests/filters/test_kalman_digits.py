@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from helpers import cases
 from numpy.testing import assert_allclose
 
 import herdfilter as hf
@@ -60,10 +61,10 @@ FILTERS = {
 }
 
 
-@pytest.mark.parametrize("name", FILTERS)
-@pytest.mark.parametrize("wide", [1.0, 1e3, 1e6, 1e9])
-@pytest.mark.parametrize("narrow", [5.0, None], ids=["one is wide", "both are wide"])
-@pytest.mark.parametrize("together", [False, True], ids=["one after the other", "in one reading"])
+@cases("name", *FILTERS)
+@cases("wide", 1.0, 1e3, 1e6, 1e9)
+@cases("narrow", 5.0, None, ids=["one is wide", "both are wide"])
+@cases("together", False, True, ids=["one after the other", "in one reading"])
 def test_two_readings_leave_what_they_say(name, wide, narrow, together):
     deviations = (wide if narrow is None else narrow, wide)
     z = 1.25, -0.75
@@ -83,7 +84,7 @@ def test_two_readings_leave_what_they_say(name, wide, narrow, together):
     assert_allclose(one.mean, mean, atol=1e-5)
 
 
-@pytest.mark.parametrize("rule", ["extended", "unscented", "cubature"])
+@cases("rule", "extended", "unscented", "cubature")
 def test_so_do_batches_scans_and_mixtures(rule):
     deviations = (5.0, 1e9)
     mean, covariance = exact(deviations, [((1, 1), 1.25), ((-1, 1), -0.75)])
@@ -105,7 +106,7 @@ def test_so_do_batches_scans_and_mixtures(rule):
         assert_allclose(one.mean, mean, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["ekf", "ukf", "ckf", "imm", "mkf"])
+@cases("name", "ekf", "ukf", "ckf", "imm", "mkf")
 def test_so_does_a_detection_of_both(name):
     """Its density is that of one reading: the covariance of the prediction has no digits of the noise, its root has."""
     deviations = (5.0, 1e9)
@@ -219,7 +220,7 @@ def test_negative_weights_may_leave_a_prediction_but_no_update():
             condition(slope, noise, factors, 3, "predicted")
 
 
-@pytest.mark.parametrize("wide", [1e3, 1e6, 1e9])
+@cases("wide", 1e3, 1e6, 1e9)
 def test_so_does_auto_whose_gaussian_a_reading_updates(wide):
     """Two sums and a difference of two numbers: mean, deviations and evidence are Kalman's."""
     model = hf.models.from_functions(

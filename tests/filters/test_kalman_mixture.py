@@ -24,9 +24,7 @@ DETERMINISTIC = {
     "state and noise": lambda: hf.GuidedAugmentedProposal(hf.GaussianFit(), mapped()),
     "automatic": hf.AutomaticProposal,
 }
-every = pytest.mark.parametrize(
-    "proposal", (RANDOM | DETERMINISTIC).values(), ids=list(RANDOM | DETERMINISTIC)
-)
+every = cases("proposal", *(RANDOM | DETERMINISTIC).values(), ids=list(RANDOM | DETERMINISTIC))
 
 
 def linear(**changes):
@@ -96,9 +94,11 @@ DRIVEN = OneDriver(
 )
 
 
-@pytest.mark.parametrize(
+@cases(
     "model",
-    [linear(), linear(Q=[[0.5, 0.0], [0.0, 0.0]]), DRIVEN],
+    linear(),
+    linear(Q=[[0.5, 0.0], [0.0, 0.0]]),
+    DRIVEN,
     ids=["additive", "rank-deficient", "not additive"],
 )
 def test_mapped_points_of_state_and_noise_are_the_kalman_filter_where_the_model_is_linear(model):

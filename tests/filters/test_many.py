@@ -139,9 +139,7 @@ def test_filters_that_do_not_fit_together_run_one_by_one(monkeypatch):
     assert sizes == []
 
 
-@pytest.mark.parametrize(
-    "make", [lambda k: hf.UnscentedKalmanFilter(WALK), bootstrap], ids=["kalman", "particles"]
-)
+@cases("make", lambda k: hf.UnscentedKalmanFilter(WALK), bootstrap, ids=["kalman", "particles"])
 def test_one_filter_for_several_tracks_is_refused(make):
     filters = [make(0), make(1)]
     for build in (lambda k: filters[0], lambda k: filters[k % 2]):
@@ -187,7 +185,7 @@ def test_a_model_that_does_not_take_the_rows_of_many_tracks_runs_one_by_one_and_
     assert "ValueError('too many states')" in caplog.text
 
 
-@pytest.mark.parametrize("name", ["bootstrap", "ranked", "auto"])
+@cases("name", "bootstrap", "ranked", "auto")
 def test_functions_of_the_model_are_given_the_particles_of_one_track(name, caplog):
     model = Narrow(60)
     build = lambda k: hf.make_filter(name, model, 20, rng=k)  # noqa: E731
@@ -226,7 +224,7 @@ def test_a_filter_that_cannot_be_built_leaves_the_others_together(monkeypatch):
 LOST = [[0.1, 0.2], [0.1, 400.0], [0.3], [0.1, 0.2, 400.0, 400.0]]
 
 
-@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+@cases("workers", 1, pytest.param(2, marks=pytest.mark.slow))
 def test_one_warning_names_the_tracks_in_which_one_particle_is_left(workers):
     """Also of tracks of other processes."""
     with pytest.warns(hf.DegeneracyWarning) as caught:

@@ -137,7 +137,7 @@ def test_a_constant_is_one_matrix():
     assert_array_equal(noises, expected)
 
 
-@pytest.mark.parametrize("name", KALMAN)
+@cases("name", *KALMAN)
 def test_a_constant_is_the_same_either_way(name):
     same_results(KALMAN[name])
 
@@ -162,14 +162,13 @@ def test_every_proposal_that_looks_ahead_tends_to_the_posterior_of_counts(observ
     assert relative_error(hf.ParticleFilter(COUNTS, 300, observing, rng=8)) < 0.2
 
 
-@pytest.mark.parametrize("name", ["unscented", "ensemble", "flow, each by itself"])
+@cases("name", "unscented", "ensemble", "flow, each by itself")
 def test_filters_without_weights_take_counts(name):
     assert relative_error(KALMAN[name](COUNTS)) < 0.5
 
 
-@pytest.mark.parametrize(
-    "make",
-    [*KALMAN.values(), lambda model: hf.ParticleFilter(model, 20, hf.GuidedProposal(), rng=1)],
+@cases(
+    "make", *KALMAN.values(), lambda model: hf.ParticleFilter(model, 20, hf.GuidedProposal(), rng=1)
 )
 def test_what_is_wrong_is_named_with_its_step(make):
     for change, message in (

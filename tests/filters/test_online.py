@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from helpers import cases
 from numpy.testing import assert_array_equal
 
 from herdfilter.catalogue.specifications import resolve_filters
@@ -43,7 +44,7 @@ SOME = [
 SOME += ["kalman-mixture-kh", "rb-auto", "ukf", "enkf", "edh", "imm", "mkf"]
 
 
-@pytest.mark.parametrize("name", SOME)
+@cases("name", *SOME)
 def test_a_filter_resumes_where_it_was(name):
     """Copied and pickled, between steps and after a prediction; in a loop or in a run."""
     model, z = (LINE, SEEN_ON_A_LINE) if name.endswith("-quantile") else (MODEL, OBSERVATIONS)
@@ -75,7 +76,7 @@ def held():
     return sum(trace.size for trace in tracemalloc.take_snapshot().traces if trace.size >= 100)
 
 
-@pytest.mark.parametrize("name", ["bootstrap", "augmented-gauss-kh", "ukf"])
+@cases("name", "bootstrap", "augmented-gauss-kh", "ukf")
 def test_a_long_run_keeps_no_history(name):
     """Memory after 100 steps is that after 20, to less than what 80 steps' particles would take.
 

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from helpers import cases
 from numpy.testing import assert_allclose
 
 import herdfilter as hf
@@ -40,17 +41,15 @@ def bootstrap(model, seed=1):
     return hf.ParticleFilter(model, 300, rng=seed)
 
 
-@pytest.mark.parametrize(
+@cases(
     "run",
-    [
-        lambda model: bootstrap(model).run(Z),
-        lambda model: bootstrap(WALK).run(
-            [(k + 1.0, hf.Sensor(None, None, log_likelihood=by_hand), z) for k, z in enumerate(Z)]
-        ),
-        lambda model: hf.run_many(lambda k: bootstrap(model, k), [Z, Z, Z[:9]], progress=False)[0],
-        lambda model: hf.GridFilter(model, -9.0, 9.0, 801).run(Z),
-        lambda model: hf.GridFilter(model, -9.0, 9.0, 801).smooth(Z),
-    ],
+    lambda model: bootstrap(model).run(Z),
+    lambda model: bootstrap(WALK).run(
+        [(k + 1.0, hf.Sensor(None, None, log_likelihood=by_hand), z) for k, z in enumerate(Z)]
+    ),
+    lambda model: hf.run_many(lambda k: bootstrap(model, k), [Z, Z, Z[:9]], progress=False)[0],
+    lambda model: hf.GridFilter(model, -9.0, 9.0, 801).run(Z),
+    lambda model: hf.GridFilter(model, -9.0, 9.0, 801).smooth(Z),
     ids=["run", "readings", "run_many", "grid", "grid, smoothed"],
 )
 def test_half_a_reading_that_is_dropped_whole_is_said_once_a_run(run):
@@ -94,7 +93,7 @@ def test_a_sensor_whose_likelihood_leaves_nan_out_uses_the_other_half():
     assert_allclose(hf.GridFilter(flagged, -9.0, 9.0, 801).run(Z).means, exact.means, atol=1e-4)
 
 
-@pytest.mark.parametrize("z", [None, [np.nan, np.nan], [0.5, 0.7]])
+@cases("z", None, [np.nan, np.nan], [0.5, 0.7])
 def test_nothing_is_said_of_an_observation_that_is_missing_or_whole(z):
     assert warned(lambda: bootstrap(pair()).run([z] * 3))[1] == []
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from types import SimpleNamespace
 
 import pytest
+from helpers import cases
 
 from herdfilter.filters import progress
 from herdfilter.filters.progress import live_line
@@ -46,7 +47,7 @@ def test_a_pipe_is_never_silent_for_more_than_five_seconds_whatever_the_parts(mo
     assert progress.LOG_SECONDS < 5
 
 
-@pytest.mark.parametrize(("seconds", "visible"), [(0.0, True), (0.5, False)])
+@cases("seconds visible", (0.0, True), (0.5, False))
 def test_nothing_is_told_of_what_is_done_at_once_or_is_not_visible(hasty, capsys, seconds, visible):
     with live_line("work", 10, visible=visible) as bar:
         bar.update()
@@ -55,15 +56,13 @@ def test_nothing_is_told_of_what_is_done_at_once_or_is_not_visible(hasty, capsys
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
-@pytest.mark.parametrize(
-    ("columns", "name"),
-    [
-        (40, "非線形フィルタの比較"),
-        (60, "e\u0301" * 20),
-        (60, "compiling or loading " + "a, " * 40),
-    ],
+@cases(
+    "columns name",
+    (40, "非線形フィルタの比較"),
+    (60, "e\u0301" * 20),
+    (60, "compiling or loading " + "a, " * 40),
 )
-@pytest.mark.parametrize("total", [8000, None])
+@cases("total", 8000, None)
 def test_on_a_terminal_of_any_width_no_line_is_left_behind(
     hasty, monkeypatch, columns, name, total
 ):

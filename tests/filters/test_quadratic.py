@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from helpers import cases
 from numpy.testing import assert_allclose
 
 import herdfilter as hf
@@ -41,15 +42,13 @@ def linear_gaussian(d, k, rank, seed):
     )
 
 
-@pytest.mark.parametrize(
-    ("n", "d", "k", "rank", "width"),  # with a gain of each particle, and with shared ones
-    [
-        (40, 1, 1, 1, 0.0),
-        (40, 3, 2, 1, 0.2),
-        (40, 2, 4, 2, 0.0),
-        (2000, 4, 3, 4, 0.2),
-        (2000, 3, 1, 3, 0.0),
-    ],
+@cases(
+    "n d k rank width",
+    (40, 1, 1, 1, 0.0),
+    (40, 3, 2, 1, 0.2),
+    (40, 2, 4, 2, 0.0),
+    (2000, 4, 3, 4, 0.2),
+    (2000, 3, 1, 3, 0.0),
 )
 def test_a_gaussian_likelihood_guides_as_its_moments_do(n, d, k, rank, width):
     model = linear_gaussian(d, k, rank, seed=d + 10 * k)
@@ -117,7 +116,7 @@ def test_no_particle_is_promised_more_than_the_largest_likelihood_that_was_met()
     assert np.abs(residuals).max() > 1
 
 
-@pytest.mark.parametrize("name", ["auto", "ranked"])
+@cases("name", "auto", "ranked")
 def test_a_likelihood_that_is_zero_outside_a_window_is_taken_for_flat_at_its_edge(name):
     """The posterior is uniform in the window, where it is as good as the prior; its variance is 1/3."""
     model = hf.models.LinearGaussian(

@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from helpers import cases
 from numpy.testing import assert_array_equal
 
 import herdfilter as hf
@@ -17,9 +18,11 @@ def seen():
     return model, observations, hf.ExtendedKalmanFilter(model).run(observations)
 
 
-@pytest.mark.parametrize(
+@cases(
     "proposal",
-    [hf.HerdedProposal, partial(hf.HerdedProposal, defensive_share=0.0), hf.KalmanMixtureProposal],
+    hf.HerdedProposal,
+    partial(hf.HerdedProposal, defensive_share=0.0),
+    hf.KalmanMixtureProposal,
 )
 def test_the_error_falls_with_the_number_of_particles(seen, proposal):
     """As one over it, or faster: ten times as many particles, less than a sixth of the error."""
@@ -35,9 +38,7 @@ def test_the_error_falls_with_the_number_of_particles(seen, proposal):
     assert errors[1] < errors[0] / 6
 
 
-@pytest.mark.parametrize(
-    "built", [hf.QuantileSampling(), hf.MappedSampling(hf.QuantileSampling())], ids=repr
-)
+@cases("built", hf.QuantileSampling(), hf.MappedSampling(hf.QuantileSampling()), ids=repr)
 def test_more_dimensions_are_refused_before_a_run(built):
     with pytest.raises(
         ValueError,
@@ -46,7 +47,7 @@ def test_more_dimensions_are_refused_before_a_run(built):
         hf.ParticleFilter(linear_chain(2), 10, hf.HerdedProposal(built))
 
 
-@pytest.mark.parametrize("proposal", [hf.HerdedProposal, hf.KalmanMixtureProposal])
+@cases("proposal", hf.HerdedProposal, hf.KalmanMixtureProposal)
 def test_what_takes_weights_up_needs_no_resampling_however_uneven_they_are(proposal):
     """Weights are not even, resampling is asked for at every step, and still no random number is used."""
     model = hf.models.UNGM()

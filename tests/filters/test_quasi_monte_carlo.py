@@ -1,7 +1,7 @@
 """Sequential quasi-Monte Carlo: its points, the Hilbert curve, and the filter against exact answers."""
 
 import numpy as np
-import pytest
+from helpers import cases
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import qmc
 
@@ -30,7 +30,7 @@ def test_origin_unit_and_cut_of_the_circle_do_not_change_the_order():
     assert_array_equal(hilbert_order(moved, weights, (2,)), order)
 
 
-@pytest.mark.parametrize("dim", [2, 40])
+@cases("dim", 2, 40)
 def test_points_that_are_not_scrambled_are_those_of_the_sobol_sequence(dim):
     for n in (1, 2, 32, 100):
         directions = direction_numbers(dim, (n - 1).bit_length())
@@ -80,7 +80,7 @@ def skilling(cell, bits):
     )
 
 
-@pytest.mark.parametrize("d", [2, 3, 31])
+@cases("d", 2, 3, 31)
 def test_places_on_the_curve_are_those_of_the_published_program_up_to_the_last_bit(d):
     bits = 62 // d
     cells = np.random.default_rng(d).integers(2**bits, size=(200, d))

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers import LINE, normal, of_inner_noise, on_a_line, plane
+from helpers import LINE, cases, normal, of_inner_noise, on_a_line, plane
 
 import herdfilter as hf
 from herdfilter.filters import Observation, Particles, Transition
@@ -80,7 +80,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@cases("case", *CASES.values(), ids=CASES)
 def test_the_mean_of_the_likelihoods_is_the_exact_one(case):
     found = ratios(*case)
     error = found.std() / np.sqrt(len(found))
@@ -88,10 +88,8 @@ def test_the_mean_of_the_likelihoods_is_the_exact_one(case):
     assert abs(found.mean() - 1) < 4 * error, (found.mean(), error)
 
 
-@pytest.mark.parametrize(
-    ("model", "proposal", "at_most"),
-    [(PLANE, GUIDED, 0.1), (LINE, BLIND, 0.5)],
-    ids=["plane", "line, blind"],
+@cases(
+    "model proposal at_most", (PLANE, GUIDED, 0.1), (LINE, BLIND, 0.5), ids=["plane", "line, blind"]
 )
 def test_its_variance_is_a_share_of_that_of_bootstrap(model, proposal, at_most):
     """Geometric mean over series; on one alone it may hang on a step that hardly a particle survives."""

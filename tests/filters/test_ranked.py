@@ -54,7 +54,7 @@ def test_guidance_is_kalmans_update_of_the_noise(k, dim):
     assert_allclose(guidance.log_densities[::2], evidence.log_density(residuals[::2]), rtol=1e-9)
 
 
-@pytest.mark.parametrize("k", [1, 2])
+@cases("k", 1, 2)
 def test_the_share_that_will_count_is_predicted_from_sigma_points(k):
     """Of a quadratic observation exactly: by the weights that its values at the points give."""
     rng = np.random.default_rng(k)
@@ -119,7 +119,7 @@ def test_bad_parameters_are_named():
         hf.ParticleFilter(hf.models.linear_chain(63), 10, hf.RankedProposal())
 
 
-@pytest.mark.parametrize("share", [0.0, 0.3])
+@cases("share", 0.0, 0.3)
 def test_ancestors_have_their_share_of_the_updated_weights_and_of_those_before(share):
     """(1 - a) w' + a w: counted over particles so far apart that each successor tells its ancestor."""
     model = on_a_line(Q=0.01, R=400.0)
@@ -139,7 +139,7 @@ def test_ancestors_have_their_share_of_the_updated_weights_and_of_those_before(s
     assert_allclose(found, after / after.sum(), atol=3 / 4000)
 
 
-@pytest.mark.parametrize("circular", [(), (0,)])
+@cases("circular", (), (0,))
 def test_ancestors_are_those_of_the_shares_whatever_the_weights_sum_to(circular):
     """Along the curve in a plane, too, whose middle the weights decide; states far from the origin."""
     rng = np.random.default_rng(4)

@@ -4,6 +4,7 @@ import copy
 
 import numpy as np
 import pytest
+from helpers import cases
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
@@ -71,9 +72,7 @@ def rms(means, exact):
     return np.sqrt(np.mean((means - exact) ** 2))
 
 
-@pytest.mark.parametrize(
-    ("name", "linear"), [("auto", [1, 2]), ("guided-augmented", [2]), ("auto", [0])]
-)
+@cases("name linear", ("auto", [1, 2]), ("guided-augmented", [2]), ("auto", [0]))
 def test_one_gaussian_with_the_right_moments_is_the_kalman_filter(name, linear):
     """Also where steps are missing, in whole or in part."""
     z = Z.copy()
@@ -85,7 +84,7 @@ def test_one_gaussian_with_the_right_moments_is_the_kalman_filter(name, linear):
     assert result.log_likelihood == pytest.approx(exact.log_likelihood, abs=1e-8)
 
 
-@pytest.mark.parametrize("name", ["auxiliary", "ranked-herded", "herded-quantile", "augmented"])
+@cases("name", "auxiliary", "ranked-herded", "herded-quantile", "augmented")
 def test_the_error_falls_to_the_kalman_filter_with_the_number_of_particles(name):
     few, many = (
         np.mean([rms(run(PROPOSALS[name], n, seed=k).means, KALMAN.means) for k in range(4)])
@@ -117,7 +116,7 @@ def test_a_part_that_is_known_leaves_the_kalman_filter_exactly():
         assert result.log_likelihood == pytest.approx(kalman.log_likelihood, abs=1e-8)
 
 
-@pytest.mark.parametrize("name", ["guided", "sqmc"])
+@cases("name", "guided", "sqmc")
 def test_the_likelihood_has_no_bias(name):
     logs = np.array([run(PROPOSALS[name], 20, z=Z[:5], seed=k).log_likelihood for k in range(60)])
     ratios = np.exp(logs - KALMAN.log_likelihoods[:5].sum())
@@ -130,7 +129,7 @@ def plain():
     return hf.ParticleFilter(CURVED, 20_000, rng=0).run(SEEN)
 
 
-@pytest.mark.parametrize("name", ["auxiliary", "sqmc", "ranked", "auto"])
+@cases("name", "auxiliary", "sqmc", "ranked", "auto")
 def test_a_curved_model_agrees_with_many_plain_particles(name, plain):
     """Slopes depend on the state, an angle wraps, the noises are correlated and the prior has two components."""
     exact, sd = plain.means, np.sqrt(np.diagonal(plain.covariances, axis1=1, axis2=2))
@@ -141,7 +140,7 @@ def test_a_curved_model_agrees_with_many_plain_particles(name, plain):
     assert np.median(spread) == pytest.approx(1, abs=0.1)
 
 
-@pytest.mark.parametrize("name", ["bootstrap", "auto"])
+@cases("name", "bootstrap", "auto")
 def test_several_sensors_at_one_step_update_the_linear_part_in_turn(name):
     """Two sensors with independent noise are one observation of both."""
     first, second = (hf.Sensor(lambda x, i=i: x @ H[i], [[R[i, i]]]) for i in (0, 1))

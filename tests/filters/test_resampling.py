@@ -8,7 +8,7 @@ import operator
 
 import numpy as np
 import pytest
-from helpers import cloud, refuses
+from helpers import cases, cloud, refuses
 from numpy.testing import assert_array_equal
 
 from herdfilter.filters import (
@@ -45,7 +45,7 @@ HERDED = {
 }
 TRANSPORT = {"transport": OptimalTransportResampling()}
 SCHEMES = RANDOM | TRANSPORT | HERDED
-every_scheme = pytest.mark.parametrize("scheme", SCHEMES.values(), ids=SCHEMES)
+every_scheme = cases("scheme", *SCHEMES.values(), ids=SCHEMES)
 
 
 def resampled(scheme, x, weights, **options):
@@ -76,9 +76,7 @@ def test_all_weight_on_one_particle_keeps_the_others_away(scheme):
     assert np.abs(new - x[7]).max() < 1e-2
 
 
-@pytest.mark.parametrize(
-    "scheme", [*SCHEMES.values(), RegularisedResampling()], ids=[*SCHEMES, "regularised"]
-)
+@cases("scheme", *SCHEMES.values(), RegularisedResampling(), ids=[*SCHEMES, "regularised"])
 def test_angles_stay_at_the_seam(scheme):
     angles = np.random.default_rng(4).normal(np.pi, 0.2, (60, 1))
     x, weights = np.mod(angles + np.pi, 2 * np.pi) - np.pi, np.full(60, 1 / 60)

@@ -4,7 +4,7 @@ import time
 from functools import cache
 
 import numpy as np
-import pytest
+from helpers import cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -23,7 +23,7 @@ SCHEMES = {
 
 
 def only(*names):
-    return pytest.mark.parametrize("scheme", [SCHEMES[name] for name in names], ids=names)
+    return cases("scheme", *[SCHEMES[name] for name in names], ids=names)
 
 
 every_scheme = only(*SCHEMES)

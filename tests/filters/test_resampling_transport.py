@@ -4,6 +4,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from helpers import cases
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
@@ -30,9 +31,12 @@ def transported(scheme, x, weights, circular=()):
     return new
 
 
-@pytest.mark.parametrize(
-    ("distance", "d", "strength"),
-    [("whitened", 1, 2.0), ("whitened", 4, 50.0), ("euclidean", 2, 0.1), ("whitened", 2, 5000.0)],
+@cases(
+    "distance d strength",
+    ("whitened", 1, 2.0),
+    ("whitened", 4, 50.0),
+    ("euclidean", 2, 0.1),
+    ("whitened", 2, 5000.0),
 )
 def test_the_weighted_mean_is_kept(distance, d, strength):
     x, weights = posterior(0, d=d, strength=strength)
@@ -43,7 +47,7 @@ def test_the_weighted_mean_is_kept(distance, d, strength):
     assert within.all()  # averages
 
 
-@pytest.mark.parametrize("d", [1, 2])
+@cases("d", 1, 2)
 def test_the_plan_is_the_best_of_all_assignments(d):
     """With weights that are multiples of 1/n a plan of least cost is an assignment; all of them are tried."""
     rng = np.random.default_rng(2)
@@ -86,10 +90,7 @@ def test_coinciding_and_degenerate_particles_are_allowed():
     assert_array_equal(transported(ETPF, np.full((1, 2), 3.0), np.ones(1)), np.full((1, 2), 3.0))
 
 
-@pytest.mark.parametrize(
-    ("seed", "n", "spread"),
-    [(0, 50, 5.0), (0, 200, 30.0), (0, 100, 300.0), (1, 40, 30.0)],
-)
+@cases("seed n spread", (0, 50, 5.0), (0, 200, 30.0), (0, 100, 300.0), (1, 40, 30.0))
 def test_weights_over_hundreds_of_decades_are_allowed(seed, n, spread):
     rng = np.random.default_rng(seed)
     x, log_weights = rng.standard_normal((n, 4)), spread * rng.standard_normal(n)

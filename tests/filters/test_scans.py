@@ -57,7 +57,7 @@ def assert_posterior(result, exact, within):
     assert result.log_likelihood == pytest.approx(log_likelihood, abs=2 * within)
 
 
-@pytest.mark.parametrize("name", ["ukf", "mkf"])
+@cases("name", "ukf", "mkf")
 def test_a_scan_without_a_target_that_is_detected_for_certain_is_named(name):
     online = hf.make_filter(name, hf.models.WithClutter(LINE, 1.0, KAPPA), 20)
     online.predict()
@@ -69,7 +69,7 @@ def test_a_scan_without_a_target_that_is_detected_for_certain_is_named(name):
     assert online.update([[0.5]]).outcome.value == "updated"
 
 
-@pytest.mark.parametrize("name", ["bootstrap", "auto", "guided", "ukf", "mkf"])
+@cases("name", "bootstrap", "auto", "guided", "ukf", "mkf")
 def test_without_clutter_and_misses_it_is_the_model_alone(name):
     z = np.random.default_rng(3).normal(size=(6, 2))
     alone = hf.make_filter(name, PLANE, 30, rng=5).run(z)
@@ -78,7 +78,7 @@ def test_without_clutter_and_misses_it_is_the_model_alone(name):
     assert scans.log_likelihood == alone.log_likelihood
 
 
-@pytest.mark.parametrize("name", ["auto", "ukf"])
+@cases("name", "auto", "ukf")
 def test_no_scan_is_no_news_and_an_empty_scan_is(name):
     pf = hf.make_filter(name, hf.models.WithClutter(PLANE, P, KAPPA), 40, rng=1)
     pf.predict()
@@ -122,7 +122,7 @@ def test_the_posterior_is_that_of_sums_over_a_grid(name, n, within, varying):
     assert not varying or abs(exact[0] - integrated(SCANS)[0]) > 0.2 * np.sqrt(exact[1])
 
 
-@pytest.mark.parametrize("name", ["ukf", "ekf", "ckf", "mkf"])
+@cases("name", "ukf", "ekf", "ckf", "mkf")
 def test_of_one_scan_gaussians_have_the_exact_moments(name):
     """Association by probability (Bar-Shalom and Tse 1975); of a linear function all rules take the exact expectation."""
     for scan in SCANS:
@@ -132,9 +132,7 @@ def test_of_one_scan_gaussians_have_the_exact_moments(name):
             assert_posterior(result, exact, 1e-5)
 
 
-@pytest.mark.parametrize(
-    "detection", [(), (wavy, patchy)], ids=["numbers", "functions of state and place"]
-)
+@cases("detection", (), (wavy, patchy), ids=["numbers", "functions of state and place"])
 def test_a_grid_takes_scans(detection):
     result = hf.GridFilter(
         hf.models.WithClutter(LINE, *(detection or (P, KAPPA))), -25, 25, 800

@@ -64,7 +64,7 @@ def test_a_sensor_does_what_the_models_own_functions_do(walk_class, typical):
 MIDNIGHT = datetime(2026, 3, 1, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("name", ["ukf", "enkf", "auto", "sqmc"])
+@cases("name", "ukf", "enkf", "auto", "sqmc")
 def test_late_readings_are_taken_up_in_their_places_to_the_last_bit(name):
     arriving = [
         (1.0, FIRST, [0.4]),
@@ -163,7 +163,7 @@ test_readings_that_do_not_fit_are_named = refuses(
 )
 
 
-@pytest.mark.parametrize("name", ["ukf", "bootstrap"])
+@cases("name", "ukf", "bootstrap")
 def test_a_model_without_observation_functions_asks_for_a_sensor(name):
     online = hf.make_filter(name, moving(), 10, rng=0)
     online.predict()

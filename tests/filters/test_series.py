@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import refuses
+from helpers import cases, refuses
 from numpy.testing import assert_allclose, assert_array_equal
 
 from herdfilter.filters import GridFilter, ParticleFilter, UnscentedKalmanFilter
@@ -24,18 +24,16 @@ def steps(**times):
     return [step.dt for step in series([None] * 3, **times)]
 
 
-@pytest.mark.parametrize(
+@cases(
     "times",
-    [
-        DATES,
-        np.array(DATES, dtype="M8[ms]"),
-        pd.DatetimeIndex(DATES, tz="Europe/Berlin"),
-        pd.Series(DATES),
-        [moment.replace(tzinfo=UTC) for moment in DATES],
-        [timedelta(seconds=s) for s in SECONDS],
-        np.array([round(1e3 * s) for s in SECONDS], dtype="m8[ms]"),
-        pd.Series(SECONDS),
-    ],
+    DATES,
+    np.array(DATES, dtype="M8[ms]"),
+    pd.DatetimeIndex(DATES, tz="Europe/Berlin"),
+    pd.Series(DATES),
+    [moment.replace(tzinfo=UTC) for moment in DATES],
+    [timedelta(seconds=s) for s in SECONDS],
+    np.array([round(1e3 * s) for s in SECONDS], dtype="m8[ms]"),
+    pd.Series(SECONDS),
 )
 def test_dates_and_durations_are_seconds(times):
     """Of dates the first is here that of the filter's state."""
@@ -205,12 +203,10 @@ def test_every_reader_of_times_asks_for_the_start():
         ).run(z, times=times)
 
 
-@pytest.mark.parametrize(
-    ("times", "start"),
-    [
-        (np.float32(UNIX) + np.float32(50) * np.arange(8, dtype=np.float32), UNIX - 50),
-        (np.array([1e5, 1e5 + 0.002, 1e5 + 1, 1e5 + 2], dtype=np.float32), 1e5 - 1),
-    ],
+@cases(
+    "times start",
+    (np.float32(UNIX) + np.float32(50) * np.arange(8, dtype=np.float32), UNIX - 50),
+    (np.array([1e5, 1e5 + 0.002, 1e5 + 1, 1e5 + 2], dtype=np.float32), 1e5 - 1),
     ids=["float32", "float32 of two sensors"],
 )
 def test_stamps_that_float32_does_not_tell_apart_are_refused(run, times, start):

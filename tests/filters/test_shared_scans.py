@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import cases
 from scipy.stats import multivariate_normal
 
 import herdfilter as hf
@@ -16,7 +17,7 @@ from herdfilter.filters.proposals.scans import (
 )
 
 
-@pytest.mark.parametrize(("n", "shift"), [(50, 0.0), (200, 900.0), (1000, -900.0)])
+@cases("n shift", (50, 0.0), (200, 900.0), (1000, -900.0))
 def test_detections_get_their_share_and_what_guides_none_a_tenth_more(n, shift):
     """Rounded down by a quarter at most; what is too light for particles of its own is left to those unguided."""
     rng = np.random.default_rng(n)

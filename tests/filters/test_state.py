@@ -55,7 +55,7 @@ def same_end(one, other, z):
     assert_same(other, one, "mean", "covariance", "step", "time", "log_likelihood")
 
 
-@pytest.mark.parametrize("name", [*NAMES, "edh"])
+@cases("name", *NAMES, "edh")
 def test_a_filter_that_is_restored_goes_on_with_equal_bits_and_one_that_is_reset_is_as_new(
     name, tmp_path
 ):
@@ -79,7 +79,7 @@ def test_a_filter_that_is_restored_goes_on_with_equal_bits_and_one_that_is_reset
     same_end(one, other, z)
 
 
-@pytest.mark.parametrize("name", ["auto", "bootstrap", "enkf", "lmb"])
+@cases("name", "auto", "bootstrap", "enkf", "lmb")
 def test_a_state_is_taken_and_given_back_as_often_as_one_likes(name):
     """Also while a prediction waits; generators of tracks are put back as well."""
     birth = hf.tracking.Birth(0.3, normal([0.0, 0.0]))
@@ -230,7 +230,7 @@ def differing(state, other):
     ]
 
 
-@pytest.mark.parametrize(("name", "model"), KINDS)
+@cases("name model", *KINDS)
 def test_an_altered_state_is_refused_or_valid_and_a_filter_that_refuses_stays_as_it_was(
     name, model
 ):
@@ -314,9 +314,7 @@ def test_a_generator_is_checked_before_anything_is_assigned(kind, spoil):
     assert differing(before, other.state) == []
 
 
-@pytest.mark.parametrize(
-    "control", [{"turn": 0.1}, {0.1}, np.array([{}]), pd.Series({"turn": 0.1}), START]
-)
+@cases("control", {"turn": 0.1}, {0.1}, np.array([{}]), pd.Series({"turn": 0.1}), START)
 def test_a_control_input_that_no_array_holds_is_refused_when_the_state_is_taken(control):
     """It serves the filter; the state of which would come back with another input, or not at all."""
     pf = hf.make_filter("auto", TURN, 20)
@@ -406,7 +404,7 @@ def wide_radar():
     )
 
 
-@pytest.mark.parametrize("name", ["bootstrap", "ranked", "auto", "herded-kh", "ukf", "ekf"])
+@cases("name", "bootstrap", "ranked", "auto", "herded-kh", "ukf", "ekf")
 def test_a_track_starts_from_its_first_measurement(name):
     """The posterior of the position is that of the measurement, turned into the plane; the velocity is as before."""
     model = wide_radar()
@@ -425,7 +423,7 @@ def test_a_track_starts_from_its_first_measurement(name):
 # The gate
 
 
-@pytest.mark.parametrize("name", NAMES)
+@cases("name", *NAMES)
 def test_what_lies_outside_the_gate_is_left_out_and_recorded(name):
     z = hf.simulate(CHAIN, 6, rng=2)[1]
     spoilt = z.copy()

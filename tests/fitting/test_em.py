@@ -40,7 +40,7 @@ def test_the_likelihood_never_falls_where_the_floor_is_active():
     assert min(lowest) == pytest.approx(0.01, rel=1e-6)
 
 
-@pytest.mark.parametrize("truth", [TWO, THREE], ids=["two in the plane", "three on a line"])
+@cases("truth", TWO, THREE, ids=["two in the plane", "three on a line"])
 def test_a_known_mixture_is_recovered_from_weighted_draws(truth):
     wide = GaussianMixture([1.0], [truth.mean], [1.5 * truth.covariance])
     x = wide.sample(5000, 4)
@@ -100,7 +100,7 @@ def test_of_particles_at_two_places_there_are_two_components_at_most():
         assert_allclose(means, [[-1.0, 0.0], [2.0, 1.0]], atol=1e-9)
 
 
-@pytest.mark.parametrize("n_components", [2, "bic"])
+@cases("n_components", 2, "bic")
 def test_one_iteration_is_enough_for_a_fit(n_components):
     """It has the mean of the particles, as every maximum-likelihood fit."""
     x = TWO.sample(60, 1)

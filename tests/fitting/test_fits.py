@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import assert_same, refuses
+from helpers import assert_same, cases, refuses
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -21,10 +21,8 @@ KEEPING_MOMENTS = {
     "EM, one covariance": EMFit(3, shared=True),
 }
 FITS = KEEPING_MOMENTS | {"ensemble Gaussian mixture": KernelDensityFit(shrink=False, modes=1)}
-every_fit = pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
-every_fit_that_keeps_moments = pytest.mark.parametrize(
-    "fit", KEEPING_MOMENTS.values(), ids=KEEPING_MOMENTS
-)
+every_fit = cases("fit", *FITS.values(), ids=FITS)
+every_fit_that_keeps_moments = cases("fit", *KEEPING_MOMENTS.values(), ids=KEEPING_MOMENTS)
 few = settings(max_examples=6, deadline=None, derandomize=True)
 
 
@@ -168,10 +166,8 @@ def written_out(options, x, weights):
     return means, h**2 * covariance, len(modes)
 
 
-@pytest.mark.parametrize("d", [1, 3])
-@pytest.mark.parametrize(
-    "options", [{}, {"scale": 0.5}, {"shrink": False}, {"scale": 100.0}], ids=str
-)
+@cases("d", 1, 3)
+@cases("options", {}, {"scale": 0.5}, {"shrink": False}, {"scale": 100.0}, ids=str)
 def test_a_kernel_density_is_that_of_the_formulas(d, options):
     """One mode, two that overlap, three that do not, and all of them as one; the lighter mode counts by its weight."""
     rng, found = np.random.default_rng(21), []

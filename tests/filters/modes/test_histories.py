@@ -61,9 +61,10 @@ def test_particles_follow_two_modes_that_no_gaussian_of_a_history_has():
     assert np.median(found["auto"]) < 0.25 * np.median(found["mkf"])
 
 
-@pytest.mark.parametrize(
-    ("model", "waiting"),
-    [(SQUARES, False), (hf.models.WithClutter(SQUARES, 0.9, 0.02), True)],
+@cases(
+    "model waiting",
+    (SQUARES, False),
+    (hf.models.WithClutter(SQUARES, 0.9, 0.02), True),
     ids=["modes", "scans"],
 )
 def test_its_state_goes_on_to_the_last_bit(model, waiting):
@@ -109,7 +110,7 @@ def test_only_auto_is_wrapped():
         hf.HistoryProposal(hf.RankedProposal())
 
 
-@pytest.mark.parametrize("gaussian", [[True, True, False, False], [True] * 4, [False] * 4])
+@cases("gaussian", [True, True, False, False], [True] * 4, [False] * 4)
 def test_gaussians_are_updated_and_points_weighted_by_one_observation(gaussian):
     """The evidence is the sum over both, ``N(z; x, C + R)`` of a Gaussian and ``N(z; x, R)`` of a point."""
     model = on_a_line(R=0.5)

@@ -56,7 +56,7 @@ def test_interacting_models_are_those_of_filterpy(linear_modes):
         assert_allclose(ours.covariance, theirs.P, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("sensors", [1, 2])
+@cases("sensors", 1, 2)
 def test_histories_are_exact_while_there_is_room(linear_modes, enumerated, sensors):
     model = linear_modes(12, sensors=sensors)
     _, z = hf.simulate(model, 7, rng=3)
@@ -95,7 +95,7 @@ def turning(rate, heading):
     )
 
 
-@pytest.mark.parametrize("name", ["imm", "mkf", "auto"])
+@cases("name", "imm", "mkf", "auto")
 def test_angles_do_not_know_where_zero_is(name):
     rates, z = (0.1, -0.1), np.array([[3.2], [3.35], [3.3], [3.1]])
     results = []
@@ -110,7 +110,7 @@ def test_angles_do_not_know_where_zero_is(name):
     assert_same(results[0], results[1], "mode_probabilities", "covariances", atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["imm", "mkf"])
+@cases("name", "imm", "mkf")
 def test_sensors_and_missing_observations(linear_modes, name):
     """A sensor does what the modes' own functions do; without an observation probabilities follow the chain."""
     model = linear_modes(14)

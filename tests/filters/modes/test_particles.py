@@ -38,7 +38,7 @@ def test_one_mode_is_its_model_to_the_last_bit(linear_modes, name, clutter):
     assert_array_equal(filters[1].mode_probabilities, [1.0])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@cases("name", *NAMES)
 def test_modes_are_summed_over(linear_modes, name):
     """No label is drawn: what is predicted are the exact probabilities, unless they are asked to be random."""
     model = linear_modes(1, count=3)
@@ -56,7 +56,7 @@ def test_modes_are_summed_over(linear_modes, name):
         assert_allclose(pf.mode_probabilities, before @ model.transition_matrix, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["auto", "ranked"])
+@cases("name", "auto", "ranked")
 def test_particles_tend_to_the_posterior_of_all_histories(linear_modes, enumerated, name):
     for seed in (3, 4):
         model = linear_modes(seed, sensors=2)
