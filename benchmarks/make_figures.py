@@ -34,13 +34,15 @@ SEED = 6_000_000
 """First seed of the claims; nobody had seen those from here on."""
 UNSEEN = 8_000_000
 """First seed of the claims on evaluations of the model, made later."""
+LATEST = 8_500_000
+"""First seed of the claims on equal times, made later still."""
 BOARD_DATE = "2026-11-27"
 """Day whose models the rows of the board are made on."""
 LOGS = ROOT / "results" / "figures"
 """What parts print while they are made."""
 OF_WORKERS = ("bench_default", "bench_known", "bench_peers", "bench_quality", "bench_study")
 """Scripts that would use all cores."""
-CLAIM = f"--first-model {SEED} --runs 2 --reference 32768"
+CLAIM = f"--first-model {LATEST} --runs 2 --reference 32768"
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,7 @@ PARTS = {
     ),
     "startup": Part("python benchmarks/bench_startup.py", "import startup", CATALOGUE, alone=True),
     "times": default(
-        "times", "default_times", f"--times-models 30 --first-model {SEED}", alone=True
+        "times", "default_times", f"--times-models 30 --first-model {LATEST}", alone=True
     ),
     "dear": Part(
         "python benchmarks/bench_known.py dear",
@@ -167,12 +169,18 @@ PARTS = {
         "paper",
     ),
     # filters on random models
-    "equal": default("equal", "default default_models default_again", f"--models 130 {CLAIM}"),
+    "equal": default("equal", "default default_models default_again", f"--models 200 {CLAIM}"),
     "kinds": default("kinds", "default_other_kinds", f"--kind-models 13 {CLAIM}"),
     "exponent": default(
         "exponent", "default_exponent default_growth", f"--exponent-models 40 {CLAIM}"
     ),
-    "budget": default("budget", "default_budget", f"--budget-models 15 {CLAIM}"),
+    "budget": default("budget", "default_budget", f"--budget-models 24 --no-peers {CLAIM}"),
+    "compiled": default(
+        "compiled",
+        "compiled compiled_cases",
+        f"--seed {LATEST} --compiled-runs 4",
+        "filters compiled benchmarks/compiled_study.py",
+    ),
     "evaluations": default(
         "evaluations",
         "evaluations evaluations_spent evaluations_cases",

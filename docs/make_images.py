@@ -47,6 +47,7 @@ def figures() -> dict[str, Callable[[], Figure]]:
         "guide": (
             guide.equal,
             guide.time,
+            guide.compiled,
             guide.exponent,
             guide.processors,
             guide.loss,

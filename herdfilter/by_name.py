@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from herdfilter.tracking import Birth, BirthFromMeasurements, LMBTracker
 
 ParticleFilterName = Literal[
-    "bootstrap", "sqmc", "auxiliary", "guided", "edh-weighted", "ledh-weighted", "mixture-random",
+    "bootstrap", "sqmc", "sqmc-guided", "auxiliary", "guided", "edh-weighted", "ledh-weighted", "mixture-random",
     "herded-kh", "herded-quantile", "herded-chg", "herded-random", "mixture-kh", "mixture-chg",
     "augmented-kh", "augmented-chg", "augmented-sobol", "augmented-random", "augmented-gauss-kh",
     "kalman-mixture-kh", "kalman-mixture-quantile", "guided-augmented-gauss-kh",
-    "ranked", "auto", "auto-random", "auto-random-modes", "rb-bootstrap", "rb-auto",
+    "ranked", "ranked-unguided", "auto", "auto-random", "auto-random-modes", "rb-bootstrap", "rb-auto",
 ]  # fmt: skip
 TrackerName = Literal[
     "lmb-ukf", "lmb-auto", "lmb-bootstrap", "lmb-bp", "lmb-herded-gibbs", "lmb-random-gibbs"

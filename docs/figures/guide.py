@@ -48,8 +48,8 @@ def equal() -> Figure:
 
 
 def time() -> Figure:
-    """Draw the least error within milliseconds per step over that of the best random filter, for cheap and dear models."""
-    table, names = read("default_budget"), ["auto", "ranked", RANDOM_DRAWS]
+    """Draw the least error in the time of steps of bootstrap over the best random filter's, for cheap and dear models."""
+    table, names = read("default_budget"), ["auto", "ranked-unguided", RANDOM_DRAWS]
     figure, look = Figure(figsize=(WIDTH, 3.4)), styles(names)
     for ax, us, title in zip(
         figure.subplots(1, 2, sharey=True), (0, 2), ("cheap model", "dear model"), strict=True
@@ -68,14 +68,43 @@ def time() -> Figure:
                 "zorder": 5,
             }
             ax.plot(ms[some], found["ratio"][some], **line | hollow | {"markeredgewidth": 1.2})
-        ax.set(xscale="log", yscale="log", ylim=(0.3, 5), xlabel="ms per step")
+        ax.set(xscale="log", yscale="log", ylim=(0.3, 5), xlabel="steps of bootstrap")
         ax.set_title(title, fontsize=10)
         ax.minorticks_off()
-        ax.set_xticks([0.5, 1, 2, 5], ["0.5", "1", "2", "5"])
+        ax.set_xticks([7, 14, 36], ["7", "14", "36"])
         ax.set_yticks([0.3, 0.5, 1, 2, 5], ["0.3", "0.5", "1", "2", "5"])
         ax.axhline(1, color=INK, linewidth=1, linestyle="--")
         grid(ax, "y")
     figure.axes[0].set_ylabel("error over that of\nthe best random filter")
+    legend(figure, figure.axes[0])
+    return figure
+
+
+def compiled() -> Figure:
+    """Draw errors over times of a step, geometric means over the models that are also compiled, as multiples of bootstrap."""
+    table = read("compiled_cases")
+    names = ["auto", "ranked-unguided", "sqmc", RANDOM_DRAWS]
+    figure, look = Figure(figsize=(WIDTH, 3.4)), styles(names)
+    # bootstrap's own numbers are what those of another filter are compared with
+    base = table[table["filter"] == "sqmc"].copy()
+    base["error"] /= base["equal_n"]
+    forms = {"us_numpy": "NumPy", "us_compiled": "compiled"}
+    for form in forms:
+        base[form] /= base[form.replace("us", "steps")]
+    table = pd.concat([table, base.assign(filter=RANDOM_DRAWS)])
+    unit = base[base["n"] == N].set_index("case")
+    for ax, (form, title) in zip(figure.subplots(1, 2, sharey=True), forms.items(), strict=True):
+        for name in names:
+            part = table[(table["filter"] == name) & table[form].notna()]
+            ratios = pd.DataFrame({"n": part["n"]})
+            for column in ("error", form):
+                ratios[column] = np.log(part[column] / part["case"].map(unit[column]))
+            means = np.exp(ratios.groupby("n")[["error", form]].mean())
+            ax.plot(means[form], means["error"], **look[name].line, label=name)
+        ax.set(xscale="log", yscale="log", xlabel=f"time, steps of {RANDOM_DRAWS}")
+        ax.set_title(title, fontsize=10)
+        grid(ax, "y")
+    figure.axes[0].set_ylabel(f"error over {RANDOM_DRAWS}'s, n = {N}")
     legend(figure, figure.axes[0])
     return figure
 

@@ -16,6 +16,8 @@ CASES = {
     "squares": "squares",
 }
 """Models whose functions are asked, and their names on the pages."""
+TIMED = 500
+"""Number of particles of the default whose time `bootstrap` is given."""
 TUNED = "*On models to tune on; the claim is to come.*\n"
 
 
@@ -79,17 +81,23 @@ def claim_to_come() -> str:
 
 
 def first_numbers() -> str:
-    """Write error and time of the default over those of the bootstrap filter, with as many particles."""
+    """Write error and time of the default over those of the bootstrap filter, with as many particles and in as much time."""
     gain = read("default").query("filter == @DEFAULT and n == @SHOWN").iloc[0]
     cost = read("default_times").query("filter == @DEFAULT and n == @SHOWN").iloc[0]
+    timed = read("compiled").query("filter == @DEFAULT and n == @TIMED").iloc[0]
     rows = [
         [
-            f"error of the estimate, on {gain['models']} random models",
+            f"error with {SHOWN} particles each, on {gain['models']} random models",
             interval(gain, "to_bootstrap"),
         ],
         [f"time of a step, on {cost['models']} of these models", number(cost["mean"])],
+        [
+            f"error of {TIMED} particles in as much time, on {timed['cases']} models in NumPy",
+            interval(timed, "equal_numpy"),
+        ],
+        ["the same models compiled", interval(timed, "equal_compiled")],
     ]
-    return markdown(["", f"`{DEFAULT}` over `bootstrap` (ratio; {SHOWN} particles each)"], rows)
+    return markdown(["", f"`{DEFAULT}` over `bootstrap`"], rows)
 
 
 TABLES: dict[str, Callable[[], str]] = {

@@ -83,37 +83,43 @@ def filters() -> str:
 
 
 def budgets() -> str:
-    """Write which filter to take for the milliseconds of a step, by the errors within them."""
+    """Write which filter to take for the time of so many steps of bootstrap, by the errors within it."""
     rows = []
     for cost in (0.0, 2.0):
-        for ms in (1.0, 5.0):
-            table = within(ms, cost)
+        for steps in (7.0, 36.0):
+            table = within(steps, cost)
             cells = [on_one_line(table.loc[name], "ratio") for name in SHOWN]
             slow = table.loc[DEFAULT, "none"]
             rows.append(
                 [
-                    f"{ms:g}",
+                    f"{steps:g}",
                     f"{cost:g}",
-                    f"`{quickest(ms, cost)}`",
+                    f"`{quickest(steps, cost)}`",
                     *cells,
                     table.loc[DEFAULT, "models"],
                     slow,
                 ]
             )
-    heads = ["ms", "us per particle", "take", *_code(SHOWN), "models", f"`{DEFAULT}` too slow on"]
+    heads = [
+        "steps",
+        "us per particle",
+        "take",
+        *_code(SHOWN),
+        "models",
+        f"`{DEFAULT}` too slow on",
+    ]
     return markdown(heads, rows)
 
 
-def within(ms: float, us: float) -> pd.DataFrame:
-    """Return the errors within milliseconds per step, if a particle costs so many microseconds more."""
-    return (
-        read("default_budget").query("budget == @ms and us_per_particle == @us").set_index("filter")
-    )
+def within(steps: float, us: float) -> pd.DataFrame:
+    """Return the errors in the time of steps of bootstrap, if a particle costs so many microseconds more."""
+    table = read("default_budget").query("budget == @steps and us_per_particle == @us")
+    return table.set_index("filter")
 
 
-def quickest(ms: float, us: float) -> str:
-    """Return the filter with the least error within milliseconds per step."""
-    table = within(ms, us).loc[list(SHOWN)]
+def quickest(steps: float, us: float) -> str:
+    """Return the filter with the least error in the time of steps of bootstrap."""
+    table = within(steps, us).loc[list(SHOWN)]
     return str(table.loc[table["none"] == 0, "ratio"].idxmin())
 
 

@@ -45,6 +45,7 @@ MADE: dict[str, tuple[str, Callable[[], Table]]] = {
     "catalogue": ("study", page_catalogue.catalogue),
     "random_filters": ("default", page_default.default_all),
     "random_kinds": ("default_models", page_default.kinds),
+    "compiled_models": ("compiled_cases", page_default.compiled_cases),
     "named_scenarios": ("default_scenarios", page_default.scenarios_all),
 }
 """Name of a view -> the results file it is made of, and what makes it."""

@@ -86,6 +86,9 @@ PROPOSALS = {
         spread=0.25,
     ),
     "quasi-Monte Carlo": Promised(SequentialQuasiMonteCarlo, additive=False),
+    "quasi-Monte Carlo, guided": Promised(
+        lambda: SequentialQuasiMonteCarlo(guided=True), observes=True, additive=False
+    ),
     "auxiliary": Promised(AuxiliaryProposal, observes=True, additive=False),
     "guided": Promised(GuidedProposal, observes=True, moments=True, singular=False),
     "flow": Promised(FlowProposal, observes=True, moments=True),

@@ -30,6 +30,7 @@ UNBIASED = {
     ),  # else weights are normalised
     "auxiliary": (PLANE, {"proposal": hf.AuxiliaryProposal(hf.StratifiedResampling())}),
     "sqmc": (PLANE, {"proposal": hf.SequentialQuasiMonteCarlo()}),
+    "sqmc, guided": (PLANE, {"proposal": hf.SequentialQuasiMonteCarlo(guided=True)}),
     "Kalman mixture": (PLANE, {"proposal": hf.KalmanMixtureProposal(hf.RandomSampling())}),
     "Kalman mixture, no defence": (
         PLANE,

@@ -6,6 +6,7 @@ import scipy.linalg
 from helpers import cases
 from numpy.testing import assert_allclose
 
+import herdfilter as hf
 from herdfilter.filters import Particles
 from herdfilter.filters.proposals.gaussianity import Gaussianity, narrow, over_chance, standardised
 
@@ -96,3 +97,16 @@ def test_standardised_points_are_the_points_in_units_of_the_factor_of_their_cova
     assert_allclose(weights @ centred, 0.0, atol=1e-3 if where == "far away" else 1e-12)
     assert_allclose(root @ root.T, (weights * centred.T) @ centred, rtol=1e-3, atol=1e-6)
     assert_allclose(z @ root.T, centred, rtol=1e-3, atol=1e-3 if where == "far away" else 1e-6)
+
+
+@cases("d n", (1, 200), (2, 200), (2, 2000), (3, 1000), (6, 200), (6, 2000))
+def test_chance_in_ranked_particles_that_stay_gaussian_is_what_is_said(d, n):
+    model = hf.models.linear_chain(d)
+    _, z = hf.simulate(model, 20, rng=d)
+    pf = hf.ParticleFilter(model, n, proposal=hf.RankedProposal())
+    excess = []
+    for observation in z:
+        pf.predict()
+        pf.update(observation)
+        excess.append(Gaussianity(pf._current(), (), ranked=True).excess(pf.record.ess))
+    assert 0.1 < np.median(excess) < 2
