@@ -462,3 +462,25 @@ def test_a_filter_in_a_file_gets_its_row(benchmark_module, monkeypatch, tmp_path
     (row,) = pd.read_csv("out/board.csv").to_dict("records")
     assert (row["filter"], row["board"], row["seed"], row["trial"]) == ("mine.py:mine", 1, 11, True)
     assert 0.3 < row["error_50"] < 3  # a bootstrap filter, too
+
+
+def test_errors_in_equal_time_are_those_of_models_that_agree_with_their_compiled_forms(
+    study, benchmark_module
+):
+    compiled_study = benchmark_module("compiled_study")
+    for name, case in compiled_study.CASES.items():
+        model, compiled = compiled_study.forms(name)
+        x = model.initial.sample(20, np.random.default_rng(0)) + 0.3
+        for method, told in (
+            ("transition_mean", (case.dt, None, 3)),
+            ("observation_mean", (3,)),
+        ):
+            ours, theirs = (getattr(form, method)(x, *told) for form in (model, compiled))
+            assert_allclose(theirs, ours, rtol=1e-12, atol=1e-12)
+    counts = ["--compiled-many", 50, 100, "--compiled-shown", 50, 100]
+    small = ["--compiled-cases", "ungm", "--compiled-runs", 1, "--compiled-reference", 2000]
+    found = study("bench_default", "--part", "compiled", *small, *counts)
+    cells = found["compiled_cases"].set_index(["filter", "n"])
+    assert len(cells) == 10
+    assert (cells["error"] > 0).all()
+    assert found["compiled"]["cases"].eq(1).all()

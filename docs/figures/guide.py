@@ -81,7 +81,7 @@ def time() -> Figure:
 
 
 def compiled() -> Figure:
-    """Draw errors over times of a step, geometric means over the models that are also compiled, as multiples of bootstrap."""
+    """Draw errors over times of a step, geometric means over models that are also compiled, relative to bootstrap."""
     table = read("compiled_cases")
     names = ["auto", "ranked-unguided", "sqmc", RANDOM_DRAWS]
     figure, look = Figure(figsize=(WIDTH, 3.4)), styles(names)
