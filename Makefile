@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 
 demo: $(VENV)/.installed       ## the main job: samplers compared in a particle filter, table and figures in results/demo
 	@rm -f results/demo/study.sqlite
-	$(BIN)/herdfilter compare ungm --filters bootstrap,herded-kh,herded-chg,auto --particles 100 --runs 20 --out results/demo
+	$(BIN)/herdfilter compare ungm --filters bootstrap,herded-kh,herded-chg,auto --particles 100 --runs 12 --out results/demo
 
 # A file goes to one worker, so that what it compiles and prepares is not done twice. Assertions stay as they are written: to
 # rewrite all of them, in every worker, takes as long as a hundred tests. What has failed is run again, with the values it saw.

@@ -50,7 +50,7 @@ from herdfilter.study.statistics import median_interval, paired_ratios
 
 DEFAULT, COUNTERPART = "auto", "auto-random"
 FILTERS = (BASELINE, RIVAL, "sqmc-guided", DEFAULT, COUNTERPART, "ranked", "ranked-unguided")
-PARTICLES = (50, 100, 500)
+PARTICLES = (20, 50, 100, 500)
 GROWING = (100, 1000, 10_000)
 MANY = (20, 50, 100, 200, 500, 1000, 2000, 5000)
 MORE = (10_000, 20_000)
@@ -119,6 +119,12 @@ def equal(args) -> None:
     wide["raw"] = ratios(biased(raw[raw["n_particles"] == middle]), args.default, BASELINE)[
         "ratio"
     ].reindex(wide.index)
+    wide["from_n"] = smallest(
+        {
+            n: ratios(table[table["n_particles"] == n], args.default, BASELINE)["ratio"]
+            for n in args.particles
+        }
+    )
     save("default_models", wide.reset_index(), args.results)
     rows = [again(table[table["n_particles"] == n], n, args) for n in args.particles]
     repeated = save("default_again", pd.DataFrame(rows), args.results)
@@ -127,6 +133,14 @@ def equal(args) -> None:
         repeated,
         230,
     )
+
+
+def smallest(by_n: dict[int, pd.Series]) -> pd.Series:
+    """Return the smallest particle count from which on a model's ratio stays at 1 or below; infinite if that of none does."""
+    below = pd.DataFrame(by_n)[sorted(by_n)] <= 1
+    # true where this count and all larger ones are
+    stays = below.iloc[:, ::-1].cummin(axis=1).iloc[:, ::-1]
+    return stays.idxmax(axis=1).where(stays.any(axis=1), np.inf)
 
 
 def again(table: pd.DataFrame, n: int, args) -> dict[str, object]:

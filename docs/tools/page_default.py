@@ -194,6 +194,15 @@ def default_kinds() -> str:
     return text + markdown(heads, rows[:WORST] + rows[-BEST:], "default_models")
 
 
+def default_from() -> str:
+    """Write from how many particles on the default is not above bootstrap, over models."""
+    table = read("default_models")
+    counts = table["from_n"].value_counts().sort_index()
+    labels = [f"{n:g}" if np.isfinite(n) else "not by the largest" for n in counts.index]
+    heads = ["no larger error than `bootstrap`, from n =", *labels]
+    return markdown(heads, [["models", *counts]], "default_models")
+
+
 def kinds() -> Table:
     """All kinds of model, the worst for the default first."""
     table = read("default_models")
@@ -446,6 +455,7 @@ TABLES = {
         default_beside,
         default_again,
         default_kinds,
+        default_from,
         default_other_kinds,
         default_exponent,
         default_growth,
