@@ -136,7 +136,7 @@ def equal(args) -> None:
 
 
 def smallest(by_n: dict[int, pd.Series]) -> pd.Series:
-    """Return the smallest particle count from which on a model's ratio stays at 1 or below; infinite if that of none does."""
+    """Return the smallest count from which on a ratio stays at 1 or below, for each model; infinite if that of none does."""
     below = pd.DataFrame(by_n)[sorted(by_n)] <= 1
     # true where this count and all larger ones are
     stays = below.iloc[:, ::-1].cummin(axis=1).iloc[:, ::-1]
