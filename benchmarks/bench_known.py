@@ -3,7 +3,7 @@
 published   every ``[[published]]`` entry of every scenario is run as it says; the last column tells whether ours is within
             the entry's tolerance.
 papers      figures of papers beside ours, with a verdict: all papers of the modules published_*.py, or those that --papers
-            names, as in --papers classic or --papers classic.gordon. Written paper by paper.
+            names, as in --papers classic or --papers classic.gordon. Written paper by paper. `dapper` only if it is named.
 evidence    the log-likelihood that filters estimate against the exact one. One series of observations for each model, the
             same for all filters, and a fresh seed of the filter in every run. The logarithm of the mean of exp(error) is 0
             where the likelihood is unbiased. Filters without random numbers repeat one value.
@@ -140,7 +140,7 @@ def papers(args) -> None:
     for name in args.papers:
         for paper, rows in groupby(as_published.rows(name, args), key=lambda row: row["paper"]):
             table = pd.DataFrame(rows)
-            save("as_published", table, args.results, ["paper", "place", "quantity"])
+            save(as_published.table_of(name), table, args.results, ["paper", "place", "quantity"])
             show(paper, table.drop(columns=["paper", "note"]), 180)
 
 
@@ -445,7 +445,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     options.add_argument("--most", type=int, default=1000, help="most runs of a published figure")
     options.add_argument(
-        "--papers", nargs="+", default=as_published.MODULES, help="as classic or classic.gordon"
+        "--papers",
+        nargs="+",
+        default=[name for name in as_published.MODULES if name not in as_published.TABLES],
+        help="as classic or classic.gordon",
     )
     options.add_argument("--filters", nargs="+", default=FILTERS, help="of the evidence")
     options.add_argument("--particles", type=int, nargs="+", default=[100])

@@ -231,6 +231,7 @@ PARTS = {
     # others
     "published": known("published", "published", CATALOGUE),
     "papers": known("papers", "as_published", f"smoothing association discrepancy {CATALOGUE}"),
+    "dapper": known("papers", "as_published_dapper", CATALOGUE, "--papers dapper"),
     "long": known("long", "long_runs long_records", CATALOGUE, "--long-particles 100"),
     "board": Part(
         f"python benchmarks/bench_study.py --board auto ranked sqmc mixture-kh ukf --board-date {BOARD_DATE}",

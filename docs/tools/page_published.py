@@ -6,9 +6,11 @@ import re
 from collections.abc import Callable
 from functools import partial
 
+import pandas as pd
 from page_format import markdown, measured, number, read
 
 SOURCE = "as_published"
+SOURCES = (SOURCE, "as_published_dapper")
 VERDICTS = ("agrees", "differs", "other filter", "not read")
 MOST_ROWS = 12
 """Of a table on a page."""
@@ -36,11 +38,11 @@ def with_interval(row) -> str:
 
 def summary() -> str:
     """Write how many figures of each paper agree."""
-    table = read(SOURCE)
+    table = pd.concat([read(source) for source in SOURCES])
     counts = table.groupby(["paper", "verdict"], sort=False).size()
     papers = dict.fromkeys(table["paper"])
     rows = [[name, *(counts.get((name, verdict), 0) for verdict in VERDICTS)] for name in papers]
-    return markdown(["paper", *VERDICTS], rows, SOURCE)
+    return markdown(["paper", *VERDICTS], rows, *SOURCES)
 
 
 def tables() -> dict[str, Callable[[], str]]:

@@ -12,6 +12,7 @@ import numpy as np
 import page_adapters
 import page_association
 import page_board
+import page_dapper
 import page_default
 import page_determinism
 import page_first
@@ -486,6 +487,7 @@ TABLES: dict[str, Callable[[], str]] = {
     **page_adapters.TABLES,
     **page_association.TABLES,
     **page_board.TABLES,
+    **page_dapper.TABLES,
     **page_default.TABLES,
     **page_first.TABLES,
     **page_guide.TABLES,
