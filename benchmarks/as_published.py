@@ -15,13 +15,13 @@ MODULES = sorted(
     path.stem.removeprefix("published_") for path in Path(__file__).parent.glob("published_*.py")
 )
 """Modules that hold papers, without the beginning of their names."""
-TABLES = {"dapper": "as_published_dapper"}
-"""Results file of a module that was added later: the rows of the others stay as they were measured."""
+SUFFIXES = {"dapper": "_dapper"}
+"""Ends of the results files of modules that were added later: the rows of the others stay as they were measured."""
 
 
-def table_of(name: str) -> str:
-    """Return the results file of a module or of one of its papers."""
-    return TABLES.get(name.partition(".")[0], "as_published")
+def suffix(name: str) -> str:
+    """Return the end of the name of the results file that a module, or one of its papers, is written to."""
+    return SUFFIXES.get(name.partition(".")[0], "")
 
 
 def rows(name: str, args) -> Iterable[dict]:

@@ -140,7 +140,12 @@ def papers(args) -> None:
     for name in args.papers:
         for paper, rows in groupby(as_published.rows(name, args), key=lambda row: row["paper"]):
             table = pd.DataFrame(rows)
-            save(as_published.table_of(name), table, args.results, ["paper", "place", "quantity"])
+            save(
+                f"as_published{as_published.suffix(name)}",
+                table,
+                args.results,
+                ["paper", "place", "quantity"],
+            )
             show(paper, table.drop(columns=["paper", "note"]), 180)
 
 
@@ -447,7 +452,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument(
         "--papers",
         nargs="+",
-        default=[name for name in as_published.MODULES if name not in as_published.TABLES],
+        default=[name for name in as_published.MODULES if name not in as_published.SUFFIXES],
         help="as classic or classic.gordon",
     )
     options.add_argument("--filters", nargs="+", default=FILTERS, help="of the evidence")
