@@ -140,12 +140,9 @@ def papers(args) -> None:
     for name in args.papers:
         for paper, rows in groupby(as_published.rows(name, args), key=lambda row: row["paper"]):
             table = pd.DataFrame(rows)
-            save(
-                f"as_published{as_published.suffix(name)}",
-                table,
-                args.results,
-                ["paper", "place", "quantity"],
-            )
+            end = as_published.suffix(name)
+            keys = ["paper", "place", "quantity"]
+            save(f"as_published{end}", table, args.results, keys)
             show(paper, table.drop(columns=["paper", "note"]), 180)
 
 
