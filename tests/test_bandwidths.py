@@ -32,7 +32,7 @@ def test_whitened_widths_follow_their_formulas():
     assert_allclose(bandwidths.Scott().covariance(TILTED, 64), TILTED.covariance / 4)
 
 
-@pytest.mark.parametrize("mixture", [TILTED, SHARED])
+@cases("mixture", TILTED, SHARED)
 def test_whitened_metrics(mixture):
     width = scale_rule(30, 2) ** 2
     components = np.tensordot(mixture.weights, mixture.covariances, axes=1)
@@ -44,7 +44,7 @@ def test_whitened_metrics(mixture):
         assert_allclose(found, width * expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("rule", RULES, ids=repr)
+@cases("rule", *RULES, ids=repr)
 def test_rules_give_positive_definite_matrices_even_for_flat_mixtures(rule):
     flat = GaussianMixture([0.5, 0.5], [[0.0, 0.0], [1.0, 0.0]], np.diag([1.0, 0.0]))
     for mixture in (TILTED, flat):
@@ -53,8 +53,8 @@ def test_rules_give_positive_definite_matrices_even_for_flat_mixtures(rule):
         np.testing.assert_array_equal(cov, cov.T)
 
 
-@pytest.mark.parametrize("rule", RULES, ids=repr)
-@pytest.mark.parametrize("kind", [KernelHerding, ContinuousHerdedGibbs])
+@cases("rule", *RULES, ids=repr)
+@cases("kind", KernelHerding, ContinuousHerdedGibbs)
 def test_samplers_take_rules_and_widths(kind, rule):
     by_rule = kind(bandwidth=rule).sample(TILTED, 12)
     by_matrix = kind(bandwidth=kernel_covariance(rule, TILTED, 12)).sample(TILTED, 12)
@@ -95,14 +95,14 @@ test_bad_arguments_of_rules_are_named = refuses(
 )
 
 
-@pytest.mark.parametrize("d", [1, 2, 3, 4, 8, 20])
+@cases("d", 1, 2, 3, 4, 8, 20)
 def test_rule_shrinks_a_little_slower_than_the_distance_between_points(d):
     """That distance falls as n^(-1/d), the rule as n^(-1/(d + 1)); it starts between one and three deviations."""
     assert scale_rule(2 ** (d + 1), d) == pytest.approx(0.5 * scale_rule(1, d), rel=1e-12)
     assert 1 < scale_rule(1, d) < 3
 
 
-@pytest.mark.parametrize("singular", [False, True])
+@cases("singular", False, True)
 def test_auto_follows_a_change_of_units(singular):
     units = np.diag([1e-6, 3.0, 1e5])
     root = np.random.default_rng(0).standard_normal((3, 2 if singular else 3))

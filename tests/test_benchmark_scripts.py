@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+from helpers import cases
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 pytestmark = pytest.mark.skipif(
@@ -39,7 +40,7 @@ def test_a_smallest_run_of_every_script_is_known():
     assert set(SMALLEST) == {path.stem for path in FOLDER.glob("bench_*.py")}
 
 
-@pytest.mark.parametrize("name", SMALLEST)
+@cases("name", *SMALLEST)
 def test_a_script_explains_itself_and_writes_a_table(name, scripts, monkeypatch, tmp_path):
     script = scripts(f"benchmarks/{name}")
     if name == "bench_engine":  # no process is started

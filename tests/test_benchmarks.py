@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import on_a_line, published
+from helpers import cases, on_a_line, published
 from numpy.testing import assert_allclose
 from scipy.stats import kstest
 
@@ -211,7 +211,7 @@ PARTS = {
 """Results file -> the smallest run that writes it."""
 
 
-@pytest.mark.parametrize("table", PARTS)
+@cases("table", *PARTS)
 def test_a_part_writes_its_table(run, tmp_path, table):
     script, *arguments = PARTS[table].split()
     stores = ("--stores", tmp_path / "stores") if script in ("bench_default", "bench_known") else ()
@@ -245,7 +245,7 @@ def test_plain_version_finds_the_points_of_the_samplers(benchmark_module):
     )
 
 
-@pytest.mark.parametrize("name", ["fig1_example", "random_d2_seed1"])
+@cases("name", "fig1_example", "random_d2_seed1")
 def test_plain_version_reproduces_the_published_programs_points(name, benchmark_module):
     case, mixture = published(name)
     x = benchmark_module("naive").herded_gibbs(mixture, 5, case["sigma_k"], start=case["chg"][0])
@@ -283,8 +283,8 @@ def test_errors_are_debiased_by_two_references(benchmark_module):
     ].item() == pytest.approx(0.5, rel=0.05)
 
 
-@pytest.mark.parametrize("name", ["particles", "filterpy", "stonesoup"])
-@pytest.mark.parametrize("model", ["ungm", "bearings", "linear_chain"])
+@cases("name", "particles", "filterpy", "stonesoup")
+@cases("model", "ungm", "bearings", "linear_chain")
 def test_scripts_of_other_libraries_have_the_models_of_the_scenarios(benchmark_module, name, model):
     """With many particles they find our filter's estimates and log-likelihood; so the model functions are the same.
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import MIX, WALK, on_a_line  # noqa: F401  the calls name them
+from helpers import MIX, WALK, cases, on_a_line  # noqa: F401  the calls name them
 
 import herdfilter as hf
 from herdfilter import angles, association, discrete, kernels, models, testing, tracking
@@ -45,7 +45,7 @@ ODD = {
 """Call -> the beginning of its refusal."""
 
 
-@pytest.mark.parametrize("call", ODD)
+@cases("call", *ODD)
 def test_what_is_odd_is_named_in_one_line(call):
     with pytest.raises((TypeError, ValueError), match=f"^{ODD[call]}") as caught:
         eval(call)

@@ -9,7 +9,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import CHAIN, EYE, JUMPING, LIVELY, SERIES, normal
+from helpers import CHAIN, EYE, JUMPING, LIVELY, SERIES, cases, normal
 
 import herdfilter as hf
 from herdfilter.catalogue import catalogue
@@ -83,7 +83,7 @@ KINDS |= dict.fromkeys(BESIDE, "sensors")
 """Filters that are copied on another model than the plain one."""
 
 
-@pytest.mark.parametrize("name", [*FILTERS, *BESIDE])
+@cases("name", *FILTERS, *BESIDE)
 def test_a_filter_is_copied_between_its_steps_and_after_a_prediction(name):
     model, observations, sensor = CASES[KINDS.get(name, "plain")]
     online = made(name, model)
@@ -123,9 +123,7 @@ def test_a_replay_is_copied_before_a_reading_that_comes_late():
         assert_equal(record, other.update(2.0, [1.0, -0.3]))
 
 
-@pytest.mark.parametrize(
-    "name", [name for name, table in catalogue().items() if "tracker" in table]
-)
+@cases("name", *[name for name, table in catalogue().items() if "tracker" in table])
 def test_a_tracker_is_copied_after_a_scan(name):
     birth = hf.tracking.BirthFromMeasurements(normal([0.0, 0.0], 4), expected=0.5)
     tracker = hf.make_filter(
@@ -303,7 +301,7 @@ def assert_same(one, other):
         np.testing.assert_equal(other, one)
 
 
-@pytest.mark.parametrize("name", sorted(public_classes()))
+@cases("name", *sorted(public_classes()))
 def test_an_object_of_every_public_class_is_copied_with_all_that_it_holds(name):
     kind = public_classes()[name]
     one = GIVEN[name]() if name in GIVEN else kind()

@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import cases
 from numpy.testing import assert_array_equal
 
 import herdfilter as hf
@@ -246,7 +247,7 @@ def refusal(function, **given):
     return ""
 
 
-@pytest.mark.parametrize("door", COMPILED | OTHERS)
+@cases("door", *COMPILED | OTHERS)
 def test_a_door_takes_numbers_as_they_lie(door):
     function, given = opened(door)
     for name, values in given.items():
@@ -259,7 +260,7 @@ def test_a_door_takes_numbers_as_they_lie(door):
             )
 
 
-@pytest.mark.parametrize("door", COMPILED)
+@cases("door", *COMPILED)
 def test_what_does_not_fit_is_named_before_it_enters_a_compiled_loop(door):
     """Of lengths that differ either is named, and weights where their logarithms came."""
     function, given = opened(door)
@@ -290,7 +291,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("wrong", HOSTILE.values(), ids=HOSTILE)
+@cases("wrong", *HOSTILE.values(), ids=HOSTILE)
 def test_the_checker_of_all_arrays_names_what_are_no_finite_numbers_of_the_shape(wrong):
     with pytest.raises(ValueError, match=r"^name: expected [^\n]*$"):
         as_array("name", wrong, (None, 2))
@@ -310,7 +311,7 @@ FORMS = {
 """The same observations with missing ones, each in another form."""
 
 
-@pytest.mark.parametrize("name", FILTERS)
+@cases("name", *FILTERS)
 def test_a_masked_reading_is_a_missing_one(name):
     make = FILTERS[name]
     expected = make(CHAIN).run(SERIES)
@@ -374,7 +375,7 @@ COUNTS = {
 }
 
 
-@pytest.mark.parametrize("name", COUNTS)
+@cases("name", *COUNTS)
 def test_a_number_of_something_is_a_whole_one_from_one_on(name):
     argument, function = COUNTS[name]
     every = [0, -1, -(10**30), 2.5, np.nan, "many", True, masked([1, 2])[-1], pd.NA]

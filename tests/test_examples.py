@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import cases
 
 import herdfilter as hf
 from herdfilter.study.data import SCENARIOS
@@ -56,7 +57,7 @@ def marked(path):
     )
 
 
-@pytest.mark.parametrize("path", [marked(path) for path in FILES])
+@cases("path", *[marked(path) for path in FILES])
 def test_examples_run(path, tmp_path, monkeypatch):
     parts = path.relative_to(ROOT.parent).with_suffix("").parts
     if path.parent == SCENARIOS:

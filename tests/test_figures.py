@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from helpers import cases
 
 import herdfilter as hf
 from herdfilter.study.scenario import load_scenario
@@ -61,52 +62,48 @@ def run(x, n: int = 3) -> float:
 """
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ('"x: expected numbers"', '"x: expected an array of numbers"'),
-        ("x is None", "x is None or len(x) > 100"),
-        ("n > 10", "n > 20"),
-        ('"n"', '"number of points"'),
-        ('"at most 10"', '"ten at most"'),
-        ("    _look_at(x)\n", ""),
-        ('f"{error}: not known"', '"unknown"'),
-        ('"below zero"', '"lower than zero"'),
-        (
-            "import warnings\n",
-            "import math\nimport warnings\n\nfrom herdfilter.catalogue import names\n",
-        ),
-        ("n: int = 3) -> float", "n=3)"),
-        ("    return np", "    # a comment\n    return np"),
-        (
-            "def run(x, n: int = 3) -> float:\n",
-            'def run(x, n: int = 3) -> float:\n    """Say what it does."""\n\n',
-        ),
-        (
-            "    n = check",
-            "    for name in x:\n        if not name:\n            raise ValueError(name)\n    n = check",
-        ),
-    ],
+@cases(
+    "old new",
+    ('"x: expected numbers"', '"x: expected an array of numbers"'),
+    ("x is None", "x is None or len(x) > 100"),
+    ("n > 10", "n > 20"),
+    ('"n"', '"number of points"'),
+    ('"at most 10"', '"ten at most"'),
+    ("    _look_at(x)\n", ""),
+    ('f"{error}: not known"', '"unknown"'),
+    ('"below zero"', '"lower than zero"'),
+    (
+        "import warnings\n",
+        "import math\nimport warnings\n\nfrom herdfilter.catalogue import names\n",
+    ),
+    ("n: int = 3) -> float", "n=3)"),
+    ("    return np", "    # a comment\n    return np"),
+    (
+        "def run(x, n: int = 3) -> float:\n",
+        'def run(x, n: int = 3) -> float:\n    """Say what it does."""\n\n',
+    ),
+    (
+        "    n = check",
+        "    for name in x:\n        if not name:\n            raise ValueError(name)\n    n = check",
+    ),
 )
 def test_words_and_refusals_do_not_count(counted, old, new):
     assert old in COMPUTES
     assert counted(COMPUTES.replace(old, new)) == counted(COMPUTES)
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("y < 0", "y <= 0"),
-        ("* n", "* (n + 1)"),
-        ("n: int = 3", "n: int = 4"),
-        ("return 0.0", "return 1.0"),
-        ("ungm.run(x)", "ungm.run(2 * x)"),
-        ("import ungm", "import bearings as ungm"),
-        ('raise ValueError(f"{error}: not known") from None', "y = 1.0"),
-        ('    if n > 10:\n        expected = "at most 10"\n', "    if n > 10:\n        n = 10\n"),
-        ("if n > 10:", "if (n := n + 1) > 10:"),
-        ("raise TypeError", "raise DegenerateWeightsError"),
-    ],
+@cases(
+    "old new",
+    ("y < 0", "y <= 0"),
+    ("* n", "* (n + 1)"),
+    ("n: int = 3", "n: int = 4"),
+    ("return 0.0", "return 1.0"),
+    ("ungm.run(x)", "ungm.run(2 * x)"),
+    ("import ungm", "import bearings as ungm"),
+    ('raise ValueError(f"{error}: not known") from None', "y = 1.0"),
+    ('    if n > 10:\n        expected = "at most 10"\n', "    if n > 10:\n        n = 10\n"),
+    ("if n > 10:", "if (n := n + 1) > 10:"),
+    ("raise TypeError", "raise DegenerateWeightsError"),
 )
 def test_what_computes_counts(counted, old, new):
     assert old in COMPUTES

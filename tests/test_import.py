@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from helpers import cases
 
 import herdfilter
 
@@ -64,7 +65,7 @@ def test_what_is_loaded_on_demand_is_there(fresh):
 ROOMS = [name for name in herdfilter.__all__ if isinstance(getattr(herdfilter, name), ModuleType)]
 
 
-@pytest.mark.parametrize("place", ["herdfilter", *(f"herdfilter.{name}" for name in ROOMS)])
+@cases("place", "herdfilter", *(f"herdfilter.{name}" for name in ROOMS))
 def test_dir_lists_what_is_public_only(place):
     found = importlib.import_module(place)
     assert found.__all__

@@ -9,6 +9,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from helpers import cases
 from numba.core import config
 from numba.core.caching import CompileResultCacheImpl
 
@@ -71,8 +72,8 @@ def test_filters_and_models_go_on_uncached_on_a_full_disk_and_say_so_once(tmp_pa
     assert not [*tmp_path.rglob("*.tmp.*")]
 
 
-@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
-@pytest.mark.parametrize("size", [0, 30])
+@cases("suffix", "nbi", "nbc")
+@cases("size", 0, 30)
 def test_a_damaged_file_of_compiled_code_is_replaced(double, unsaid, tmp_path, suffix, size):
     """Whether its index or the code itself is empty or cut off."""
     assert _jit.njit(double, cache=True)(3) == 6

@@ -97,7 +97,7 @@ def test_a_kalman_filter_finds_the_exact_maximum_and_hessian_of_a_linear_model()
     assert found.evaluations <= 60
 
 
-@pytest.mark.parametrize("theta0", [[0.2, 3.0, 0.5], [2.9, 0.1, 2.9]])
+@cases("theta0", [0.2, 3.0, 0.5], [2.9, 0.1, 2.9])
 @pytest.mark.usefixtures("silent")
 def test_a_narrow_ridge_is_climbed_from_anywhere(theta0):
     """Correlation 0.97 between parameters of scales 1, 0.01 and 10."""

@@ -57,7 +57,7 @@ def test_log_density_is_the_log_of_the_weighted_sum(mixture, seed):
     assert_allclose(mixture.log_density(x), reference_log_density(mixture, x), rtol=1e-10)
 
 
-@pytest.mark.parametrize("distance", [1e2, 1e100])
+@cases("distance", 1e2, 1e100)
 def test_log_density_far_in_the_tails_is_finite_and_exact(distance):
     """Every component underflows there, yet the widest one decides: -x^2 / (2 s^2) to leading order."""
     mixture = GaussianMixture([0.3, 0.7], [[0.0], [1.0]], [[[1.0]], [[4.0]]])
@@ -264,7 +264,7 @@ def test_a_square_of_covariances_is_the_shared_matrix():
     assert_array_equal(found.covariances[1], np.diag([0.7, 1.0]))
 
 
-@pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical"])
+@cases("kind", "full", "tied", "diag", "spherical")
 def test_mixtures_of_scikit_learn_keep_their_density(kind):
     """Two components in two dimensions, where the shape alone could not tell diagonal ones."""
     mixture = pytest.importorskip("sklearn.mixture", reason="scikit-learn is optional")
@@ -340,7 +340,7 @@ def test_rounding_is_not_asymmetry_or_indefiniteness():
     assert_array_equal(stored, stored.T)
 
 
-@pytest.mark.parametrize("far", [0.0, 2.0**32])
+@cases("far", 0.0, 2.0**32)
 def test_component_densities_do_not_lose_digits_far_from_the_origin(far):
     """Shared and own covariances against each Gaussian by itself; places in 1 / 1024, so that they are exact."""
     rng = np.random.default_rng(0)

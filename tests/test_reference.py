@@ -7,6 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from helpers import cases
 
 import herdfilter
 
@@ -92,17 +93,15 @@ def test_name_without_a_page_and_page_without_names_are_errors(reference, monkey
         contents()
 
 
-@pytest.mark.parametrize(
-    ("code", "place"),
-    [
-        ("hf.KernelHerding()", "herdfilter.KernelHerding"),
-        ("herdfilter.filters.ParticleFilter.run", "herdfilter.ParticleFilter.run"),
-        ("herdfilter.pictures.plot_track", "herdfilter.plotting.plot_track"),
-        ("hf.association.HerdedGibbs", "herdfilter.association.HerdedGibbs"),
-        ("HerdedGibbs", None),  # there are two
-        ("marginals", None),  # a word for many things
-        ("hf.nothing", None),
-    ],
+@cases(
+    "code place",
+    ("hf.KernelHerding()", "herdfilter.KernelHerding"),
+    ("herdfilter.filters.ParticleFilter.run", "herdfilter.ParticleFilter.run"),
+    ("herdfilter.pictures.plot_track", "herdfilter.plotting.plot_track"),
+    ("hf.association.HerdedGibbs", "herdfilter.association.HerdedGibbs"),
+    ("HerdedGibbs", None),  # there are two
+    ("marginals", None),  # a word for many things
+    ("hf.nothing", None),
 )
 def test_code_leads_to_its_place(tables, code, place):
     assert tables("reference_links").place_of(code) == place

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from helpers import cases
 
 DOCS = Path(__file__).parent.parent / "docs"
 pytestmark = pytest.mark.slow
@@ -28,7 +29,7 @@ OUTSIDE = {
 }
 
 
-@pytest.mark.parametrize("kind", OUTSIDE)
+@cases("kind", *OUTSIDE)
 def test_a_page_that_loads_from_another_host_is_named(check_site, tmp_path, kind):
     (tmp_path / "a.html").write_text(OUTSIDE[kind])
     (tmp_path / "b.html").write_text(

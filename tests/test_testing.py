@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from demands import check_everything
+from helpers import cases
 
 import herdfilter as hf
 from herdfilter.testing import check_sampler
@@ -185,7 +186,7 @@ def fails(words, function, check=check_sampler, dims=(2,), **options):
         check(Sampler(function), dims=dims, **options)
 
 
-@pytest.mark.parametrize(("check", "function"), CASES)
+@cases("check function", *CASES)
 def test_a_broken_sampler_fails(check, function):
     checks = check_sampler if check in OF_THE_PACKAGE else check_everything
     fails(f"- {check}[:,]", function, checks, dims=(1, 2))
@@ -209,9 +210,7 @@ WRONG = {
 QUALITY = "- (moments|energy distance|far components)[:,]"
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"), [*((name, "herded") for name in WRONG), ("equal weights", "random")]
-)
+@cases("name kind", *((name, "herded") for name in WRONG), ("equal weights", "random"))
 def test_a_sampler_of_another_distribution_fails(name, kind):
     def sample(mixture, n, rng):
         return WRONG[name](mixture, n, herd if kind == "herded" else lambda m, n: draw(m, n, rng))
@@ -225,9 +224,10 @@ def test_what_is_right_passes():
     check_everything(Sampler(draw), deterministic=False, dims=(1, 2))
 
 
-@pytest.mark.parametrize(
+@cases(
     "function",
-    [lambda mixture, n, rng: draw(mixture, n, 0), lambda mixture, n, rng: draw(mixture, n, None)],
+    lambda mixture, n, rng: draw(mixture, n, 0),
+    lambda mixture, n, rng: draw(mixture, n, None),
 )
 def test_a_random_sampler_that_misuses_its_seed_fails(function):
     fails("- seeds, d = 2", function, deterministic=False)

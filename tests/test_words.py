@@ -8,7 +8,7 @@ import re
 
 import numpy as np
 import pytest
-from helpers import MIX, WALK
+from helpers import MIX, WALK, cases
 
 import herdfilter as hf
 from herdfilter import association, models, study, tracking
@@ -173,7 +173,7 @@ DETERMINISTIC = {
 }
 
 
-@pytest.mark.parametrize("name", DOORS)
+@cases("name", *DOORS)
 def test_a_number_is_as_good_as_a_generator(name):
     call = DOORS[name]
     numbers, other = call(3), call(4)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import refuses
+from helpers import cases, refuses
 from numpy.testing import assert_allclose
 from scipy import integrate
 
@@ -21,7 +21,7 @@ KERNELS = [
     kernels.Energy(),
 ]
 LINE = GaussianMixture([0.2, 0.5, 0.3], [[-3.0], [0.0], [2.5]], [[[0.4]], [[1.5]], [[0.2]]])
-every_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+every_kernel = cases("kernel", *KERNELS, ids=repr)
 
 
 @every_kernel

@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from helpers import refuses
+from helpers import cases, refuses
 
 import herdfilter as hf
 from herdfilter.models.resolved import Measurement
@@ -31,7 +31,7 @@ def one(**changes):
     return hf.models.CompiledModel(**(given | changes))
 
 
-@pytest.mark.parametrize("model", [hf.models.UNGM(3.0, 2.0, 1.0), hf.models.BearingsTracking()])
+@cases("model", hf.models.UNGM(3.0, 2.0, 1.0), hf.models.BearingsTracking())
 def test_a_model_of_the_project_and_its_compiled_form_agree(model):
     other, rng = model.compiled(), np.random.default_rng(0)
     x = model.initial.sample(50, rng)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import assert_jacobian
+from helpers import assert_jacobian, cases
 from numpy.testing import assert_allclose
 from scipy import stats
 
@@ -127,8 +127,8 @@ def test_each_state_is_treated_alone(case, states):
         case.model.log_likelihood(np.append(z, 0.0), states, 1)
 
 
-@pytest.mark.parametrize(
-    "name", [name for name, case in CASES.items() if hasattr(case.model, "observation_jacobian")]
+@cases(
+    "name", *[name for name, case in CASES.items() if hasattr(case.model, "observation_jacobian")]
 )
 def test_jacobians_are_the_derivatives(name):
     """At states drawn at step 0, without the few whose difference passes the jump of an angle."""
@@ -179,7 +179,7 @@ def test_simulated_transitions_have_the_stated_mean_and_covariance(case, states)
     assert_standard(whitened)
 
 
-@pytest.mark.parametrize("case", ["linear gaussian", "radar", "double well"], indirect=True)
+@cases("case", "linear gaussian", "radar", "double well", indirect=True)
 def test_observations_have_the_stated_mean_and_covariance(case, states):
     n = 10_000
     z = observe(case, np.repeat(states[:1], n, axis=0))
@@ -189,7 +189,7 @@ def test_observations_have_the_stated_mean_and_covariance(case, states):
     assert_standard(whitened)
 
 
-@pytest.mark.parametrize("case", ADDITIVE, ids=list(ADDITIVE), indirect=True)
+@cases("case", *ADDITIVE, ids=list(ADDITIVE), indirect=True)
 def test_likelihood_is_the_gaussian_density_of_wrapped_residuals(case, states):
     """Angles a full turn on are the same; a part of an observation has the marginal of its density."""
     model = case.model
@@ -210,9 +210,7 @@ def test_likelihood_is_the_gaussian_density_of_wrapped_residuals(case, states):
             assert_allclose(model.log_likelihood(given, states, 1), expected, rtol=1e-8)
 
 
-@pytest.mark.parametrize(
-    "name", ["constant velocity", "coordinated turn", "double well", "landmarks"]
-)
+@cases("name", "constant velocity", "coordinated turn", "double well", "landmarks")
 def test_two_short_steps_are_one_long_one(name):
     case = CASES[name]
     model, states = case.model, drawn(case.model)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import Walk, normal
+from helpers import Walk, cases, normal
 
 import herdfilter as hf
 from herdfilter.filters.kalman.gaussian import kalman_mixture
@@ -62,7 +62,7 @@ LOOKS = [
 ]
 
 
-@pytest.mark.parametrize("wrong", WRONG)
+@cases("wrong", *WRONG)
 def test_a_wrong_covariance_is_named_with_its_step(wrong):
     """All of them where the state is simulated, one in each place that asks for one."""
     matrix, message = WRONG[wrong]
@@ -109,7 +109,7 @@ RIGHT = {
 }
 
 
-@pytest.mark.parametrize("right", RIGHT)
+@cases("right", *RIGHT)
 def test_what_is_semi_definite_up_to_rounding_passes(right):
     """It stays what it is, but for rounding: a symmetric matrix to the last digit, its factor a factor of it."""
     given = np.array(RIGHT[right], dtype=float)

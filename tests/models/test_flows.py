@@ -1,7 +1,6 @@
 """Integrated motions solve their differential equations, written out one number at a time."""
 
 import numpy as np
-import pytest
 from helpers import cases
 from numpy.testing import assert_allclose
 from scipy.integrate import solve_ivp
@@ -40,7 +39,7 @@ FLOWS = {
 }
 
 
-@pytest.mark.parametrize("name", FLOWS)
+@cases("name", *FLOWS)
 def test_a_random_models_drift_solves_its_equations(name):
     flow, time, rate, starts = FLOWS[name]
     assert_allclose(flow.f(np.array(starts)), solved(rate, starts, time), rtol=1e-4, atol=1e-4)

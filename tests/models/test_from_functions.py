@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers import refuses
+from helpers import cases, refuses
 from numpy.testing import assert_allclose
 
 import herdfilter as hf
@@ -145,14 +145,12 @@ LINE = {"Q": np.eye(2), "initial_mean": [0, 0], "initial_covariance": [[4, 2], [
 EXACT = hf.Sensor(lambda x: x[:, :1], [[0.0]])
 
 
-@pytest.mark.parametrize("name", ["ekf", "ukf", "ckf"])
-@pytest.mark.parametrize(
-    ("model", "sensor"),
-    [
-        (hf.models.LinearGaussian(F=np.eye(2), H=[[1, 0]], R=[[0]], **LINE), None),
-        (hf.models.from_functions(lambda x: x, lambda x: x[:, :1], R=[[0.0]], **LINE), None),
-        (hf.models.from_functions(lambda x: x, None, R=None, **LINE), EXACT),
-    ],
+@cases("name", "ekf", "ukf", "ckf")
+@cases(
+    "model sensor",
+    (hf.models.LinearGaussian(F=np.eye(2), H=[[1, 0]], R=[[0]], **LINE), None),
+    (hf.models.from_functions(lambda x: x, lambda x: x[:, :1], R=[[0.0]], **LINE), None),
+    (hf.models.from_functions(lambda x: x, None, R=None, **LINE), EXACT),
     ids=["linear", "functions", "sensor"],
 )
 def test_an_observation_without_noise_is_for_kalman_filters_whatever_the_model(model, sensor, name):

@@ -3,8 +3,7 @@
 from datetime import datetime, timedelta
 
 import numpy as np
-import pytest
-from helpers import refuses
+from helpers import cases, refuses
 
 import herdfilter as hf
 
@@ -32,13 +31,11 @@ def test_uneven_steps_have_noise_of_their_length_and_controls_drive():
     assert abs(truth[2, 0] - truth[1, 0] - 10) < 1e-2
 
 
-@pytest.mark.parametrize(
+@cases(
     "given",
-    [
-        {"times": [2.5, 3.5, 6.0], "start": 2.0},
-        {"times": [NOON + timedelta(seconds=s) for s in (0.5, 1.5, 4)], "start": NOON},
-        {"dt": [timedelta(seconds=s) for s in (0.5, 1.0, 2.5)], "steps": 3},
-    ],
+    {"times": [2.5, 3.5, 6.0], "start": 2.0},
+    {"times": [NOON + timedelta(seconds=s) for s in (0.5, 1.5, 4)], "start": NOON},
+    {"dt": [timedelta(seconds=s) for s in (0.5, 1.0, 2.5)], "steps": 3},
 )
 def test_times_are_taken_as_a_run_takes_them(given):
     expected = hf.simulate(WALK, rng=3, dt=[0.5, 1.0, 2.5])

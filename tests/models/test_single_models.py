@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import assert_jacobian
+from helpers import assert_jacobian, cases
 from numpy.testing import assert_allclose
 from scipy import linalg, stats
 
@@ -88,7 +88,7 @@ STATE = np.array([[1000.0, 300.0, -500.0, 40.0, -0.05], [-20.0, -3.0, 70.0, 250.
 SCALE = np.array([100.0, 10.0, 100.0, 10.0, 0.01])
 
 
-@pytest.mark.parametrize("rate", [-0.3, -1e-9, 0.0, 2e-3, 2.0])
+@cases("rate", -0.3, -1e-9, 0.0, 2e-3, 2.0)
 def test_the_turn_solves_its_differential_equation(rate):
     """The acceleration is the rate times the velocity turned by 90 degrees: a matrix exponential, for any rate."""
     x, dt = np.array([1000.0, 300.0, -500.0, 40.0]), 1.7
@@ -100,7 +100,7 @@ def test_the_turn_solves_its_differential_equation(rate):
     assert moved[4] == rate
 
 
-@pytest.mark.parametrize("rate", [-0.00667, 0.0, 1e-7, 0.4])
+@cases("rate", -0.00667, 0.0, 1e-7, 0.4)
 def test_jacobians_of_a_turn_at_any_rate_are_the_derivatives(rate):
     model = CoordinatedTurn()
     x = np.column_stack([STATE[:, :4], np.full(2, rate)])

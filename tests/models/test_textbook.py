@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import cases
 from numpy.testing import assert_allclose
 from scipy import stats
 from scipy.integrate import trapezoid
@@ -23,9 +24,9 @@ def states(model, n, steps=3):
     return x
 
 
-@pytest.mark.parametrize(
+@cases(
     "name",
-    [
+    *[
         name
         for name, path in scenario_files().items()
         if b"herdfilter.study.data.textbook:" in path.read_bytes() or name == "lidar"

@@ -73,7 +73,7 @@ DOORS = {
 ANOTHER_VALUE = "the same value at every call"
 
 
-@pytest.mark.parametrize("door", DOORS)
+@cases("door", *DOORS)
 @cases(
     "wrong message",
     (put, "a function that leaves its arguments as they are.*read-only"),
@@ -114,7 +114,7 @@ def test_rounding_and_nan_are_no_other_value():
         ask_twice("f", lambda: next(values))
 
 
-@pytest.mark.parametrize("name", ["bootstrap", "auto", "herded-kh", "ukf", "enkf", "edh"])
+@cases("name", "bootstrap", "auto", "herded-kh", "ukf", "enkf", "edh")
 def test_what_is_written_later_changes_no_particle(name):
     """The check calls functions at step 1 only; afterwards NumPy refuses, and the filter stays as it was."""
     pf = hf.make_filter(
@@ -151,9 +151,17 @@ def test_the_callers_arrays_are_not_written_to():
     assert all((array == 1).all() for array in given.values())
 
 
-@pytest.mark.parametrize(
+@cases(
     "name",
-    ["bootstrap", "auto", "herded-kh", "ranked", "augmented-kh", "guided", "ukf", "enkf", "edh"],
+    "bootstrap",
+    "auto",
+    "herded-kh",
+    "ranked",
+    "augmented-kh",
+    "guided",
+    "ukf",
+    "enkf",
+    "edh",
 )
 def test_a_function_may_return_what_it_is_given(name):
     parts = (

@@ -1,15 +1,13 @@
 import pandas as pd
 import pytest
-from helpers import command, refused
+from helpers import cases, command, refused
 
 from herdfilter import paper
 
 pytestmark = pytest.mark.usefixtures("coarse_pictures")
 
 
-@pytest.mark.parametrize(
-    "name", ["fig2", *(pytest.param(f"fig{k}", marks=pytest.mark.slow) for k in (1, 3, 4, 5))]
-)
+@cases("name", "fig2", *(pytest.param(f"fig{k}", marks=pytest.mark.slow) for k in (1, 3, 4, 5)))
 def test_each_figure_ends_in_a_table_and_three_files(name, tmp_path):
     out = tmp_path / "new" / "folder"
     result = command("paper", name, "--quick", "--out", str(out))

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import cases
 
 import herdfilter as hf
 from herdfilter.paper import fig2, fig4, fig5, reproduce
@@ -23,7 +24,7 @@ from herdfilter.paper.fig3 import errors_of_prefixes
 REFERENCE = Path(__file__).parents[1] / "reference" / "authors_samples.json"
 
 
-@pytest.mark.parametrize("dim", [1, 5])
+@cases("dim", 1, 5)
 def test_errors_of_prefixes_are_the_direct_ones(dim):
     rng = np.random.default_rng(dim)
     mixture = rotated_mixture(dim, rng)

@@ -12,6 +12,7 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from helpers import cases
 
 import herdfilter as hf
 
@@ -68,7 +69,7 @@ def assert_shown(thing):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", PICTURED)
+@cases("name", *PICTURED)
 def test_line_and_picture_are_shown(name):
     assert_shown(PICTURED[name]())
 
@@ -97,7 +98,7 @@ def test_a_filter_is_shown_within_a_step_and_goes_on_with_equal_bits():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["auto", "herded-chg", "sqmc", "ukf", "enkf"])
+@cases("name", "auto", "herded-chg", "sqmc", "ukf", "enkf")
 def test_every_kind_of_filter_goes_on_after_it_was_shown(name):
     assert_goes_on(name)
 

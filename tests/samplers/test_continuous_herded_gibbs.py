@@ -1,7 +1,6 @@
 """Continuous herded Gibbs sampling: the published sequences, the recursion step by step, and the three repairs."""
 
 import numpy as np
-import pytest
 from helpers import cases, published, refuses
 from numpy.testing import assert_allclose
 
@@ -13,7 +12,7 @@ from herdfilter.samplers import ContinuousHerdedGibbs
 CASES = ["fig1_example", "random_d2_seed1", "random_d3_seed2", "random_d5_seed3"]
 
 
-@pytest.mark.parametrize("name", CASES)
+@cases("name", *CASES)
 def test_published_sequences_are_reproduced(name):
     """An independent exact solution of the published recursion, which the authors' own program confirms."""
     case, mixture = published(name)

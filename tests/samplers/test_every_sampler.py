@@ -119,9 +119,7 @@ assert module._sweep.signatures and not module._sweep.stats.cache_hits
 """
 
 
-@pytest.mark.parametrize(
-    "program", [PROGRAM, pytest.param(ANEW, marks=pytest.mark.slow)], ids=["cached", "anew"]
-)
+@cases("program", PROGRAM, pytest.param(ANEW, marks=pytest.mark.slow), ids=["cached", "anew"])
 def test_deterministic_points_are_bit_identical_in_two_processes(capsys, program):
     """The second finds the compiled samplers in the cache; or compiles the quantiles anew, which stand for all."""
     exec(PROGRAM, {})
@@ -149,7 +147,7 @@ HERDED = [
 ]
 
 
-@pytest.mark.parametrize("sampler", HERDED, ids=repr)
+@cases("sampler", *HERDED, ids=repr)
 def test_units_however_large_or_small_move_no_point(sampler):
     means = np.array([[0.0, 0.0], [2.0, 1.0]])
     points = sampler.sample(GaussianMixture([0.6, 0.4], means, np.eye(2)), 9)
@@ -158,7 +156,7 @@ def test_units_however_large_or_small_move_no_point(sampler):
         np.testing.assert_allclose(other.x / unit, points.x, atol=1e-6)
 
 
-@pytest.mark.parametrize("sampler", HERDED, ids=repr)
+@cases("sampler", *HERDED, ids=repr)
 def test_an_origin_a_million_million_deviations_away_costs_no_quality(sampler):
     """There the means themselves are known to a ten-thousandth of a deviation only."""
     means, unit, offset = np.array([[0.0, 0.0], [2.0, 1.0]]), 1e-3, 1e9
@@ -181,9 +179,7 @@ def skewed(mixture, seed, mixed):
     return A, GaussianMixture(mixture.weights, mixture.means @ A.T, A @ mixture.covariances @ A.T)
 
 
-@pytest.mark.parametrize(
-    ("bandwidth", "mixed", "d"), [(Whitened(), True, 3), ("auto", False, 2)], ids=["any", "units"]
-)
+@cases("bandwidth mixed d", (Whitened(), True, 3), ("auto", False, 2), ids=["any", "units"])
 def test_affine_maps_of_the_state_leave_the_quality_of_kernel_herding_unchanged(
     random_mixture, bandwidth, mixed, d
 ):
@@ -210,7 +206,7 @@ CLOSER = [
 ]
 
 
-@pytest.mark.parametrize(("sampler", "d", "bound"), CLOSER)
+@cases("sampler d bound", *CLOSER)
 def test_points_are_closer_to_the_mixture_than_independent_draws(sampler, random_mixture, d, bound):
     n, ratios = 256, []
     for seed in range(5):

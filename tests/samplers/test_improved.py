@@ -28,9 +28,7 @@ STARTS = [
     RandomSampling(),
 ]
 IMPROVED = [Polished, Reweighted]
-every_kernel = pytest.mark.parametrize(
-    "kernel", [kernels.Gaussian(), kernels.Matern(1.5), kernels.Energy()], ids=repr
-)
+every_kernel = cases("kernel", kernels.Gaussian(), kernels.Matern(1.5), kernels.Energy(), ids=repr)
 
 
 @cases(
@@ -105,7 +103,7 @@ def test_polishing_lowers_the_herding_error(sampler, d, share):
 
 
 @every_kernel
-@pytest.mark.parametrize("constraint", ["simplex", "sum"])
+@cases("constraint", "simplex", "sum")
 def test_no_other_weights_do_better(kernel, constraint):
     """The error is convex in the weights: small moves between any two of them do not lower it."""
     mixture = random_mixture(0, 2)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import cases
 
 from herdfilter.discrepancy import energy_distance
 from herdfilter.filters import HerdedProposal, ParticleFilter
@@ -19,7 +20,7 @@ def cloud(n, noise):
     return GaussianMixture(np.full(n, 1 / n), means, np.diag([0.3, noise]) ** 2)
 
 
-@pytest.mark.parametrize("method", BOTH)
+@cases("method", *BOTH)
 def test_ratios_are_those_of_the_densities_and_in_blocks_have_the_mean_one(method):
     q = cloud(300, 0.05)
     target = np.random.default_rng(4).dirichlet(np.ones(300))
@@ -31,7 +32,7 @@ def test_ratios_are_those_of_the_densities_and_in_blocks_have_the_mean_one(metho
     assert np.exp(ratios) @ x / 300 == pytest.approx(p.mean, abs=0.1)
 
 
-@pytest.mark.parametrize("method", BOTH)
+@cases("method", *BOTH)
 def test_smoothing_fills_gaps_and_keeps_the_covariance(method):
     mixture = cloud(50, 1e-4)
     plain = method().sample(mixture, 50)
@@ -41,7 +42,7 @@ def test_smoothing_fills_gaps_and_keeps_the_covariance(method):
     assert np.trace(filled.covariance) == pytest.approx(np.trace(mixture.covariance), rel=0.15)
 
 
-@pytest.mark.parametrize("method", BOTH)
+@cases("method", *BOTH)
 def test_a_dimension_without_spread_keeps_its_value(method):
     means = np.stack([np.linspace(-2, 2, 9), np.full(9, 3.0)], axis=1)
     mixture = GaussianMixture(np.full(9, 1 / 9), means, np.diag([0.1, 0.0]))
@@ -49,7 +50,7 @@ def test_a_dimension_without_spread_keeps_its_value(method):
     np.testing.assert_allclose(x[:, 1], 3.0, atol=1e-12)
 
 
-@pytest.mark.parametrize("method", BOTH)
+@cases("method", *BOTH)
 def test_far_modes_get_their_shares_and_kernels_of_their_own_width(method):
     mixture = GaussianMixture([0.9, 0.1], [[0.0, 0.0], [1e3, 1e3]], np.eye(2))
     x = method(smoothing=50).sample(mixture, 100).x
@@ -60,7 +61,7 @@ def test_far_modes_get_their_shares_and_kernels_of_their_own_width(method):
         assert np.cov(mode.T) == pytest.approx(np.eye(2), abs=0.45)
 
 
-@pytest.mark.parametrize("method", [*BOTH, QuantileSampling])
+@cases("method", *BOTH, QuantileSampling)
 def test_a_subclass_that_draws_otherwise_is_not_passed_by(method):
     class Fixed(method):
         def draw(self, mixture, n, rng):
@@ -71,7 +72,7 @@ def test_a_subclass_that_draws_otherwise_is_not_passed_by(method):
     assert (pf.particles == 7).all()
 
 
-@pytest.mark.parametrize("method", BOTH)
+@cases("method", *BOTH)
 def test_on_a_line_points_stay_near_the_quantiles(method):
     means = np.random.default_rng(5).standard_normal((40, 1)) * 5
     mixture = GaussianMixture(np.full(40, 1 / 40), means, [[4.0]])

@@ -1,7 +1,7 @@
 """A mixture on a line: log-densities by cells against sums over all pairs, and few components that stand for many."""
 
 import numpy as np
-import pytest
+from helpers import cases
 from scipy.special import logsumexp, softmax
 
 from herdfilter.mixture import GaussianMixture
@@ -45,9 +45,12 @@ def crowd(spread, weights="even", widths=(1.0, 1.0), size=600):
     return GaussianMixture(share, means, covariances)
 
 
-@pytest.mark.parametrize(
+@cases(
     "mixture",
-    [crowd(5.0), crowd(300.0), crowd(5.0, widths=(0.01, 3.0)), crowd(200.0, "of one place")],
+    crowd(5.0),
+    crowd(300.0),
+    crowd(5.0, widths=(0.01, 3.0)),
+    crowd(200.0, "of one place"),
     ids=["crowded", "spread", "of many widths", "nearly all weights next to nothing"],
 )
 def test_many_components(mixture):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -33,7 +34,7 @@ def mapped(request):
     return MappedSampling(request.param)
 
 
-@pytest.mark.parametrize(("d", "shared"), [(1, True), (5, False)])
+@cases("d shared", (1, True), (5, False))
 def test_moments_of_every_component_are_met_exactly(mapped, random_mixture, d, shared):
     mixture = random_mixture(60, d, n_components=3)
     means = mixture.means + 1e3 * np.arange(3)[:, None]  # so that every point's component is known

@@ -3,8 +3,7 @@
 from itertools import product
 
 import numpy as np
-import pytest
-from helpers import fixture_of, normal, refuses
+from helpers import cases, fixture_of, normal, refuses
 from numpy.testing import assert_allclose
 
 from herdfilter.samplers import SigmaPoints
@@ -31,7 +30,7 @@ def test_mean_and_covariance_are_exact(sigma, random_mixture):
         assert_allclose(points.covariance, mixture.covariance, atol=1e-11, err_msg=case)
 
 
-@pytest.mark.parametrize("d", [1, 3])
+@cases("d", 1, 3)
 def test_kappa_of_three_less_d_makes_fourth_moments_along_the_axes_exact(d):
     """E[z^4] = 3 (Julier and Uhlmann 1997); in one dimension these are the nodes of Gauss and Hermite."""
     gaussian = normal(np.zeros(d))

@@ -1,8 +1,7 @@
 """Quasi-Monte Carlo draws from a mixture."""
 
 import numpy as np
-import pytest
-from helpers import normal
+from helpers import cases, normal
 
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers import SobolSampling
@@ -13,7 +12,7 @@ def shares(points, means):
     return np.bincount(nearest, minlength=len(means))
 
 
-@pytest.mark.parametrize("scramble", [False, True])
+@cases("scramble", False, True)
 def test_of_a_power_of_two_components_get_their_shares_to_within_one(scramble):
     rng = np.random.default_rng(0)
     means = 1e3 * rng.standard_normal((7, 3))

@@ -17,10 +17,8 @@ OF_PARTICLES = {
     "backward_simulation": partial(hf.backward_simulation, n_trajectories=60, rng=0),
 }
 SMOOTHERS = {"rts_smoother": hf.rts_smoother} | OF_PARTICLES
-every = pytest.mark.parametrize(("name", "smoother"), SMOOTHERS.items(), ids=SMOOTHERS)
-every_of_particles = pytest.mark.parametrize(
-    ("name", "smoother"), OF_PARTICLES.items(), ids=OF_PARTICLES
-)
+every = cases("name smoother", *SMOOTHERS.items(), ids=SMOOTHERS)
+every_of_particles = cases("name smoother", *OF_PARTICLES.items(), ids=OF_PARTICLES)
 
 
 def ran(name, model, z=Z, n=60):
@@ -31,7 +29,7 @@ def ran(name, model, z=Z, n=60):
     return pf, pf.run(z, keep_particles=True)
 
 
-@pytest.mark.parametrize("turn", [-1.5])
+@cases("turn", -1.5)
 @every_of_particles
 def test_where_zero_lies_on_the_circle_does_not_matter(name, smoother, turn):
     plain, turned = turned_compass(lambda model, z: smoother(*ran(name, model, z)), turn)

@@ -1,7 +1,7 @@
 """Fixed-lag smoothing: by definition the smoother of the series cut off at the lag; in a batch and step by step."""
 
 import pytest
-from helpers import CONTROLS, Simulated
+from helpers import CONTROLS, Simulated, cases
 from helpers import DURATIONS as DT
 from helpers import READINGS as Z
 from numpy.testing import assert_allclose, assert_array_equal
@@ -37,8 +37,8 @@ def same(one, other, rows, of_other, tolerance=1e-12):
             assert_allclose(a[rows], b[of_other], rtol=0, atol=tolerance)
 
 
-@pytest.mark.parametrize("build", [kalman, particles])
-@pytest.mark.parametrize("lag", [0, 3, 1000])
+@cases("build", kalman, particles)
+@cases("lag", 0, 3, 1000)
 def test_a_state_is_smoothed_by_what_is_seen_up_to_the_lag(driven, build, lag):
     pf = build(driven)
     found = hf.fixed_lag_smoother(pf, ran(pf, dt=DT, controls=CONTROLS), lag, DT, CONTROLS)
@@ -48,8 +48,8 @@ def test_a_state_is_smoothed_by_what_is_seen_up_to_the_lag(driven, build, lag):
         same(found, whole(pf, cut, DT[upto], CONTROLS[upto]), k, k)
 
 
-@pytest.mark.parametrize("build", [kalman, particles])
-@pytest.mark.parametrize("lag", [0, 2, 20])
+@cases("build", kalman, particles)
+@cases("lag", 0, 2, 20)
 def test_step_by_step_is_as_in_a_batch(driven, build, lag):
     pf = build(driven)
     batch = hf.fixed_lag_smoother(pf, ran(pf, dt=DT, controls=CONTROLS), lag, controls=CONTROLS)

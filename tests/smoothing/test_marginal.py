@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from helpers import on_a_line
+from helpers import cases, on_a_line
 from numpy.testing import assert_allclose
 
 import herdfilter as hf
@@ -157,7 +157,7 @@ class Turning:
         return 0.1 * np.eye(2)
 
 
-@pytest.mark.parametrize("kind", ["two modes", "a curved transition"])
+@cases("kind", "two modes", "a curved transition")
 def test_moments_are_those_of_the_weights_where_a_gaussian_would_be_wrong(kind):
     rng = np.random.default_rng(5)
     x = rng.standard_normal((2, 300, 2))

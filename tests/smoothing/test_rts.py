@@ -110,7 +110,7 @@ def test_a_run_that_goes_on_has_the_steps_of_the_filter():
     agree(hf.rts_smoother(kf, kf.run(z[3:])), whole.means[3:], whole.covariances[3:])
 
 
-@pytest.mark.parametrize("certain", [(), (1,), (0, 1)])
+@cases("certain", (), (1,), (0, 1))
 def test_states_without_doubt_have_singular_predictions(driven, exact, certain):
     """No noise in some dimensions or in any, and a start that is certain of one combination of them."""
     driven.Q = np.diag([0.0 if i in certain else 0.4 for i in range(2)])
@@ -136,7 +136,7 @@ def test_units_do_not_matter(driven):
     assert_allclose(other.covariances / np.outer(unit, unit), one.covariances, atol=1e-9)
 
 
-@pytest.mark.parametrize("build", [hf.UnscentedKalmanFilter, hf.ExtendedKalmanFilter])
+@cases("build", hf.UnscentedKalmanFilter, hf.ExtendedKalmanFilter)
 def test_angles_are_smoothed_on_the_circle(build):
     class Heading(hf.models.LinearGaussian):
         circular = observation_circular = (0,)

@@ -1,7 +1,7 @@
 """The weights of a miss and of detections in the association, by the formulas and at their limits."""
 
 import numpy as np
-import pytest
+from helpers import cases
 from numpy.testing import assert_allclose
 
 from herdfilter.tracking.track import CLUTTER_WEIGHT, association_matrix
@@ -10,7 +10,7 @@ R, P = np.array([0.2, 0.9, 1.0]), 0.7
 DENSITIES = np.array([[0.3, 2.0], [1.5, 0.0], [0.01, 0.2]])
 
 
-@pytest.mark.parametrize("shift", [0.0, 2000.0, -2000.0])
+@cases("shift", 0.0, 2000.0, -2000.0)
 def test_rows_are_in_proportion_to_a_miss_and_to_detections_over_clutter(shift):
     """Whatever the unit of the observation is; each track has its detection probability, each detection its clutter."""
     p, clutter = np.array([0.0, 0.5, 0.9]), np.array([0.4, 0.01])

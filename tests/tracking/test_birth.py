@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import assert_same, normal, polar, refuses
+from helpers import assert_same, cases, normal, polar, refuses
 from numpy.testing import assert_allclose
 
 import herdfilter as hf
@@ -10,8 +10,8 @@ from herdfilter.tracking import Birth, BirthFromMeasurements, LMBTracker
 from herdfilter.tracking.birth import UnexplainedDetections
 
 
-@pytest.mark.parametrize("name", ["ekf", "auto"])
-@pytest.mark.parametrize("certain", [False, True])
+@cases("name", "ekf", "auto")
+@cases("certain", False, True)
 def test_a_birth_stands_where_it_is_said_to_be(name, certain, walk, cluttered):
     """Components of different shapes, also certain of one entry; filters of one Gaussian have their moments."""
     covariances = np.array([[[4.0, 1.0], [1.0, 1.0]], [[1.0, 0.0], [0.0, 9.0]]])

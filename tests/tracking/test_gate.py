@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 import scipy.stats
+from helpers import cases
 
 from herdfilter.tracking import Birth, LMBTracker
 from herdfilter.tracking.track import SMALLEST_GATED_RATIO, gate_detections
 
 
-@pytest.mark.parametrize(("size", "missed"), [(1, 0.1), (2, 1e-6), (3, 0.9)])
+@cases("size missed", (1, 0.1), (2, 1e-6), (3, 0.9))
 def test_a_gate_is_the_ellipsoid_of_its_probability_or_what_weighs_a_millionth_of_a_miss(
     size, missed
 ):

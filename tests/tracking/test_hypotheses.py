@@ -4,7 +4,7 @@ import copy
 
 import numpy as np
 import pytest
-from helpers import assert_same, model_of, normal, position_and_speed
+from helpers import assert_same, cases, model_of, normal, position_and_speed
 
 import herdfilter as hf
 from herdfilter.models.resolved import Measurement
@@ -38,7 +38,7 @@ def hypotheses(name):
     return online, alone, merge(np.array([0]), WEIGHTS[None])[0]
 
 
-@pytest.mark.parametrize("name", ["ekf", "imm", "mkf", "bootstrap", "auto"])
+@cases("name", "ekf", "imm", "mkf", "bootstrap", "auto")
 def test_the_combination_has_the_moments_of_the_mixture(name):
     _, filters, whole = hypotheses(name)
     means, covariances = (
@@ -51,14 +51,14 @@ def test_the_combination_has_the_moments_of_the_mixture(name):
         np.testing.assert_allclose(whole.mode_probabilities, modes, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["enkf", "edh"])
+@cases("name", "enkf", "edh")
 def test_an_ensemble_has_its_share_of_the_members_of_each(name):
     _, filters, whole = hypotheses(name)
     members = [set(online.particles[:, 0]) for online in filters]
     assert [sum(x in own for x in whole.particles[:, 0]) for own in members] == [12, 30, 18]
 
 
-@pytest.mark.parametrize("name", ["ekf", "mkf", "enkf", "bootstrap", "auto"])
+@cases("name", "ekf", "mkf", "enkf", "bootstrap", "auto")
 def test_a_combination_goes_on_with_as_many_particles_as_before(name):
     online, _, whole = hypotheses(name)
     for _ in range(2):
@@ -69,7 +69,7 @@ def test_a_combination_goes_on_with_as_many_particles_as_before(name):
     assert whole.mean[0] == pytest.approx(3, abs=1)
 
 
-@pytest.mark.parametrize("name", ["auto", "ekf"])
+@cases("name", "auto", "ekf")
 def test_the_evidence_is_that_of_the_update_and_the_filter_stays(name):
     online, filters, _ = hypotheses(name)
     before = online.mean
@@ -85,8 +85,8 @@ def test_the_evidence_is_that_of_the_update_and_the_filter_stays(name):
     np.testing.assert_array_equal(online.mean, before)
 
 
-@pytest.mark.parametrize("kind", [hf.ParticleFilter, type("Own", (hf.ParticleFilter,), {})])
-@pytest.mark.parametrize("on_degeneracy", ["raise", "predict"])
+@cases("kind", hf.ParticleFilter, type("Own", (hf.ParticleFilter,), {}))
+@cases("on_degeneracy", "raise", "predict")
 def test_an_observation_out_of_reach_has_no_evidence(on_degeneracy, kind):
     window = model_of(
         normal([0.0]),

@@ -83,7 +83,7 @@ def written_out(tracks, z, r, model):
     return new_tracks, new_r, 1 - sum(total[2:] / total.sum() for total in sums)
 
 
-@pytest.mark.parametrize("association", ["exact", "belief-propagation"])
+@cases("association", "exact", "belief-propagation")
 def test_gaussian_tracks_follow_the_recursion_written_out(association, walk, cluttered, gaussian):
     model = cluttered(walk, 0.8, 0.02)
     starts = [Birth(0.7, gaussian(0, 0)), Birth(0.9, gaussian(2, 0))][
@@ -281,7 +281,7 @@ def test_what_is_wrong_with_a_tracker_is_named(options, error, expected, walk, c
         LMBTracker(walk, **given)
 
 
-@pytest.mark.parametrize("option", ["prune", "report"])
+@cases("option", "prune", "report")
 def test_a_track_is_kept_and_reported_from_its_bound_on(option, walk, cluttered, gaussian):
     """Existence after a miss, r (1 - p) / (1 - r p), is the bound itself, just below it or just above."""
     starts = [Birth(r, gaussian(50.0 * i, 0)) for i, r in enumerate((0.2, 0.4, 0.6))]

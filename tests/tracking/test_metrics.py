@@ -5,7 +5,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from helpers import refuses
+from helpers import cases, refuses
 
 from herdfilter.tracking import gospa, label_switches, ospa
 
@@ -32,7 +32,7 @@ def cheapest(truth, estimates, p):
     )
 
 
-@pytest.mark.parametrize("p", [1.0, 2.0])
+@cases("p", 1.0, 2.0)
 def test_gospa_and_ospa_are_the_least_over_all_assignments(p):
     for truth, estimates in [*SETS, BY_ORDER]:
         n, m = len(truth), len(estimates)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import position_and_speed
+from helpers import cases, position_and_speed
 from numpy.testing import assert_allclose
 
 import herdfilter as hf
@@ -44,7 +44,7 @@ def test_misses_and_false_alarms_are_as_many_as_the_model_says_and_in_the_region
     assert places.mean() == pytest.approx(50, abs=4 * 200 / np.sqrt(12 * len(places)))
 
 
-@pytest.mark.parametrize("at", [0, 400])
+@cases("at", 0, 400)
 def test_a_path_has_the_noise_of_the_model_forward_and_back(at):
     path = simulate_path(LINE, np.zeros(2), at, range(1, 401), np.random.default_rng(3))
     noise = path[1:] - path[:-1] @ LINE.F.T
@@ -90,7 +90,7 @@ def map_of(matrix, offset):
     )
 
 
-@pytest.mark.parametrize("noise", [False, True])
+@cases("noise", False, True)
 def test_a_path_follows_a_transition_with_an_offset_back(noise):
     matrix, offset = np.array([[0.9, 0.5], [-0.2, 0.8]]), np.array([3.0, -7.0])
     model, rng = map_of(matrix, offset), np.random.default_rng(5)

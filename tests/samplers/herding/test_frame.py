@@ -27,14 +27,12 @@ def symmetric_noise(dim, size, seed):
     return size * (noise + noise.T)
 
 
-@pytest.mark.parametrize(
+@cases(
     "covariance",
-    [
-        np.eye(3),
-        np.diag([1.0, 2.0, 2.0, 2.0]),
-        np.kron(np.eye(3), MOVING),
-        np.eye(6) - np.full((6, 6), 0.1),
-    ],
+    np.eye(3),
+    np.diag([1.0, 2.0, 2.0, 2.0]),
+    np.kron(np.eye(3), MOVING),
+    np.eye(6) - np.full((6, 6), 0.1),
     ids=["sphere", "disc", "moving", "two modes"],
 )
 def test_rounding_turns_no_axis(covariance):
@@ -93,9 +91,11 @@ def test_rounding_moves_no_point(sampler, name, dim):
         assert np.abs(sampler.sample(other, 20).x - points).max() < 1e-4 * width
 
 
-@pytest.mark.parametrize(
+@cases(
     "sampler",
-    [KernelHerding(), ContinuousHerdedGibbs(), ContinuousHerdedGibbs(target="paper")],
+    KernelHerding(),
+    ContinuousHerdedGibbs(),
+    ContinuousHerdedGibbs(target="paper"),
     ids=["kh", "chg", "published"],
 )
 def test_components_without_extent_across_a_plane_keep_to_it(sampler):
@@ -125,7 +125,7 @@ def ratio(points, mixture):
     return energy_distance(points, mixture) / expected_energy_distance(mixture, len(points))
 
 
-@pytest.mark.parametrize("dim", [1, 4])
+@cases("dim", 1, 4)
 def test_points_of_far_modes_stay_with_their_mode(herding, dim):
     near = {n: ratio(herding.sample(two_modes(5.0, dim), n), two_modes(5.0, dim)) for n in (10, 60)}
     for distance in (10.0, 100.0, 1e4, 1e8):
@@ -136,13 +136,11 @@ def test_points_of_far_modes_stay_with_their_mode(herding, dim):
             assert ratio(points, mixture) < 1.01 * near[n]
 
 
-@pytest.mark.parametrize(
+@cases(
     "sampler",
-    [
-        KernelHerding(weights="line-search"),
-        KernelHerding(weights="fully-corrective"),
-        Polished(KernelHerding()),
-    ],
+    KernelHerding(weights="line-search"),
+    KernelHerding(weights="fully-corrective"),
+    Polished(KernelHerding()),
     ids=["line-search", "fully-corrective", "polished"],
 )
 def test_whatever_is_herded_or_moved_stays_with_its_mode(sampler):
@@ -153,7 +151,7 @@ def test_whatever_is_herded_or_moved_stays_with_its_mode(sampler):
     assert first == pytest.approx(0.3, abs=0.51 / 30)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@cases("seed", *range(2))
 def test_no_mixture_is_worse_served_than_by_independent_draws(herding, hostile_mixture, seed):
     """Independent draws themselves pass the first bound in one of 40 times, the second never."""
     sizes, ratios = (5, 20, 50), []
@@ -164,7 +162,7 @@ def test_no_mixture_is_worse_served_than_by_independent_draws(herding, hostile_m
     assert np.median(ratios) < 0.4
 
 
-@pytest.mark.parametrize("dim", [2, 8])
+@cases("dim", 2, 8)
 def test_two_to_five_points_of_a_gaussian_part(herding, dim):
     """All at the mean, as many as they are, would have 0.83, 1.24, 1.66 and 2.07."""
     gaussian = normal(np.zeros(dim))
