@@ -52,8 +52,8 @@ DEFAULT, COUNTERPART = "auto", "auto-random"
 FILTERS = (BASELINE, RIVAL, "sqmc-guided", DEFAULT, COUNTERPART, "ranked", "ranked-unguided")
 PARTICLES = (20, 50, 100, 500)
 GROWING = (100, 1000, 10_000)
-MANY = (20, 50, 100, 200, 500, 1000, 2000, 5000)
-MORE = (10_000, 20_000)
+MANY = (20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)
+MORE = (20_000, 30_000)
 """Further counts of the cheap filters, which would else have time to spare."""
 BUDGETS = (7.0, 14.0, 36.0)  # times of a step of bootstrap with 100 particles
 DEARER = (0.0, 2.0)  # microseconds per particle
