@@ -84,7 +84,7 @@ def compiled() -> Figure:
     """Draw errors over times of a step, geometric means over models that are also compiled, relative to bootstrap."""
     table = read("compiled_cases")
     names = ["auto", "ranked-unguided", "sqmc", RANDOM_DRAWS]
-    figure, look = Figure(figsize=(WIDTH, 3.4)), styles(names)
+    figure, look = Figure(figsize=(WIDTH, 3.8)), styles(names)
     # bootstrap's own numbers are what those of another filter are compared with
     base = table[table["filter"] == "sqmc"].copy()
     base["error"] /= base["equal_n"]
@@ -287,6 +287,7 @@ def grid(ax: Axes, axis: str) -> None:
 
 
 def legend(figure: Figure, ax: Axes) -> None:
-    """Put the legend below everything, once for each name."""
+    """Put the legend below everything, once for each name; four names stand in two lines."""
     handles, names = ax.get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=len(names))
+    columns = len(names) if len(names) < 4 else 2
+    figure.legend(handles, names, loc="outside lower center", ncols=columns)
