@@ -87,12 +87,12 @@ def first_numbers() -> str:
     timed = read("compiled").query("filter == @DEFAULT and n == @TIMED").iloc[0]
     rows = [
         [
-            f"error with {SHOWN} particles each, on {gain['models']} random models",
+            f"error, {SHOWN} particles each, {gain['models']} random models",
             interval(gain, "to_bootstrap"),
         ],
-        [f"time of a step, on {cost['models']} of these models", number(cost["mean"])],
+        [f"time of a step, {cost['models']} of these models", number(cost["mean"])],
         [
-            f"error of {TIMED} particles in as much time, on {timed['cases']} models in NumPy",
+            f"error of {TIMED} in as much time, {timed['cases']} models in NumPy",
             interval(timed, "equal_numpy"),
         ],
         ["the same models compiled", interval(timed, "equal_compiled")],
