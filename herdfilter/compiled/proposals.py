@@ -366,11 +366,14 @@ def from_gaussian(series, proposal, t, particles):
         subsample = np.zeros((size, d))
         subsample_weights = np.zeros(size)
         for i in range(size):
-            total += weights[i * stride]
+            row = int(i * gaussianity.GOLDEN % 1.0 * n) if stride > 1 else i
+            series.indices[i] = row
+            total += weights[row]
         for i in range(size):
-            subsample_weights[i] = weights[i * stride] / total
+            row = series.indices[i]
+            subsample_weights[i] = weights[row] / total
             for a in range(d):
-                subsample[i, a] = centred[i * stride, a]
+                subsample[i, a] = centred[row, a]
         z = np.zeros((size, d))
         mean = np.zeros((1, d))
         root = np.zeros((d, d))

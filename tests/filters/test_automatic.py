@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from helpers import assert_same, cases, model_of, normal
+from numpy.testing import assert_allclose
 
 import herdfilter as hf
 from herdfilter.filters import Particles, Transition
@@ -207,3 +208,18 @@ def test_ranked_particles_are_widened_where_the_noise_is_too_narrow_to_part_them
 
     few, _ = edge(1e-6, 0.5, narrow)
     assert few / (1 + few) == pytest.approx(1 / n, rel=1e-4)
+
+
+@cases("d", 1, 2, 3, 4)
+def test_with_any_number_of_particles_it_is_the_kalman_filter_on_linear_models(d):
+    rng = np.random.default_rng(d)
+    turn = np.linalg.qr(rng.standard_normal((d, d)))[0]
+    H = rng.standard_normal((max(1, d // 2), d))
+    Q, R, P0 = (s * np.eye(k) for s, k in ((0.3, d), (0.5, len(H)), (1.0, d)))
+    prior = {"initial_mean": np.zeros(d), "initial_covariance": P0}
+    model = hf.models.LinearGaussian(0.9 * turn, H, Q, R, **prior)
+    _, z = hf.simulate(model, 30, rng=d)
+    exact = hf.ExtendedKalmanFilter(model).run(z).means
+    for n in (20, 100, 300, 1000, 2500):
+        means = hf.ParticleFilter(model, n, hf.AutomaticProposal()).run(z).means
+        assert_allclose(means, exact, rtol=0, atol=1e-9)

@@ -19,6 +19,7 @@ from herdfilter.filters.proposals.ranked import RankedProposal
 from herdfilter.filters.resampling.mixture import MixtureResampling
 from herdfilter.filters.state import Particles
 from herdfilter.fitting.kernel_density import KernelDensityFit
+from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract, resolved
 
 UNGUIDED_SHARE = 0.3
@@ -106,7 +107,10 @@ class AutomaticProposal:
 
     def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
         """See `Proposal`."""
-        return (self._quantiles if model.dim == 1 else self._ranked).initial(model, n, rng)
+        # Quantiles of one Gaussian have too small a variance; balanced points have its moments.
+        of_several = isinstance(model.initial, GaussianMixture) and len(model.initial) > 1
+        proposal = self._quantiles if model.dim == 1 and of_several else self._ranked
+        return proposal.initial(model, n, rng)
 
     def propose(
         self,

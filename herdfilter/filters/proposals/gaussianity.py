@@ -22,8 +22,11 @@ FEW = 500
 CLEARLY = 6.0
 """If the cumulants of these few exceed chance by this factor, the particles are not Gaussian: the others are not tested."""
 
-RANKED_SHARE = 2.0
-"""Factor of `ranked_chance`: measured on linear models of one to six dimensions, whose particles stay Gaussian."""
+RANKED_SHARE = 5.0
+"""Factor of `ranked_chance`: so large that particles pass which a linear model draws from a Gaussian at the fixed points."""
+
+GOLDEN = 0.6180339887498949
+"""Steps of this share of all reach every part, and are no multiple of what a Sobol sequence repeats."""
 
 LARGEST_CONDITION = 1e8
 """Correlation matrices up to this condition are used as they are: the inverse of the least eigenvalue of `regularised`."""
@@ -66,8 +69,10 @@ class Gaussianity:
     def gaussian(self) -> bool:
         """True if the squared third and fourth cumulants are at most twice what chance makes of them."""
         if (stride := len(self._x) // FEW) > 1:
-            x = self._x[::stride]
-            weights = self._weights[::stride]
+            size = len(self._x)
+            few = (np.arange(-(-size // stride)) * GOLDEN % 1.0 * size).astype(np.int64)
+            x = self._x[few]
+            weights = self._weights[few]
             weights = weights / (weights.sum() or 1.0)
             if weights.any() and max(over_chance(standardised(x, weights)[2], weights)) > CLEARLY:
                 return False
