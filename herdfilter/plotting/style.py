@@ -131,14 +131,15 @@ STYLES = {
     name: Style(color, marker, ":" if color == PALE else "-")
     for color, filters in {
         GREY: "X bootstrap, X lmb-bootstrap, D guided",
-        BLACK: "* sqmc, D augmented-sobol, p s2kf",
+        BLACK: "* sqmc, h sqmc-guided, D augmented-sobol, p s2kf",
         RED: "P auto, P lmb-auto",
         BLUE: "o herded-kh, p guided-augmented-gauss-kh, d ledh-weighted",
         SKY: "^ mixture-kh, ^ lmb-bp, p ledh",
         NAVY: "D augmented-kh, d augmented-gauss-kh",
         ORANGE: "s herded-chg, s lmb-herded-gibbs, d augmented-chg",
         BROWN: "v mixture-chg, P rb-auto, p mkf, o edh, d edh-weighted",
-        GREEN: "> ranked, o herded-quantile, h kalman-mixture-quantile, p enkf, v auxiliary, X rb-bootstrap",
+        GREEN: "> ranked, < ranked-unguided, o herded-quantile, h kalman-mixture-quantile, p enkf, v auxiliary"
+        ", X rb-bootstrap",
         MAUVE: "p ukf, p lmb-ukf, d ekf, h ckf, s imm, 8 kalman-mixture-kh",
         PALE: "o herded-random, ^ mixture-random, D augmented-random, P auto-random, X auto-random-modes"
         ", s lmb-random-gibbs",
