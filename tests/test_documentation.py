@@ -201,7 +201,6 @@ def test_what_the_captions_of_the_guide_claim_is_in_the_results_files(make_pages
     }
     assert [problem for problem, name in taken.items() if name != "auto"] == [
         "several far modes",
-        "counts, or heavy tails",
         "only simulation possible",
     ]
     table = read("default_budget")
