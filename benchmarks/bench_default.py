@@ -31,6 +31,7 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
+import compiled_models
 import compiled_study
 import evaluations as spending
 import numpy as np
@@ -415,7 +416,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     options.add_argument("--case-runs", type=int, default=20, help="of each of the four cases")
     options.add_argument("--case-reference", type=int, default=60_000, help="particles")
-    cases = compiled_study.CASES
+    cases = compiled_models.CASES
     options.add_argument("--compiled-cases", nargs="+", choices=cases, default=list(cases))
     options.add_argument("--compiled-filters", nargs="+", default=COMPILED)
     options.add_argument("--compiled-many", type=int, nargs="+", default=FROM_50)

@@ -34,7 +34,7 @@ SEED = 6_000_000
 """First seed of the claims; nobody had seen those from here on."""
 UNSEEN = 8_000_000
 """First seed of the claims on evaluations of the model, made later."""
-LATEST = 8_700_000
+LATEST = 8_900_000
 """First seed of the claims on equal times, made later still."""
 BOARD_DATE = "2026-11-27"
 """Day whose models the rows of the board are made on."""
@@ -179,7 +179,7 @@ PARTS = {
         "compiled",
         "compiled compiled_cases",
         f"--seed {LATEST} --compiled-runs 4",
-        "filters compiled benchmarks/compiled_study.py",
+        "filters compiled benchmarks/compiled_models.py benchmarks/compiled_study.py",
     ),
     "evaluations": default(
         "evaluations",

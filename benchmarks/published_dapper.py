@@ -20,7 +20,7 @@ from numba import njit
 
 import herdfilter as hf
 
-SEED = 8_500_000
+SEED = 8_900_000
 TUNING_SEEDS = range(100, 112)
 """Seeds of the runs on which the rates of noise were chosen."""
 RUNS = 24

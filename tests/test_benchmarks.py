@@ -467,9 +467,9 @@ def test_a_filter_in_a_file_gets_its_row(benchmark_module, monkeypatch, tmp_path
 def test_errors_in_equal_time_are_those_of_models_that_agree_with_their_compiled_forms(
     study, benchmark_module
 ):
-    compiled_study = benchmark_module("compiled_study")
-    for name, case in compiled_study.CASES.items():
-        model, compiled = compiled_study.forms(name)
+    compiled_models = benchmark_module("compiled_models")
+    for name, case in compiled_models.CASES.items():
+        model, compiled = compiled_models.forms(name)
         x = model.initial.sample(20, np.random.default_rng(0)) + 0.3
         for method, told in (
             ("transition_mean", (case.dt, None, 3)),

@@ -262,10 +262,11 @@ class Segment:
                 ranked = online.proposal if name == "ranked" else online.proposal._ranked
                 self.randomised = type(ranked) is SequentialQuasiMonteCarlo
                 shares = float(ranked.guided), ranked.defensive_share, float(not self.randomised)
+            narrow = _noise(n, d, 0 if self.randomised else SETS)
             # noise of kernels has d more entries, which spread the start; ranked particles have no kernels
-            wide = _noise(n, d if name == "ranked" else 2 * d)
+            wide = narrow if name == "ranked" else _noise(n, 2 * d, SETS)
             levels = (np.arange(n) + 0.5)[None] / n
-            self.tools = ((_noise(n, d), wide, levels, np.array(shares), *shared), *called)
+            self.tools = ((narrow, wide, levels, np.array(shares), *shared), *called)
 
     def run(self, online: Any, first: int, rows: Any, max_steps: int) -> list[Outcome]:
         """Take as many steps as one call of the loop can, fill in their rows, and return the outcomes of observations."""
@@ -401,8 +402,8 @@ def _observation_noises(model: Any, missing: Array, indices: Array) -> Observati
 
 
 @lru_cache(maxsize=4)
-def _noise(n: int, dim: int) -> Any:
-    """Return balanced points (S, n, dim), and sigma points (p, dim) with their weights."""
+def _noise(n: int, dim: int, count: int) -> Any:
+    """Return sets of balanced points (count, n, dim), and sigma points (p, dim) with their weights."""
     points, weights = UNSCENTED_RULE.points(dim)
-    sets = np.array([balanced_noise(n, dim, k) for k in range(SETS)])
+    sets = np.array([balanced_noise(n, dim, k) for k in range(count)]).reshape(count, n, dim)
     return proposals.Noise(sets, plain_array(points), plain_array(weights))

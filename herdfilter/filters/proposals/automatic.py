@@ -53,7 +53,8 @@ class AutomaticProposal:
     (6) Where only a likelihood is known and neither leaves so many, it is applied by degrees, with kernels in between.
     The bounds depend on n; the page "Filters" states them, and how many evaluations of the model a step takes.
 
-    On a linear Gaussian model this is the Kalman filter, exactly. It works with every model of the contract: a likelihood
+    On a linear Gaussian model this is the Kalman filter, exactly, with more than 2 d + 2 particles; but for rare numbers of
+    them, whose fixed points happen to look bent. It works with every model of the contract: a likelihood
     without a mean and a covariance of the observation is approximated by a linear observation. Random numbers are used only
     where the transition can only be simulated, and for an initial distribution that is not a `GaussianMixture`.
 
@@ -182,13 +183,12 @@ class AutomaticProposal:
         # sampling the Gaussian if it fits; (4) else with kernels, where the noise is too narrow to separate copies.
         ancestors = gaussian
         likelihood_alone = guide is not None and not guide.has_moments
-        few_count = likelihood_alone and 2 * particles.ess < size
         if observation is None or not (shape.gaussian and unguided):
             ancestors = Ancestors.of(transition, particles)
             spreads = (ancestors if transition.additive else gaussian).spreads
             if observation is not None and gaussianity.narrow(*spreads(), 1 / size):
-                width = shape.density_width if few_count else shape.width
-                if width:
+                few_count = likelihood_alone and 2 * particles.ess < size
+                if width := shape.density_width if few_count else shape.width:
                     ancestors = Ancestors.kernels(
                         transition, particles, shape.mean, shape.root, width
                     )

@@ -22,11 +22,11 @@ FEW = 500
 CLEARLY = 6.0
 """If the cumulants of these few exceed chance by this factor, the particles are not Gaussian: the others are not tested."""
 
-RANKED_SHARE = 5.0
+RANKED_SHARE = 6.0
 """Factor of `ranked_chance`: so large that particles pass which a linear model draws from a Gaussian at the fixed points."""
 
-GOLDEN = 0.6180339887498949
-"""Steps of this share of all reach every part, and are no multiple of what a Sobol sequence repeats."""
+GOLDEN = 0.5 * (5**0.5 - 1)
+"""The golden ratio: its multiples modulo 1 are spread evenly, and do not fall in with the bits of a Sobol sequence."""
 
 LARGEST_CONDITION = 1e8
 """Correlation matrices up to this condition are used as they are: the inverse of the least eigenvalue of `regularised`."""

@@ -56,12 +56,12 @@ class SequentialQuasiMonteCarlo(base.BaseProposal):
 
     Notes
     -----
-    Gerber and Chopin (2015), "Sequential quasi Monte Carlo", Journal of the Royal Statistical Society B 77. Li, Wang, Deng
-    and Liu (2022), "Stratification and optimal resampling for sequential Monte Carlo", Biometrika 109, bound the variance of
-    resampling along the curve. The paper takes
+    Gerber and Chopin (2015), "Sequential quasi Monte Carlo", Journal of the Royal Statistical Society B 77. The paper takes
     the logistic function of ``(x - mean + 2 s) / (4 s)``, s the standard deviation; ours, of ``(x - mean) / s``, gives
     the same errors in few dimensions and uses more of the cells, which are few where dimensions are many: at most 62
-    bits encode a place on the curve, and 62 dimensions are the most that can be sorted.
+    bits encode a place on the curve, and 62 dimensions are the most that can be sorted. Li, Wang, Deng and Liu (2022),
+    "Stratification and optimal resampling for sequential Monte Carlo", Biometrika 109, bound the variance of resampling
+    along the curve.
 
     The scramble (linear matrix scramble and digital shift, Matousek 1998) is that of ``scipy.stats.qmc.Sobol``, from whose
     direction numbers (Joe and Kuo 2008) the points are made here: to construct that generator anew takes several times as

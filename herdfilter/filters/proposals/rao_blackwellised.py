@@ -12,7 +12,7 @@ from herdfilter import _checks, angles
 from herdfilter.filters.observation import Observation, linear_part_observation
 from herdfilter.filters.proposals import base
 from herdfilter.filters.proposals.flow import FlowProposal
-from herdfilter.filters.proposals.gaussianity import Gaussianity
+from herdfilter.filters.proposals.gaussianity import GOLDEN, Gaussianity
 from herdfilter.filters.state import Indices, Particles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract, evaluations, resolved
@@ -22,7 +22,6 @@ LEAST_PIVOT = 1e-13  # a conditional variance below this share of the variance i
 ODD = np.random.default_rng(0).integers(2**63, size=1000, dtype=np.uint64) * np.uint64(
     2
 ) + np.uint64(1)  # hash factors
-GOLDEN = 0.5 * (np.sqrt(5) - 1)  # golden ratio: its multiples modulo 1 are spread evenly
 
 
 @dataclass(frozen=True)
