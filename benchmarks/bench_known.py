@@ -28,6 +28,7 @@ modes       filters of random models that jump between modes, against the exact 
 forecast    coverage of forecasts of states and observations 1, 5 and 20 steps ahead, over --forecasts runs.
 linear      Rao-Blackwellised filters of two conditionally linear scenarios against plain ones, at equal n and at equal time.
 dear        filters of a model that casts rays on a map, by poses asked and by CPU time, with --dear-beams rays.
+choice      the filter that `choose` takes within a millisecond a step, and its error on fresh series over the best one's.
 long        errors of random and deterministic filters over --long-steps steps of five models, against the exact posterior.
 
 python benchmarks/bench_known.py [PARTS] [--filters bootstrap ...] [--particles 100] [--runs 50]    all unless some are named
@@ -42,6 +43,7 @@ from pathlib import Path
 
 import as_published
 import associations
+import choices
 import clutter as cluttered
 import dear as dearer
 import forecasts
@@ -413,6 +415,14 @@ def long(args) -> None:
             show(f"{steps:,} steps, {name}", rows[long_runs.SHOWN])
 
 
+def choice(args) -> None:
+    """Write how good the choices of `choose` are."""
+    for name in args.choices:
+        row = choices.judged(name, args.seed, args.choice_budget, args.workers)
+        table = save("choices", pd.DataFrame([row]), args.results, ["scenario"])
+        show("Choices within a millisecond a step", table)
+
+
 PARTS = {
     "published": published,
     "papers": papers,
@@ -435,6 +445,7 @@ PARTS = {
     "forecast": forecast,
     "linear": linear_models,
     "dear": dear,
+    "choice": choice,
     "long": long,
 }
 
@@ -524,6 +535,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument(
         "--dear-reference", type=int, default=4000, help="particles of its reference"
     )
+    options.add_argument("--choices", nargs="+", default=list(choices.SCENARIOS))
+    options.add_argument("--choice-budget", type=float, default=60.0, help="seconds of a choice")
     options.add_argument("--long-steps", type=int, default=1_000_000, help="of the long runs")
     options.add_argument(
         "--long-models",

@@ -48,11 +48,13 @@ from herdfilter.smoothing import *
 if TYPE_CHECKING:
     from herdfilter import plotting, study
     from herdfilter.report.comparison import Comparison, compare
+    from herdfilter.study.choosing import Choice, choose
 
 # silent unless the program that uses it sets up logging
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 __all__ = [
+    "Choice",
     "Comparison",
     "ConditionalError",
     "ConditionalHerdedGibbs",
@@ -65,6 +67,7 @@ __all__ = [
     "association",
     "bandwidths",
     "catalogue",
+    "choose",
     "compare",
     "discrete",
     "kernels",
@@ -89,6 +92,8 @@ __all__ += smoothing.__all__
 
 # pandas and matplotlib, which take a second to load, are not needed for filtering
 _ON_DEMAND = {
+    "Choice": "study.choosing",
+    "choose": "study.choosing",
     "Comparison": "report.comparison",
     "compare": "report.comparison",
     "plotting": "plotting",

@@ -13,6 +13,7 @@ from herdfilter._checks import check_count, one_of
 from herdfilter._repr import in_blocks
 from herdfilter._version import __version__
 from herdfilter.catalogue import catalogue
+from herdfilter.cli.choose import choose_command
 from herdfilter.cli.compare import compare_command, export, show
 from herdfilter.cli.terminal import (
     PATH,
@@ -187,5 +188,5 @@ def paper(figures: tuple[str, ...], out: Path, seed: int, quick: bool, quiet: bo
             click.echo(f"Wrote {', '.join(path.name for path in paths)} into {out}")
 
 
-for subcommand in (compare_command, show, export, scenarios, filters, paper, data):
+for subcommand in (compare_command, choose_command, show, export, scenarios, filters, paper, data):
     main.add_command(subcommand)

@@ -169,7 +169,9 @@ def compare_command(
     verbose: bool,
     **family: int | None,
 ) -> None:
-    """Compare filters on a SCENARIO: a name that `herdfilter scenarios` lists, or a TOML file.
+    """Compare filters on a SCENARIO: a name that `herdfilter scenarios` lists, a TOML file, or a model.
+
+    A model is given as FILE:FUNCTION, a function in a Python file that makes it.
 
     A TOML file runs the code that it names: Python files beside it in `type`, modules under `imports`. Read both keys
     of a file from elsewhere first; without them it uses herdfilter's own classes alone.
@@ -192,10 +194,7 @@ def compare_command(
             f"workers: the cluster at {scheduler} has its own; leave out --workers"
         )
     workers = joblib.cpu_count() if workers is None else _checks.check_count("workers", workers)
-    # A comma too many is no mistake.
-    names = (
-        None if filters is None else [name.strip() for name in filters.split(",") if name.strip()]
-    )
+    names = terminal.names_of(filters)
     try:
         counts = None if particles is None else [int(count) for count in particles.split(",")]
     except ValueError:

@@ -80,6 +80,11 @@ def complete_filters(ctx: Any, param: Any, incomplete: str) -> list[str]:
     return [f"{before}{comma}{name}" for name in names]
 
 
+def names_of(text: str | None) -> list[str] | None:
+    """Return the names in a text, separated by commas; a comma too many is no mistake."""
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
 class PathName(click.Path):
     """A path; the empty string (an unset shell variable) is not a path."""
 

@@ -19,8 +19,10 @@ from herdfilter.report.page import write_report
 from herdfilter.study import engine
 from herdfilter.study.plan import plan_study
 from herdfilter.study.results import StudyResult
-from herdfilter.study.scenario import Scenario
 from herdfilter.study.store import open_for_reading
+
+COURSE = {"steps", "truth", "dt", "times", "start", "controls"}
+"""Further keywords of `compare`, of the series of a model."""
 
 
 class Comparison(pd.DataFrame):
@@ -128,7 +130,7 @@ class Comparison(pd.DataFrame):
 
 
 def compare(
-    scenario: str | Path | Scenario,
+    scenario: Any,
     filters: Filters | None = None,
     particles: int | Iterable[int] | None = None,
     runs: int | None = None,
@@ -142,13 +144,17 @@ def compare(
     run_timeout: float | None = None,
     models: int | None = None,
     first_model: int | None = None,
+    observations: Any = None,
+    **course: Any,
 ) -> Comparison:
-    """Compare filters on a scenario: every filter of a run sees the same truth and the same measurements.
+    """Compare filters on a scenario or a model: every filter of a run sees the same truth and the same measurements.
 
     Parameters
     ----------
-    scenario : str, Path or Scenario
-        A name that ``herdfilter scenarios`` lists, a path to a TOML file of your own, or a `Scenario`.
+    scenario : str, Path, Scenario, or model
+        A name that ``herdfilter scenarios`` lists, a path to a TOML file of your own, or a `Scenario`. Or a model, or the
+        text ``"file.py:function"`` of a function that makes one: it is simulated in every run, unless there are
+        `observations`.
     filters : str, iterable of str, or mapping, optional
         Names that ``herdfilter filters`` lists, or the scenario's own; or a mapping from a name to one of these, to a
         mapping of `ParticleFilter` keywords, or to a function ``(model, n_particles, rng)`` that returns an object with
@@ -181,6 +187,13 @@ def compare(
     first_model : int, optional
         Seed of the first model; the next ones have the next seeds. Tune on seeds below 10,000, and take seeds from
         1,000,000 on for results that you claim.
+    observations : array_like, Recording, or list of Recording, optional
+        Recorded series of a model, as for `ParticleFilter.run`; of several series each run has one. A
+        `herdfilter.study.Recording` holds a series with its truth, times, controls and sensors.
+    **course
+        Of a model: ``steps`` and ``dt`` of simulated series; ``truth`` (T, d), ``dt``, ``times``, ``start`` and ``controls``
+        of a recorded one. Errors to the truth are NaN without it; those to the reference, which is exact or from 20,000
+        particles, stay.
 
     Returns
     -------
@@ -204,11 +217,22 @@ def compare(
     {'bootstrap': False, 'ukf': True}
     >>> print(study.verdict)
     With 20 particles ukf's error to the reference is ...
+
+    On a model, with a recorded series whose truth nobody knows:
+
+    >>> model = hf.models.linear_chain(2)
+    >>> truth, z = hf.simulate(model, steps=20, rng=1)
+    >>> study = hf.compare(model, ["bootstrap", "auto"], particles=20, runs=2, observations=z)
+    >>> (study.groupby("filter")["reference_error"].median() < 1e-6).to_dict()
+    {'auto': True, 'bootstrap': False}
     """
     _checks.check_flags(progress=progress, resume=resume)
     store = None if store is None else _path("store", store)
-    family = {"models": models, "first_model": first_model}
-    study = plan_study(scenario, filters, particles, runs, seed, data, **family)
+    for name in course.keys() - COURSE:
+        raise TypeError(f"compare() got an unexpected keyword argument {name!r}")
+    study = plan_study(
+        scenario, filters, particles, runs, seed, data, models, first_model, observations, **course
+    )
     result = engine.run_study(study, workers, progress, store, resume, scheduler, run_timeout)
     return Comparison(result.runs, result)
 

@@ -19,7 +19,7 @@ from herdfilter.filters.results import DegenerateWeightsError
 from herdfilter.study.columns import measured, series_of
 from herdfilter.study.families import kind_of
 from herdfilter.study.plan import Study
-from herdfilter.study.recording import feed, record
+from herdfilter.study.recording import feed
 from herdfilter.study.reference import compute_reference
 from herdfilter.study.results import StudyResult, trajectory_arrays
 from herdfilter.study.run_record import RunRecord, watch
@@ -119,7 +119,8 @@ def _compile(study: Study, count: int, visible: bool) -> None:
     are compiled in the runs.
     """
     names = [name for name, factory in study.filters.items() if isinstance(factory, FilterSpec)]
-    tasks = [Task(name, min(study.particles), i) for i, name in enumerate(reversed(names))]
+    fewest = dict(sorted(study.keys, key=lambda key: -key[1]))
+    tasks = [Task(name, fewest[name], i) for i, name in enumerate(reversed(names))]
     batches = distribute(tasks, partial(_warm_up, study), count=count)
     with (
         closing(batches),
@@ -132,9 +133,7 @@ def _warm_up(study: Study, tasks: Sequence[Task]) -> list[TaskResult]:
     """Run the filter of the first task over a few steps of run 0; its errors will be raised again by the runs."""
     with suppress_errors():
         model = study.build_model()
-        recording = record(study.scenario, model, study.data, study.recording_rng(0)).first(
-            _WARM_UP_STEPS
-        )
+        recording = study.record(model).first(_WARM_UP_STEPS)
         feed(study.build_filter(tasks[0]._replace(run=0), model), recording)
     return [TaskResult(tasks[0], {})]
 
@@ -211,7 +210,7 @@ def _prepared(study: Study, run: int) -> RunRecord | dict[str, Any]:
     reference = None
     try:
         model = study.build_model(run)
-        recording = record(study.scenario, model, study.data, study.recording_rng(run))
+        recording = study.record(model, run)
         with suppress(DegenerateWeightsError):
             reference = compute_reference(
                 study.scenario, model, recording, study.reference_rng(run)

@@ -15,6 +15,7 @@ import re
 import uuid
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -26,14 +27,9 @@ from herdfilter import _checks
 from herdfilter._version import __version__
 from herdfilter.catalogue import specifications
 from herdfilter.catalogue.expressions import prefix_errors
-from herdfilter.study import machine, recording, reference
+from herdfilter.study import machine, own_model, recording, reference
 from herdfilter.study.families import Family
-from herdfilter.study.scenario import (
-    Scenario,
-    check_beside_model,
-    load_scenario,
-    scenario_from_table,
-)
+from herdfilter.study.scenario import Scenario, check_beside_model, scenario_from_table
 from herdfilter.study.tasks import Key, Task
 
 __all__ = ["plan_study"]
@@ -55,6 +51,9 @@ class Study:
     family: Family | None = None
     # Filter -> its particle counts beside `particles`.
     more: Mapping[str, Iterable[int]] = field(default_factory=dict)
+    # In place of the scenario's model; and recorded series, one for each run, in place of simulated ones.
+    model: Any = None
+    recordings: tuple[recording.Recording, ...] = ()
     token: str = field(default_factory=lambda: uuid.uuid4().hex, init=False)
 
     @property
@@ -71,14 +70,22 @@ class Study:
 
     @property
     def shown_particles(self) -> int:
-        """Particle count of the `Trajectory`: the middle one."""
-        return self.particles[len(self.particles) // 2]
+        """Particle count of the `Trajectory`: the middle one; 0, so that there is none, if every filter has its own."""
+        return self.particles[len(self.particles) // 2] if self.particles else 0
 
     def build_model(self, run: int = 0) -> Any:
         """Build the model of a run: the scenario's, with the arguments from its data, or that of its family."""
+        if self.model is not None:
+            return self.model
         seed = {} if self.family is None else {"seed": self.family.seed(run)}
         arguments = {} if self.data is None else self.data.model_arguments
         return self.scenario.build_model(**seed, **arguments)
+
+    def record(self, model: Any, run: int = 0) -> recording.Recording:
+        """Return the recording of a run of the model, simulated or real."""
+        if self.recordings:
+            return self.recordings[run % len(self.recordings)]
+        return recording.record(self.scenario, model, self.data, self._rng(run, _RECORDING))
 
     def build_filter(self, task: Task, model: Any) -> Any:
         """Build the filter of a task."""
@@ -93,10 +100,6 @@ class Study:
                 if specifications.takes_keyword(build, name)
             }
         return build(model, task.n_particles, self.filter_rng(task.run, task.key), **options)
-
-    def recording_rng(self, run: int) -> np.random.Generator:
-        """Return the generator that simulates one run."""
-        return self._rng(run, _RECORDING)
 
     def reference_rng(self, run: int) -> np.random.Generator:
         """Return the generator of the reference of one run."""
@@ -122,6 +125,8 @@ class Study:
             model_digest = digest(type(model) if is_packaged else machine.sources(model))
         except (OSError, TypeError):  # typed in at a prompt, or compiled
             model_digest = digest(type(model))
+        if self.model is not None:
+            model_digest += f" {contents(machine.bare(model))}"
         description = {
             "herdfilter": __version__,
             "scenario": {
@@ -138,6 +143,7 @@ class Study:
                 name: digest(module) for name, module in self.scenario.modules.load().items()
             },
             "data": None if self.data is None else digest(self.data),
+            "recordings": contents(self.recordings) if self.recordings else None,
         }
         return dict(json.loads(json.dumps(description, default=encoded)))
 
@@ -149,7 +155,7 @@ class Study:
         return cls(
             replace(scenario_from_table(Path("described.toml"), table), name=name),
             cast(dict[str, Any], dict.fromkeys(description["filters"])),
-            _counts(description["particles"]),
+            _counts(description["particles"]) if description["particles"] else (),
             _checks.check_count("runs", description["runs"]),
             _checks.check_count("seed", description["seed"], minimum=0, most=None),
             family=Family(**description["family"]) if description.get("family") else None,
@@ -162,18 +168,22 @@ class Study:
 
 
 def plan_study(
-    scenario: str | Path | Scenario,
+    scenario: Any,
     filters: specifications.Filters | None = None,
     particles: int | Iterable[int] | None = None,
     runs: int | None = None,
     seed: int = 0,
     data: str | Path | None = None,
-    **family: int | None,
+    models: int | None = None,
+    first_model: int | None = None,
+    observations: Any = None,
+    steps: int | None = None,
+    **course: Any,
 ) -> Study:
     """Check the arguments of `compare`, fill in the scenario's defaults, load its data, and try its parts.
 
-    For a family, further keywords are `models` and `first_model`, and `Study.runs` counts the runs of all models together.
-    Errors are as from `compare`.
+    `course` holds ``truth``, ``dt``, ``times``, ``start`` and ``controls``. For a family `Study.runs` counts the runs of all
+    models together. Errors are as from `compare`.
 
     Examples
     --------
@@ -182,11 +192,26 @@ def plan_study(
     >>> study.particles, study.runs, list(study.filters)
     ((20, 40), 3, ['bootstrap', 'ukf'])
     """
-    scenario = load_scenario(scenario)
+    model = scenario if own_model.is_model(scenario) else None
+    course = {k: v for k, v in course.items() if v is not None}
+    changes: dict[str, Any] = {} if steps is None else {"steps": steps}
+    if observations is None:
+        if "dt" in course:
+            changes["dt"] = course.pop("dt")
+        for name, value in course.items():
+            raise ValueError(
+                f"{name}: expected observations beside it, got {_checks.short_repr(value)} alone"
+            )
+    scenario = own_model.scenario_of(scenario, **changes)
+    recordings: tuple[recording.Recording, ...] = ()
+    if observations is not None:
+        built = scenario.build_model() if model is None else model
+        recordings = own_model.recordings_of(built, observations, **course)
+        if runs is None and len(recordings) > 1:
+            runs = len(recordings)
     reference.check_reference(scenario)
-    for name in family.keys() - {"models", "first_model"}:
-        raise TypeError(f"plan_study() got an unexpected keyword argument {name!r}")
-    changes: dict[str, Any] = {k: v for k, v in family.items() if v is not None}
+    family = {"models": models, "first_model": first_model}
+    changes = {k: v for k, v in family.items() if v is not None}
     for name in changes if scenario.models is None else ():
         raise ValueError(
             f"{name}: expected none, since scenario {_checks.short_repr(scenario.name)} has one model, got "
@@ -196,10 +221,10 @@ def plan_study(
     total = _checks.check_count(
         "runs", scenario.runs if runs is None else runs, most=_checks.MAX_STEPS
     )
-    models = None
+    members = None
     if scenario.models is not None:
         # `runs` are of each model.
-        models = Family(scenario.first_model, total)
+        members = Family(scenario.first_model, total)
         total *= scenario.models
     study = Study(
         scenario,
@@ -210,7 +235,9 @@ def plan_study(
         total,
         _checks.check_count("seed", seed, minimum=0, most=None),
         recording.load_data(scenario, data),
-        models,
+        members,
+        model=model,
+        recordings=recordings,
     )
     _try_parts(study)
     return study
@@ -241,8 +268,7 @@ def _try_parts(study: Study) -> None:
     if study.family is not None:
         return  # another model of the family may work
     try:
-        first_run = recording.record(scenario, model, study.data, study.recording_rng(0))
-        reference.try_reference(scenario, model, first_run.first(1))
+        reference.try_reference(scenario, model, study.record(model).first(1))
     except SystemExit as error:  # of a user's model
         raise ValueError(f"the first run cannot be prepared: SystemExit: {error}") from error
 
@@ -313,6 +339,16 @@ def digest(value: Any) -> str:
         return f"{name} {_hash(inspect.getsource(value))}"
     except (OSError, TypeError):  # typed in at a prompt
         return name
+
+
+def contents(value: Any) -> str:
+    """Return a short text that tells objects apart by all that they hold; empty if they cannot be pickled."""
+    import joblib
+
+    # Functions typed in at a prompt are pickled by their code; other objects may raise anything.
+    with suppress(Exception):
+        return str(joblib.hash(value))[:12]
+    return ""
 
 
 def _hash(text: str) -> str:

@@ -29,8 +29,8 @@ class Recording:
 
     Parameters
     ----------
-    truth : ndarray, shape (T, d) or (T, targets, d)
-        States at steps 1 to T; an absent one of many targets is NaN.
+    truth : ndarray, shape (T, d) or (T, targets, d), or None
+        States at steps 1 to T; an absent one of many targets is NaN. None if it is not known, in `hf.compare` with a model.
     observations : ndarray, shape (T, k), or list of T arrays, each (m, k)
         Observations, NaN for missing entries; or scans, each with any number m of detections.
     dt : float or ndarray of shape (T,)
@@ -51,7 +51,7 @@ class Recording:
     5.0
     """
 
-    truth: Array
+    truth: Any
     observations: Array | list[Array]
     dt: float | Array = 1.0
     controls: Array | None = None
@@ -66,17 +66,18 @@ class Recording:
             )
 
     def __len__(self) -> int:
-        return len(self.truth)
+        return len(self.observations)
 
     @property
     def many(self) -> bool:
         """True if the truth is of many targets."""
-        return self.truth.ndim == 3
+        return np.ndim(self.truth) == 3
 
     @property
     def scans(self) -> list[Array] | None:
         """The scans; None with one observation at each step."""
-        return self.observations if isinstance(self.observations, list) else None
+        by_sensor = self.sensors is not None
+        return self.observations if isinstance(self.observations, list) and not by_sensor else None
 
     @property
     def times(self) -> Array:

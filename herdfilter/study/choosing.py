@@ -1,0 +1,384 @@
+"""Which filter, with how many particles, for a model within a time: `choose` measures it on the model itself."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from herdfilter import _checks
+from herdfilter.catalogue.specifications import Filters, parameter_names, resolve_filters
+from herdfilter.filters.progress import live_line
+from herdfilter.study import engine, own_model, tasks
+from herdfilter.study.columns import digits
+from herdfilter.study.plan import Study, plan_study
+from herdfilter.study.recording import Recording, feed
+from herdfilter.study.statistics import LEAST_RUNS, geometric_mean, paired_ratios
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Choice", "choose"]
+
+CANDIDATES = (
+    "auto",
+    "ranked",
+    "ranked-unguided",
+    "sqmc",
+    "bootstrap",
+    "ekf",
+    "ukf",
+    "augmented-gauss-kh",
+    "herded-kh",
+)
+"""One filter of each kind that is the best for some models."""
+
+FEWEST = 10
+MOST = 100_000
+"""Particle counts between which the one that fits the time is looked for."""
+
+TIMED_STEPS = 20
+TIMED_SECONDS = 1.0
+"""Seconds after which a particle count is timed no longer."""
+
+# Errors within this factor of the smallest count as equal: then the shorter step decides.
+ALIKE = 1.02
+
+# Errors below this, in posterior standard deviations, are rounding.
+ROUNDING = 1e-6
+
+# Particles of the reference, as a multiple of the largest particle count, between two bounds.
+REFERENCE_TIMES = 4
+REFERENCE_BOUNDS = (20_000, 200_000)
+
+STEPS = 50
+FIRST_RUNS = LEAST_RUNS  # so that there are intervals
+MOST_RUNS = 40
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Choice:
+    """The filter to take for a model within a time, and what it was compared with: the result of `choose`.
+
+    Attributes
+    ----------
+    name : str
+        The filter to take.
+    n_particles : int or None
+        Its number of particles; None for a Kalman filter.
+    table : pandas.DataFrame
+        One row per filter, the best first: ``filter``, ``n_particles``, ``error`` (to the reference, in posterior standard
+        deviations, root mean square over time, geometric mean over runs) with the ends ``error_low`` and ``error_high`` of
+        its 95 % interval, ``ratio`` to the chosen filter's error in the same run with its ends, ``step_time`` in seconds,
+        ``evaluations`` of the model per step, and ``failures``, the number of runs that failed.
+    verdict : str
+        What to take, and how sure that is, in a sentence.
+    left_out : mapping
+        Filters that were not compared -> why.
+    step_time : float
+        Seconds that a step may take, as asked.
+    runs : int
+        Number of runs, each of a series of its own unless recorded ones were given.
+
+    Examples
+    --------
+    >>> choice = hf.choose(hf.models.linear_chain(1), step_time=1e-2, filters=["ekf", "bootstrap"], budget=5, workers=1)
+    >>> choice.name, choice.n_particles, type(choice.filter()).__name__
+    ('ekf', None, 'ExtendedKalmanFilter')
+    """
+
+    name: str
+    n_particles: int | None
+    table: pd.DataFrame
+    verdict: str
+    left_out: Mapping[str, str]
+    step_time: float
+    runs: int
+    model: Any
+    factories: Mapping[str, Callable[..., Any]]
+
+    def filter(self, rng: _checks.SeedLike = None) -> Any:
+        """Build the chosen filter, with a generator or seed if it draws at random."""
+        return self.factories[self.name](
+            self.model, self.n_particles or 1, _checks.as_generator(rng)
+        )
+
+    def __repr__(self) -> str:
+        shown = self.table.assign(
+            n=[_count_text(n) for n in self.table["n_particles"]],
+            error=[_with_ends(row, "error") for row in self.table.to_dict("records")],
+            ratio=[_with_ends(row, "ratio") for row in self.table.to_dict("records")],
+            ms=[digits(1e3 * seconds) for seconds in self.table["step_time"]],
+            evaluations=[digits(count) for count in self.table["evaluations"]],
+        )
+        columns = ["filter", "n", "error", "ratio", "ms", "evaluations", "failures"]
+        lines = [
+            f"Errors in posterior sd, over {self.runs} runs; at most {1e3 * self.step_time:g} ms a step",
+            "",
+            shown[columns].to_string(index=False),
+            "",
+        ]
+        lines += [f"{name}: {reason}" for name, reason in self.left_out.items()]
+        return "\n".join([*lines, self.verdict])
+
+
+def choose(
+    model: Any,
+    step_time: float,
+    observations: Any = None,
+    filters: Filters = CANDIDATES,
+    steps: int | None = None,
+    budget: float = 100.0,
+    seed: int = 0,
+    workers: int | None = None,
+    progress: bool = True,
+    store: str | os.PathLike[str] | None = None,
+    **course: Any,
+) -> Choice:
+    """Find the filter and the number of particles with the smallest error for a model, within a time for each step.
+
+    Every filter gets the most particles that fit the time, measured here, on this machine. Then all of them run over series
+    that are simulated from the model, or over recorded ones, and their errors to a reference are compared: the exact
+    posterior where the model is linear, else filters with many particles. Errors within 2 % count as equal; then the
+    filter with the shorter step is taken.
+
+    Parameters
+    ----------
+    model : object or str
+        A state-space model, the text ``"file.py:function"`` of a function that makes one, or a scenario as in `compare`.
+    step_time : float
+        Seconds that a step may take, such as ``1e-3``.
+    observations : array_like, Recording, or list of Recording, optional
+        Recorded series, as in `compare`; by default every run simulates one. With a single series the intervals say how much
+        the filters' own random numbers matter, but not other data.
+    filters : str, iterable of str, or mapping
+        The filters to choose from, as in `compare`. Those that do not support the model are named with the reason.
+    steps : int, optional
+        Length of series that are simulated; 50 by default, or as the scenario says.
+    budget : float
+        Seconds after which no further run begins. The first six runs are always made.
+    seed : int
+        Root of all random numbers.
+    workers : int, optional
+        Processes; by default one per processor core.
+    progress : bool
+        Show progress on the error output.
+    store : str or Path, optional
+        SQLite file of the runs. Started again with the same arguments, the runs in it are not repeated.
+    **course
+        ``dt`` of simulated series; ``truth``, ``dt``, ``times``, ``start`` and ``controls`` of a recorded one.
+
+    Returns
+    -------
+    Choice
+        It prints as a table; its ``filter(rng=0)`` is the filter.
+
+    Raises
+    ------
+    ValueError
+        If no filter supports the model, or none is quick enough.
+    """
+    import joblib
+
+    begin = time.perf_counter()
+    step_time = _checks.as_positive("step_time", step_time)
+    budget = _checks.as_positive("budget", budget)
+    workers = joblib.cpu_count() if workers is None else _checks.check_count("workers", workers)
+    if observations is None and own_model.without_scenario(model):
+        steps = STEPS if steps is None else steps
+    # The filter here is never run; it stands for the candidates, some of which may not support the model.
+    study = plan_study(
+        model, {"any": lambda *_: None}, 1, 1, seed, observations=observations, **course
+    )
+    built = study.build_model()
+    factories = resolve_filters(filters)
+    with live_line("timing filters", visible=progress):
+        fits, left_out = _fits(study, built, factories, step_time)
+    if not fits:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
+        raise ValueError(
+            f"filters: expected one that can be used within step_time={step_time:g}, got none ({reasons})"
+        )
+    largest = max(fit.n_particles for fit in fits.values())
+    reference = dict(study.scenario.reference or own_model.REFERENCE)
+    if "n" in reference:
+        reference["n"] = int(np.clip(REFERENCE_TIMES * largest, *REFERENCE_BOUNDS))
+    study = replace(
+        study,
+        filters={name: factories[name] for name in fits},
+        particles=(),
+        more={name: (fit.n_particles or 1,) for name, fit in fits.items()},
+        scenario=replace(study.scenario, reference=reference),
+    )
+    with ExitStack() as stack:
+        if store is None:
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            store = Path(folder, "study.sqlite")
+        run: dict[str, Any] = {
+            "workers": workers,
+            "progress": progress,
+            "store": Path(store),
+            "resume": True,
+        }
+        first = time.perf_counter()
+        result = engine.run_study(replace(study, runs=FIRST_RUNS), **run)
+        per_run = (time.perf_counter() - first) / FIRST_RUNS
+        # More runs as long as they fit; recorded series are all used in turn.
+        left = budget - (time.perf_counter() - begin)
+        more = int(left / max(per_run, 1e-3))
+        if more > 0:
+            total = min(FIRST_RUNS + more, MOST_RUNS)
+            result = engine.run_study(replace(study, runs=total), **run)
+    return _choice(result.runs, fits, left_out, step_time, built, factories)
+
+
+class Fit(NamedTuple):
+    """The largest particle count of a filter that fits the time, 0 without particles; and seconds of a step."""
+
+    n_particles: int
+    seconds: float
+
+
+def _fits(
+    study: Study, model: Any, factories: Mapping[str, Any], step_time: float
+) -> tuple[dict[str, Fit], dict[str, str]]:
+    """Return how each filter fits the time, and why others do not."""
+    recording = study.record(model).first(TIMED_STEPS)
+    fits: dict[str, Fit] = {}
+    left_out: dict[str, str] = {}
+    for name, build in factories.items():
+        try:
+            fit = _fit(build, model, recording, step_time)
+        except tasks.Stopped:
+            raise
+        except Exception as error:
+            left_out[name] = tasks.error_text(error)
+            continue
+        if fit.seconds > step_time:
+            left_out[name] = f"a step takes {digits(1e3 * fit.seconds)} ms"
+        else:
+            fits[name] = fit
+    return fits, left_out
+
+
+def _fit(build: Callable[..., Any], model: Any, recording: Recording, step_time: float) -> Fit:
+    """Find the largest particle count whose step takes at most `step_time`: by doubling, then by a line between two."""
+
+    def timed(n: int) -> Fit:
+        # The processor's time, and the least of a few runs: what else the machine does only adds to it.
+        times: list[float] = []
+        while len(times) < 3 and sum(times) < TIMED_SECONDS:
+            estimator = build(model, n, np.random.default_rng(0))
+            begin = time.process_time()
+            feed(estimator, recording)
+            times.append(time.process_time() - begin)
+        return Fit(n, min(times) / len(recording))
+
+    feed(build(model, FEWEST, np.random.default_rng(0)), recording)  # compiles
+    below = above = timed(FEWEST)
+    cls = getattr(build, "built", lambda: build)()
+    if "n_particles" not in parameter_names(cls):
+        return below._replace(n_particles=0)
+    while above.seconds <= step_time and above.n_particles < MOST:
+        below = above
+        above = timed(min(2 * below.n_particles, MOST))
+    if above.seconds <= step_time or below is above:
+        return above
+    share = (step_time - below.seconds) / (above.seconds - below.seconds)
+    count = below.n_particles + share * (above.n_particles - below.n_particles)
+    return Fit(int(float(f"{0.98 * count:.2g}")), step_time)
+
+
+def _choice(
+    runs: pd.DataFrame,
+    fits: Mapping[str, Fit],
+    left_out: Mapping[str, str],
+    step_time: float,
+    model: Any,
+    factories: Mapping[str, Any],
+) -> Choice:
+    """Rank the filters by their errors in the same runs."""
+    import pandas as pd
+
+    failed = runs["error"] != ""
+    # Below the reference's own error, filters cannot be told apart.
+    floor = runs["reference_uncertainty"].fillna(0.0).clip(lower=ROUNDING)
+    losses = runs["reference_error_sd"].clip(lower=floor).mask(failed, np.inf)
+    errors = runs.assign(loss=losses).pivot(index="run", columns="filter", values="loss")
+    by_filter = runs.groupby("filter")
+    rows = []
+    for name, fit in fits.items():
+        group = by_filter.get_group(name)
+        rows.append(
+            {"filter": name, "n_particles": fit.n_particles or None}
+            | geometric_mean("error", errors[name].to_numpy())
+            | {
+                "step_time": fit.seconds,
+                "evaluations": group["evaluations"].median(),
+                "failures": int((group["error"] != "").sum()),
+            }
+        )
+    table = pd.DataFrame(rows)
+    usable = table[table["failures"] <= table["failures"].min()]
+    close = usable[usable["error"] <= ALIKE * usable["error"].min()]
+    best = close.loc[close["step_time"].idxmin()]
+    name = str(best["filter"])
+    ratios = [
+        geometric_mean("ratio", paired_ratios(errors[other].to_numpy(), errors[name].to_numpy()))
+        for other in table["filter"]
+    ]
+    table = pd.concat([table, pd.DataFrame(ratios)], axis=1)
+    table = table.sort_values(["failures", "ratio"], ignore_index=True)
+    count = fits[name].n_particles or None
+    return Choice(
+        name,
+        count,
+        table,
+        _sentence(table, name, count),
+        dict(left_out),
+        step_time,
+        len(errors),
+        model,
+        factories,
+    )
+
+
+def _sentence(table: pd.DataFrame, name: str, count: int | None) -> str:
+    """Say what to take, and how sure that is: whether a filter is left that may be better."""
+    particles = "" if count is None else f" with {count:,} particles"
+    taken = f"Take {name}{particles}"
+    others = table[table["filter"] != name]
+    if others.empty:
+        return f"{taken}; no other filter was compared."
+    equal = others["ratio"].between(1 / ALIKE, ALIKE) & ~(others["ratio_high"] > ALIKE)
+    # Without an interval none is shown to be worse.
+    open_to_doubt = others[~equal & ~(others["ratio_low"] > 1.0)]["filter"]
+    parts = [taken]
+    if equal.any():
+        parts.append(f"as near, but slower: {', '.join(others[equal]['filter'])}")
+    if len(open_to_doubt):
+        parts.append(f"not shown to be worse: {', '.join(open_to_doubt)}")
+    if len(parts) == 1:
+        second = others.iloc[0]
+        parts.append(
+            f"{second['filter']}, the next, has {_with_ends(second, 'ratio')} times its error"
+        )
+    return f"{'; '.join(parts)}."
+
+
+def _with_ends(row: Any, name: str) -> str:
+    """Write a number with its interval."""
+    text = digits(float(row[name]))
+    low, high = (float(row[f"{name}_{end}"]) for end in ("low", "high"))
+    return f"{text} ({digits(low)}, {digits(high)})" if low < high else text
+
+
+def _count_text(count: float | None) -> str:
+    return "-" if count is None or np.isnan(count) else f"{int(count)}"
