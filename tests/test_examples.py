@@ -26,6 +26,8 @@ FILES = [
 ]
 SLOW = {
     "adapters/particles.py",
+    "adapters/pykalman.py",
+    "adapters/statsmodels.py",
     "likelihood.py",
     "models/compiled.py",
     "plotting/__init__.py",
@@ -33,6 +35,7 @@ SLOW = {
 }
 SLOW |= {"report/page.py"}
 LIBRARIES = {"stone_soup": "stonesoup", "particles": "particles"}  # of the adapters
+LIBRARIES |= {"pykalman": "pykalman", "statsmodels": "statsmodels"}  # which load without
 
 
 class Checker(doctest.OutputChecker):
@@ -45,7 +48,7 @@ class Checker(doctest.OutputChecker):
 
 @pytest.fixture
 def public_names(scripts):
-    for library in LIBRARIES.values():
+    for library in ("particles", "stonesoup"):
         pytest.importorskip(library, reason=f"{library}, which some names need, is not installed")
     return scripts("docs/tools/public_names")
 
