@@ -41,7 +41,9 @@ def matrix_model(parts: Mapping[str, Array], steps: int) -> FunctionModel:
 
 def by_step(name: str, series: Array, steps: int, *start: Array) -> Callable[[int], Array]:
     """Return a function from steps, counted from 1, to `start` and then the entries of a series."""
-    entries: list[Array] = [*start, *as_array(name, series, (None,) * series.ndim)]
+    series = as_array(name, series, (None,) * series.ndim)
+    # a copy: the library's own arrays may change later
+    entries: list[Array] = list(np.array([*start, *series]))
     # a constant goes on after its last entry
     last = np.inf if (series == series[0]).all() else len(entries)
 
