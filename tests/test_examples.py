@@ -34,8 +34,12 @@ SLOW = {
     "report/comparison.py",
 }
 SLOW |= {"report/page.py"}
-LIBRARIES = {"stone_soup": "stonesoup", "particles": "particles"}  # of the adapters
-LIBRARIES |= {"pykalman": "pykalman", "statsmodels": "statsmodels"}  # which load without
+LIBRARIES = {  # of the adapters
+    "stone_soup": "stonesoup",
+    "particles": "particles",
+    "pykalman": "pykalman",
+    "statsmodels": "statsmodels",
+}
 
 
 class Checker(doctest.OutputChecker):
