@@ -17,7 +17,7 @@ PYTEST := $(BIN)/pytest -n auto --dist loadfile --assert=plain
 test: $(VENV)/.installed-dev   ## the tests of the product: mathematics, filters, contract, errors, one study, the short pages
 	$(PYTEST) -m "not slow" || { $(BIN)/pytest --last-failed --last-failed-no-failures none; exit 1; }
 
-test-all: $(VENV)/.installed-dev  ## all tests: also those of scripts and surroundings, which are marked slow
+test-all: $(VENV)/.installed-all  ## all tests: also those of scripts and surroundings, which are marked slow
 	$(PYTEST) || { $(BIN)/pytest --last-failed --last-failed-no-failures none; exit 1; }
 
 # All tests as another processor would round them, and in another order; both are fixed by SEED.
@@ -76,6 +76,12 @@ $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
 	@$(call told,Installing herdfilter and the tools of its developers,$(call install,dev) && $(install-particles))
 	@touch $@ $(VENV)/.installed
+
+# statsmodels is large, and only tests marked slow need it: `make test` does without.
+$(VENV)/.installed-all: $(VENV)/.installed-dev
+	@$(call told,Installing statsmodels and pykalman,$(BIN)/pip install --quiet --no-compile 'statsmodels>=0.14' 'pykalman>=0.11.1') || \
+		echo "statsmodels and pykalman not installed: what needs them is left out"
+	@touch $@
 
 # The peers need a C compiler; where they do not install, the studies run without them and say so.
 $(VENV)/.installed-bench: $(VENV)/.installed-dev

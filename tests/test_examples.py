@@ -26,13 +26,20 @@ FILES = [
 ]
 SLOW = {
     "adapters/particles.py",
+    "adapters/pykalman.py",
+    "adapters/statsmodels.py",
     "likelihood.py",
     "models/compiled.py",
     "plotting/__init__.py",
     "report/comparison.py",
 }
 SLOW |= {"report/page.py"}
-LIBRARIES = {"stone_soup": "stonesoup", "particles": "particles"}  # of the adapters
+LIBRARIES = {  # of the adapters
+    "stone_soup": "stonesoup",
+    "particles": "particles",
+    "pykalman": "pykalman",
+    "statsmodels": "statsmodels",
+}
 
 
 class Checker(doctest.OutputChecker):
@@ -45,7 +52,7 @@ class Checker(doctest.OutputChecker):
 
 @pytest.fixture
 def public_names(scripts):
-    for library in LIBRARIES.values():
+    for library in ("particles", "stonesoup"):
         pytest.importorskip(library, reason=f"{library}, which some names need, is not installed")
     return scripts("docs/tools/public_names")
 
