@@ -416,7 +416,10 @@ def long(args) -> None:
 
 
 def choice(args) -> None:
-    """Write how good the choices of `choose` are."""
+    """Write how good the choices of `choose` are, and the choice for the pendulum as it prints it."""
+    made = choices.on_the_pendulum(args.seed, args.choice_budget, args.workers)
+    print(made)
+    (args.results / "choice.txt").write_text(f"{made!r}\n", encoding="utf-8")
     for name in args.choices:
         row = choices.judged(name, args.seed, args.choice_budget, args.workers)
         table = save("choices", pd.DataFrame([row]), args.results, ["scenario"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from evaluations import pendulum
+
 import herdfilter as hf
 
 SCENARIOS = (
@@ -19,6 +21,11 @@ SCENARIOS = (
     "predators_and_prey",
 )
 STEP_TIME = 1e-3
+
+
+def on_the_pendulum(seed: int, budget: float, workers: int) -> hf.Choice:
+    """Return the choice for the model at the top of the README."""
+    return hf.choose(pendulum(), STEP_TIME, dt=0.05, seed=seed, budget=budget, workers=workers)
 
 
 def judged(scenario: str, seed: int, budget: float, workers: int) -> dict[str, object]:

@@ -36,6 +36,8 @@ UNSEEN = 8_000_000
 """First seed of the claims on evaluations of the model, made later."""
 LATEST = 8_900_000
 """First seed of the claims on equal times, made later still."""
+CHOICES = 9_000_000
+"""First seed of the claim on choices of a filter."""
 BOARD_DATE = "2026-11-27"
 """Day whose models the rows of the board are made on."""
 LOGS = ROOT / "results" / "figures"
@@ -232,6 +234,12 @@ PARTS = {
     "published": known("published", "published", CATALOGUE),
     "papers": known("papers", "as_published", f"smoothing association discrepancy {CATALOGUE}"),
     "dapper": known("papers", "as_published_dapper", CATALOGUE, "--papers dapper"),
+    "choice": Part(
+        f"python benchmarks/bench_known.py choice --seed {CHOICES}",
+        "choices",
+        f"{CATALOGUE} herdfilter/study/choosing.py benchmarks/choices.py",
+        alone=True,
+    ),
     "long": known("long", "long_runs long_records", CATALOGUE, "--long-particles 100"),
     "board": Part(
         f"python benchmarks/bench_study.py --board auto ranked sqmc mixture-kh ukf --board-date {BOARD_DATE}",

@@ -12,6 +12,7 @@ import numpy as np
 import page_adapters
 import page_association
 import page_board
+import page_choices
 import page_dapper
 import page_default
 import page_determinism
@@ -487,6 +488,7 @@ TABLES: dict[str, Callable[[], str]] = {
     **page_adapters.TABLES,
     **page_association.TABLES,
     **page_board.TABLES,
+    **page_choices.TABLES,
     **page_dapper.TABLES,
     **page_default.TABLES,
     **page_first.TABLES,

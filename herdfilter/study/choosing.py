@@ -21,6 +21,7 @@ from herdfilter.study.columns import digits
 from herdfilter.study.plan import Study, plan_study
 from herdfilter.study.recording import Recording, feed
 from herdfilter.study.statistics import LEAST_RUNS, geometric_mean, paired_ratios
+from herdfilter.study.store import open_for_reading
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -194,9 +195,9 @@ def choose(
     if observations is None and own_model.without_scenario(model):
         steps = STEPS if steps is None else steps
     # The filter here is never run; it stands for the candidates, some of which may not support the model.
-    study = plan_study(
-        model, {"any": lambda *_: None}, 1, 1, seed, observations=observations, **course
-    )
+    candidates = {"any": lambda *_: None}
+    series = {"observations": observations, "steps": steps, **course}
+    study = plan_study(model, candidates, 1, 1, seed, **series)
     built = study.build_model()
     factories = resolve_filters(filters)
     with live_line("timing filters", visible=progress):
@@ -206,6 +207,15 @@ def choose(
         raise ValueError(
             f"filters: expected one that can be used within step_time={step_time:g}, got none ({reasons})"
         )
+    if store is not None and Path(store).is_file():
+        # A step takes another time today; the runs in the store are of these counts.
+        with open_for_reading(store) as storage:
+            stored = storage.description()["more"]
+        fits = {
+            name: fit._replace(n_particles=stored[name][0] if fit.n_particles else 0)
+            for name, fit in fits.items()
+            if name in stored
+        }
     largest = max(fit.n_particles for fit in fits.values())
     reference = dict(study.scenario.reference or own_model.REFERENCE)
     if "n" in reference:

@@ -3,7 +3,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers import cases, result_of, same_runs
+from helpers import CHAIN, cases, refuses, result_of, same_runs
 from numpy.testing import assert_array_equal
 
 import herdfilter as hf
@@ -119,3 +119,38 @@ def test_a_model_without_what_a_filter_needs_is_refused_before_any_run(scenario,
     bare = dataclasses.replace(scenario, model={"type": "bare.py:Bare"}, folder=tmp_path)
     with pytest.raises(TypeError, match="Bare has no"):
         hf.compare(bare)
+
+
+def test_a_model_alone_is_compared_on_series_that_it_simulates_and_on_recorded_ones():
+    truth, z = hf.simulate(CHAIN, steps=6, rng=1)
+    study = {"filters": ["bootstrap", "ekf"], "particles": 10, "runs": 2}
+    simulated = hf.compare(CHAIN, **study, steps=6)
+    assert simulated["rmse"].nunique() == 4
+    assert "2 runs" in repr(simulated)
+    recorded = hf.compare(CHAIN, **study, observations=z, truth=truth, times=np.arange(1.0, 7.0))
+    exact = hf.ExtendedKalmanFilter(CHAIN).run(z)
+    rmse = np.sqrt(np.mean(np.sum((exact.means - truth) ** 2, axis=1)))
+    np.testing.assert_allclose(recorded[recorded["filter"] == "ekf"]["rmse"], rmse)
+
+
+def test_each_of_several_recorded_series_is_a_run_and_need_not_have_a_truth():
+    truth, z = hf.simulate(CHAIN, steps=6, rng=1)
+    gaps = [z[0], None, *z[2:]]
+    series = [hf.study.Recording(truth, z), hf.study.Recording(None, z[::-1].copy(), dt=0.5)]
+    table = hf.compare(CHAIN, ["ekf"], observations=series)
+    assert table["rmse"].isna().tolist() == [False, True]
+    assert (table["reference_error"] < 1e-9).all()
+    assert hf.compare(CHAIN, ["ekf"], runs=1, observations=gaps)["error"].tolist() == [""]
+
+
+test_what_does_not_belong_to_a_model_alone_is_refused = refuses(
+    lambda given: hf.compare(**{"scenario": CHAIN, "filters": ["ekf"]} | given),
+    ({"scenario": "ungm", "steps": 3}, "steps: expected none beside a scenario"),
+    ({"truth": [[0.0, 0.0]]}, "truth: expected observations beside it"),
+    ({"observations": [[0.0, 0.0]], "truth": [[0.0]]}, "truth: expected shape \\(1, 2\\)"),
+    ({"observations": []}, "observations: expected at least one, got none"),
+    (
+        {"observations": hf.study.Recording(None, np.zeros((2, 2))), "dt": 2.0},
+        "dt: expected none beside a Recording",
+    ),
+)
