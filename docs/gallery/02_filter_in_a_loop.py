@@ -79,17 +79,17 @@ bootstrap = np.array([pf.run(measured, dt=dt).means[:, 0] for pf in filters])
 reference = hf.make_filter("bootstrap", pendulum, n_particles=20_000, rng=0).run(measured, dt=dt)
 posterior_sd = np.sqrt(reference.covariances[:, 0, 0])
 away = abs(bootstrap - reference.means[:, 0]) / posterior_sd
-herded = abs(estimate - reference.means[:, 0]) / posterior_sd
+deterministic = abs(estimate - reference.means[:, 0]) / posterior_sd
 
 fig, ax = plt.subplots(figsize=(8, 3.2), layout="constrained")
 ax.plot(time, away.T, color=grey, linewidth=0.5, alpha=0.6)
 ax.plot(time, np.median(away, axis=0), color=grey, label="bootstrap: ten runs and their median")
-ax.plot(time, herded, color=red, label="herded (auto): the same in every run")
+ax.plot(time, deterministic, color=red, label="auto: the same in every run")
 ax.set(xlabel="time (s)", ylabel="distance from the reference\n(posterior standard deviations)")
 ax.legend(fontsize="small")
 
-rms = np.round([np.sqrt(np.mean(away**2)), np.sqrt(np.mean(herded**2))], 3)
-print("root mean squares of the bootstrap filters and of the herded one:", rms)
+rms = np.round([np.sqrt(np.mean(away**2)), np.sqrt(np.mean(deterministic**2))], 3)
+print("root mean squares of the bootstrap filters and of auto:", rms)
 
 # %%
 # One run of one model proves little. Let it start at ``initial_mean=[1.4, 0.0]``: the weight may then swing beyond a right
