@@ -110,6 +110,7 @@ def run(online: Any, steps: Sequence[Step], keep_particles: bool) -> FilterResul
         ancestors=np.empty((sets, n), np.int64),
     )
     outcomes: list[Outcome] = []
+    start = online.particles
     try:
         for sensor, group in groupby(steps, key=lambda step: step.sensor):
             part = list(group)
@@ -128,6 +129,10 @@ def run(online: Any, steps: Sequence[Step], keep_particles: bool) -> FilterResul
         # the steps so far are not lost
         error.result = _result(online, steps, table, outcomes)  # type: ignore[union-attr]
         raise
+    # The loop does not trace lineages, but the noise of its models is continuous: equal values are of one.
+    for before, after in zip(start.T, online.particles.T, strict=True):
+        if len(np.unique(after)) < math.sqrt(n) <= len(np.unique(before)):
+            warn_of_loss(online.step, n, alone=False)
     return _result(online, steps, table, outcomes)
 
 
@@ -314,6 +319,7 @@ class Segment:
         x = state.next_x if swapped else state.x
         online._particles = Particles.unchecked(x, state.log_weights, ancestors=ancestors)
         online._particles.weights = state.weights
+        online._origins = None
         rows.steps[first:end] = self.series.steps[first:end]
         t = end - 1
         online.step = int(rows.steps[t])

@@ -60,6 +60,7 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
     (1, (500, 1), 'UPDATED')
     """
 
+    @checks.known_keywords
     def __init__(
         self,
         model: Any,
@@ -87,6 +88,7 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         self._particles: Any = None  # drawn when first needed
         self._waiting: Any = None  # the transition to the present step, until the observation comes
         self._predicted: Any = None  # particles after it, without one, and the generator's state
+        self._origins: Any = None  # of the lineages of the particles of the step before
         self._resampled = False
         self._untouched = True  # neither predicted nor updated since the start
 
@@ -101,6 +103,9 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         if self._waiting is not None or self._particles is None:
             self._settle()
         particles = self._particles
+        self._origins, collapsed = particles.lineages(self._origins)
+        if collapsed:
+            results.warn_of_loss(self.step, self.n_particles, alone=False, stacklevel=3)
         # Equal weights have an ESS of n up to rounding, and are not resampled even at resample_below = 1.
         uneven = particles.ess < (1 - 1e-9) * self.resample_below * self.n_particles
         uneven |= len(particles.x) != particles.n_next
@@ -177,6 +182,7 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
                 self._waiting = None
                 increment = log_sum + (observation.log_offset or 0.0)  # which the weights lack
                 outcome = results.Outcome.UPDATED
+                self._inspection = self._inspection.after(observation)
                 self._untouched = False
             else:
                 outcome = results.Outcome.DEGENERATE

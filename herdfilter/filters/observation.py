@@ -51,6 +51,9 @@ class Observation:
     True
     """
 
+    lowest = np.nan
+    """The smallest of the first log-likelihoods by a function of the model's own."""
+
     def __init__(
         self,
         model: contract.Model | Measurement,
@@ -137,6 +140,8 @@ class Observation:
         """Return log-likelihoods (n,) less `log_offset`, which is set to the largest of them if it is None."""
         if self.log_offset is None and values.max() > -np.inf:
             self.log_offset = float(values.max())
+            if self.measurement.has_likelihood:
+                self.lowest = float(values.min())
         offset = self.log_offset or 0.0
         # no difference can overflow; `errstate` would cost more than the subtraction
         if abs(offset) < LARGEST:

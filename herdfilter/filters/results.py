@@ -44,7 +44,8 @@ class Views:
         -------
         pandas.DataFrame
             With the columns ``step``, ``time`` where it is known, ``x0_mean`` and ``x0_sd`` for every dimension, and where
-            the result has them ``ess``, ``resampled``, ``log_likelihood`` (the increment) and ``outcome`` (a word).
+            the result has them ``ess``, ``distinct_ancestors``, ``resampled``, ``log_likelihood`` (the increment) and
+            ``outcome`` (a word).
         """
         import pandas as pd
 
@@ -58,6 +59,7 @@ class Views:
             # rounding may leave -1e-17
             columns[f"{name}_sd"] = np.sqrt(np.maximum(result.covariances[:, i, i], 0.0))
         columns["ess"] = getattr(self, "ess", None)
+        columns["distinct_ancestors"] = getattr(self, "distinct_ancestors", None)
         columns["resampled"] = getattr(self, "resampled", None)
         columns["log_likelihood"] = getattr(self, "log_likelihoods", None)
         if hasattr(self, "outcomes"):
@@ -74,6 +76,7 @@ class Views:
         ellipses: float | None = 0.95,
         labels: Sequence[str] = (),
         observations: Mapping[int, ArrayLike] | None = None,
+        ancestors: bool = False,
     ) -> Any:
         """Draw the means over time with bands, one panel for each dimension; or as a path in the plane with ellipses.
 
@@ -95,6 +98,9 @@ class Views:
             Names of the dimensions, for the axes.
         observations : mapping of int to array_like, shape (T,), optional
             Dimension -> readings of it, drawn as dots.
+        ancestors : bool
+            Draw the number of distinct ancestors of a particle filter into the first panel over time, dotted, with an axis
+            of its own.
         """
         # Matplotlib is slow to import, and most runs draw nothing.
         from herdfilter.pictures import tracks
@@ -168,6 +174,10 @@ class Views:
                 circular=angles,
                 label=self.name_in_pictures,
             )
+        if ancestors and len(targets[0][1]) == 1:
+            right = axes[0].twinx()
+            right.plot(tracks.plot_times(self, steps)[0], result.distinct_ancestors, ":")
+            right.set_ylabel("distinct ancestors")
         for panel in axes[:-1]:
             panel.set_xlabel("")
         return np.array(axes) if len(axes) > 1 else axes[0]
@@ -478,17 +488,21 @@ def warn_of_step(record: StepRecord, z: Any, n: int) -> None:
         warn_if_partial(z)
 
 
-def warn_of_loss(step: int, n: int, alone: bool) -> None:
-    """Warn that one of n particles has all the weight if it is `alone`, else that all descend from few."""
+def warn_of_loss(step: int, n: int, alone: bool, stacklevel: int = 4) -> None:
+    """Warn that one of n particles has all the weight if it is `alone`, else that all descend from few.
+
+    At the default `stacklevel` the line is told that calls `update`.
+    """
     if n >= FEWEST_TO_WARN:
         weights = f"one of {n} particles has all the weight"
         families = f"{n} particles come from few, and have not spread,"
         warning = DegeneracyWarning(
             f"{weights if alone else families} after an update; what helps: gate=0.999 against outliers, heavier tails, "
-            "more particles, RegularisedResampling() where the transition has little noise, or a filter such as auto"
+            "more particles, a filter such as auto; RegularisedResampling() where the transition has little noise; for a "
+            "constant parameter a small random walk in Q, maximise_likelihood or particle Metropolis-Hastings"
         )
         warning.steps = [step]
-        WARN.get()(warning, stacklevel=4)  # the line that calls `update`
+        WARN.get()(warning, stacklevel=stacklevel)
 
 
 def warn_if_partial(z: Any) -> None:
@@ -502,12 +516,12 @@ def warn_if_partial(z: Any) -> None:
 
 
 def warn_of_run(warnings: list[Any]) -> None:
-    """Issue the warnings of all steps of a run, one of each kind."""
-    for kind in dict.fromkeys(map(type, warnings)):
-        of_kind: list[Any] = [warning for warning in warnings if type(warning) is kind]
-        if kind is DegeneracyWarning:
-            of_kind[0].steps = [step for warning in of_kind for step in warning.steps]
-        WARN.get()(of_kind[0], stacklevel=3)
+    """Issue the warnings of all steps of a run, one of each text."""
+    for text in dict.fromkeys(map(str, warnings)):
+        alike: list[Any] = [warning for warning in warnings if str(warning) == text]
+        if isinstance(alike[0], DegeneracyWarning):
+            alike[0].steps = sorted({step for warning in alike for step in warning.steps})
+        WARN.get()(alike[0], stacklevel=3)
 
 
 WARN: ContextVar[Any] = ContextVar("WARN", default=warnings.warn)

@@ -32,6 +32,7 @@ COMPUTED = (
 )  # cached; a changed copy computes them anew
 ALONE = 1.1  # effective sample size below which one particle has all the weight
 NO_WEIGHT = 1e-12  # an ancestor whose successors weigh less than this in total counts as lost
+ONE_PLACE = 1e-3  # relative to the range of all particles: nearer ones of a lineage have not been parted by noise
 NEGLIGIBLE_FAMILY = 1e-3  # lighter families count less when the gaps between families are judged
 ARRAYS = {"weights": "weights", "log_weights": "log_weights", "modes": "modes", "particles": "x"}
 """Name in a saved state -> attribute; a kind of particles adds those of its own."""
@@ -302,6 +303,28 @@ class Particles:
         spread = (total - between) * count**2 >= total
         return ess, distinct, count < ALONE or not spread.all()
 
+    def lineages(self, origins: Indices | None) -> tuple[Indices | None, bool]:
+        r"""Trace the particles one step further: return the origins (n,) of each, and whether the lineages have collapsed.
+
+        `origins` are those of the particles of the step before, None if each begins a lineage. Once few lineages are left,
+        :math:`m = 1 / \sum_j v_j^2 < \sqrt n` with their total weights :math:`v_j`, new ones begin. The old ones have
+        collapsed if in some dimension all particles of a lineage are at one place, and others elsewhere: the transition has
+        no noise there, so that the few values that are left are never parted.
+        """
+        n = len(self.x)
+        if self.ancestors is None or self.covariances is not None:
+            return None, False
+        if self.ancestors is each_its_own(n):
+            return origins, False
+        origins = self.ancestors if origins is None else origins[self.ancestors]
+        weights = np.bincount(origins, self.weights)
+        if 1 / (weights @ weights) >= math.sqrt(n):
+            return origins, False
+        sibling = np.empty(len(weights), dtype=int)
+        sibling[origins] = each_its_own(n)
+        gaps = np.abs(self.x - self.x[sibling[origins]]).max(axis=0)
+        return None, bool((gaps < ONE_PLACE * np.ptp(self.x, axis=0)).any())
+
     @classmethod
     def checked(
         cls,
@@ -528,7 +551,9 @@ class ParticleEstimates:
         for i, log_weight in zip(heavy, np.log(weights[heavy] / weights[heavy].sum()), strict=True):
             particles = others[i]._current()
             parts.append(particles.replaced(log_weights=particles.log_weights + log_weight))
-        vars(union).update(_particles=Particles.join(parts, self.n_particles), _waiting=None)
+        # lineages of different filters have no common origins
+        joined = Particles.join(parts, self.n_particles)
+        vars(union).update(_particles=joined, _waiting=None, _origins=None)
         return union
 
     def _points(self) -> Particles:

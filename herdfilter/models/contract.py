@@ -167,7 +167,7 @@ def require(model: Model, user: str, *alternatives: Sequence[str]) -> None:
     model: my filter needs transition_log_density; UNGM has no transition_log_density
     """
     if isinstance(model, type):
-        raise TypeError(f"model: expected an instance, got the class {model.__name__}")
+        raise TypeError(f"model: expected an instance, got {_checks.short_repr(model)}")
     met = [names for names in alternatives if has(model, names)]
     if not met:
         if jumps(model):

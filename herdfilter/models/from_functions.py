@@ -6,6 +6,7 @@ import copyreg
 import inspect
 import pickle
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -16,6 +17,7 @@ from numpy.typing import ArrayLike
 from herdfilter import _checks
 from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
+from herdfilter.models import returned
 from herdfilter.models.parts import assign
 
 # True while cloudpickle is at work on an object with functions: objects inside it, and itself, go into the same pickle
@@ -102,6 +104,7 @@ class FunctionModel:
         observation = ("step",), None, vectorised
         # Set as attributes, not defined as methods: a function that the user did not give must not exist.
         self.transition_mean = _Function("f", f, *transition).rows
+        self.takes_dt = "dt" in _parameters(f)
         self.transition_covariance = self.Q = FunctionCovariance("Q", Q, ("dt", "step"), self.dim)
         if transition_jacobian is not None:
             function = _Function("transition_jacobian", transition_jacobian, *transition)
@@ -198,17 +201,28 @@ class _Function(PicklesFunctions):
 
     def __call__(self, x: Array, *values: Any) -> ArrayLike:
         named = _named(self, values)
-        if not self.vectorised:
-            return np.array([np.atleast_1d(self.function(row, **named)) for row in x])
         try:
+            if not self.vectorised:
+                return np.array([np.atleast_1d(self.function(row, **named)) for row in x])
             return self.function(x, **named)
         except Exception as error:
-            # the most common mistake: a function of one state fails at many in ways of its own
+            advice = (
+                self._advice(x, named) if self.vectorised else "; one by one, as vectorised=False"
+            )
             error.add_note(
-                f"{self.name}: called with states of shape {x.shape}, particles first; a function of one state needs "
-                "vectorised=False"
+                f"{self.name}: called with states of shape {x.shape}{advice or returned.AXES}"
             )
             raise
+
+    def _advice(self, x: Array, named: dict[str, Any]) -> str:
+        """Return what mends a function that was written for one state (d,), or for states (d, n); it is tried on both."""
+        with suppress(Exception):
+            if self.size in (None, np.size(self.function(x[0], **named))):
+                return "; it takes one state: write x[:, 0] for x[0] and x @ F.T for F @ x, or give vectorised=False"
+        with suppress(Exception):
+            if np.shape(self.function(x.T, **named))[1] == len(x):
+                return "; it takes states (d, n): transpose what it takes and what it returns"
+        return ""
 
     def rows(self, x: Array, *values: Any) -> Array:
         """Return the values at states (n, d) as rows (n, size); a vector (n,) stands for rows of one entry."""
@@ -216,9 +230,9 @@ class _Function(PicklesFunctions):
         array = _checks.as_numbers(self.name, self(x, *values), shape)
         rows = array[:, None] if array.shape == shape[:1] and self.size in (None, 1) else array
         if not _checks.fits(rows.shape, shape):
+            advice = self._advice(x, _named(self, values)) or returned.AXES
             raise ValueError(
-                f"{self.name}: expected a row for each state, shape {_checks.shape_text(shape)}, got {array.shape}; a "
-                "function of one state needs vectorised=False"
+                f"{self.name}: expected a row for each state, shape {_checks.shape_text(shape)}, got {array.shape}{advice}"
             )
         return rows
 

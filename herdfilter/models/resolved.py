@@ -439,7 +439,17 @@ def rows_of(
         x.setflags(False)  # type: ignore[call-arg]  # twice as fast as with a keyword
     counts = THREAD.evaluations
     calls = counts.calls
-    value = function(x, *arguments)
+    try:
+        value = function(x, *arguments)
+    except Exception as error:
+        if "NoneType" in str(error) and len(arguments) > 1 and arguments[-2] is None:
+            raise TypeError(
+                f"control: expected the input that {name} takes at step {arguments[-1]}, got None ({error}); give controls= "
+                "to run or simulate, control= to predict"
+            ) from error
+        if not hasattr(error, "__notes__") and ": expected" not in str(error):
+            error.add_note(f"{name}: called with states of shape {x.shape}{returned.AXES}")
+        raise
     if counts.calls == calls:  # else it has asked functions that are counted themselves
         counts.calls += 1
         if name == "observation_mean":

@@ -178,8 +178,8 @@ def sensed(model: Model, sensor: Sensor | None) -> Model:
         raise TypeError(f"sensor: expected a herdfilter.Sensor, got {_checks.short_repr(sensor)}")
     if unobserved(model):
         raise TypeError(
-            f"sensor: expected a herdfilter.Sensor, as {type(model).__name__} has no observation functions of its own "
-            "(observation_mean and observation_covariance, or log_likelihood), got None"
+            f"model: {contract.kind(model)} lacks log_likelihood, or observation_mean and observation_covariance (h and "
+            "R of from_functions); add them, or give every reading its herdfilter.Sensor, as in update(z, sensor=...)"
         )
     return model
 

@@ -41,7 +41,7 @@ def check_state(model: Model, user: str, *needed: str) -> None:
     circular = getattr(model, "circular", None)
     _checks.as_dims("model.circular", () if circular is None else circular, dim)
     if isinstance(initial, type):
-        raise TypeError(f"model.initial: expected an instance, got the class {initial.__name__}")
+        raise TypeError(f"model.initial: expected an instance, got {_checks.short_repr(initial)}")
     missing = [name for name in needed if not hasattr(initial, name)]
     if missing:
         raise TypeError(

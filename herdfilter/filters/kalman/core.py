@@ -154,6 +154,7 @@ class KalmanFilter(OnlineFilter):
             if observation is not None:
                 belief, increment = self._update(observation)
                 outcome = results.Outcome.UPDATED
+                self._inspection = self._inspection.after(observation)
             mean, covariance = self._moments(belief)
             record = results.StepRecord(
                 self.step,
