@@ -388,7 +388,10 @@ def as_generator(rng: Any) -> np.random.Generator:
 
 
 def one_of(
-    name: str, value: str, choices: Iterable[str], synonyms: Mapping[str, str] | None = None
+    name: str,
+    value: str,
+    choices: Iterable[str],
+    synonyms: Mapping[str, str] | None = None,
 ) -> str:
     """Return `value` if it is one of the choices; else raise a ValueError that suggests the most similar one.
 

@@ -31,8 +31,8 @@ WORDS = ("about", "group")  # keys of a table that are only for the list of filt
 SYNONYMS = {
     "'rb-bootstrap'": "rbpf rao blackwell blackwellised blackwellized marginalised marginalized",
     "'auxiliary'": "apf auxiliary",
-    "'herded-kh'": "herding kernel kh",
-    "'herded-chg'": "gibbs chg",
+    "'herded-kh'": "herding kernel",
+    "'herded-chg'": "gibbs",
     "'enkf'": "ensemble etkf",
     "'ukf'": "unscented sigma spkf",
     "'ckf'": "cubature",

@@ -110,7 +110,7 @@ def run(online: Any, steps: Sequence[Step], keep_particles: bool) -> FilterResul
         ancestors=np.empty((sets, n), np.int64),
     )
     outcomes: list[Outcome] = []
-    start = online.particles
+    begun = online.particles
     try:
         for sensor, group in groupby(steps, key=lambda step: step.sensor):
             part = list(group)
@@ -130,7 +130,7 @@ def run(online: Any, steps: Sequence[Step], keep_particles: bool) -> FilterResul
         error.result = _result(online, steps, table, outcomes)  # type: ignore[union-attr]
         raise
     # The loop does not trace lineages, but the noise of its models is continuous: equal values are of one.
-    for before, after in zip(start.T, online.particles.T, strict=True):
+    for before, after in zip(begun.T, online.particles.T, strict=True):
         if len(np.unique(after)) < math.sqrt(n) <= len(np.unique(before)):
             warn_of_loss(online.step, n, alone=False)
     return _result(online, steps, table, outcomes)

@@ -9,7 +9,6 @@ import numpy as np
 from herdfilter.filters import results
 from herdfilter.filters.observation import Observation
 
-SUSPICIONS = 3  # as many updates in a row must look like likelihoods
 LIKELIHOOD_RANGE = 0.01  # a likelihood at some particle is this fraction of the largest, or less
 
 
@@ -59,7 +58,8 @@ class Inspection(NamedTuple):
             suspicions = -np.inf
         elif observation.lowest < LIKELIHOOD_RANGE * (observation.log_offset or 0.0):
             suspicions += 1
-            if suspicions == SUSPICIONS:
+            # Fewer could be chance.
+            if suspicions == 3:
                 warn_of_input(
                     "log_likelihood: expected logarithms, got no negative value in three updates, but some near 0, as "
                     "likelihoods have; return np.log of these, or logpdf in place of pdf"

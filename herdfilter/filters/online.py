@@ -182,11 +182,9 @@ class OnlineFilter(Forecaster, series.Timed):
                 if result is None:
                     result = run(self, steps, keep_particles, watcher, gate)
             except ValueError as error:
-                z: Any = steps[0].z
-                entries = np.size(z) if str(error).startswith("z: expected shape") else 0
-                if len(steps) < entries:
-                    series_text = f"{len(steps)} readings of {entries} entries"
-                    error.args = (f"{error}; got {series_text}: is the array transposed?",)
+                # as many entries are expected as there are readings
+                if str(error).startswith(f"z: expected shape ({len(steps)},)"):
+                    error.args = (f"{error}; got {len(steps)} readings: is the array transposed?",)
                 raise
         # readings, and the index of a table, have times
         unset = dt is None and {(step.dt, step.sensor) for step in steps} == {(1.0, None)}

@@ -44,8 +44,7 @@ class Views:
         -------
         pandas.DataFrame
             With the columns ``step``, ``time`` where it is known, ``x0_mean`` and ``x0_sd`` for every dimension, and where
-            the result has them ``ess``, ``distinct_ancestors``, ``resampled``, ``log_likelihood`` (the increment) and
-            ``outcome`` (a word).
+            the result has them ``ess``, ``resampled``, ``log_likelihood`` (the increment) and ``outcome`` (a word).
         """
         import pandas as pd
 
@@ -59,7 +58,6 @@ class Views:
             # rounding may leave -1e-17
             columns[f"{name}_sd"] = np.sqrt(np.maximum(result.covariances[:, i, i], 0.0))
         columns["ess"] = getattr(self, "ess", None)
-        columns["distinct_ancestors"] = getattr(self, "distinct_ancestors", None)
         columns["resampled"] = getattr(self, "resampled", None)
         columns["log_likelihood"] = getattr(self, "log_likelihoods", None)
         if hasattr(self, "outcomes"):
@@ -516,12 +514,12 @@ def warn_if_partial(z: Any) -> None:
 
 
 def warn_of_run(warnings: list[Any]) -> None:
-    """Issue the warnings of all steps of a run, one of each text."""
-    for text in dict.fromkeys(map(str, warnings)):
-        alike: list[Any] = [warning for warning in warnings if str(warning) == text]
-        if isinstance(alike[0], DegeneracyWarning):
-            alike[0].steps = sorted({step for warning in alike for step in warning.steps})
-        WARN.get()(alike[0], stacklevel=3)
+    """Issue the warnings of all steps of a run, one of each kind."""
+    for kind in dict.fromkeys(map(type, warnings)):
+        of_kind: list[Any] = [warning for warning in warnings if type(warning) is kind]
+        if kind is DegeneracyWarning:
+            of_kind[0].steps = sorted({step for warning in of_kind for step in warning.steps})
+        WARN.get()(of_kind[0], stacklevel=3)
 
 
 WARN: ContextVar[Any] = ContextVar("WARN", default=warnings.warn)

@@ -308,22 +308,25 @@ class Particles:
 
         `origins` are those of the particles of the step before, None if each begins a lineage. Once few lineages are left,
         :math:`m = 1 / \sum_j v_j^2 < \sqrt n` with their total weights :math:`v_j`, new ones begin. The old ones have
-        collapsed if in some dimension all particles of a lineage are at one place, and others elsewhere: the transition has
-        no noise there, so that the few values that are left are never parted.
+        collapsed if in some dimension particles of one lineage are at one place, though their ancestors differ, and those
+        of other lineages elsewhere: the transition has no noise there, and never parts the few values that are left.
         """
         n = len(self.x)
-        if self.ancestors is None or self.covariances is not None:
-            return None, False
-        if self.ancestors is each_its_own(n):
-            return origins, False
-        origins = self.ancestors if origins is None else origins[self.ancestors]
+        ancestors = self.ancestors
+        if ancestors is None or ancestors is each_its_own(n):
+            return (None if ancestors is None else origins), False
+        origins = ancestors if origins is None else origins[ancestors]
         weights = np.bincount(origins, self.weights)
         if 1 / (weights @ weights) >= math.sqrt(n):
             return origins, False
-        sibling = np.empty(len(weights), dtype=int)
-        sibling[origins] = each_its_own(n)
-        gaps = np.abs(self.x - self.x[sibling[origins]]).max(axis=0)
-        return None, bool((gaps < ONE_PLACE * np.ptp(self.x, axis=0)).any())
+        member = np.empty(len(weights), dtype=int)
+        member[origins] = each_its_own(n)
+        relatives = member[origins]
+        # Noise of the last step may not have reached all dimensions, as it takes two steps to reach a position.
+        gaps = np.abs(self.x - self.x[relatives])[ancestors != ancestors[relatives]]
+        if not len(gaps):
+            return origins, False
+        return None, bool((gaps.max(axis=0) < ONE_PLACE * np.ptp(self.x, axis=0)).any())
 
     @classmethod
     def checked(
@@ -552,8 +555,9 @@ class ParticleEstimates:
             particles = others[i]._current()
             parts.append(particles.replaced(log_weights=particles.log_weights + log_weight))
         # lineages of different filters have no common origins
-        joined = Particles.join(parts, self.n_particles)
-        vars(union).update(_particles=joined, _waiting=None, _origins=None)
+        vars(union).update(
+            _particles=Particles.join(parts, self.n_particles), _waiting=None, _origins=None
+        )
         return union
 
     def _points(self) -> Particles:

@@ -444,8 +444,8 @@ def rows_of(
     except Exception as error:
         if "NoneType" in str(error) and len(arguments) > 1 and arguments[-2] is None:
             raise TypeError(
-                f"control: expected the input that {name} takes at step {arguments[-1]}, got None ({error}); give controls= "
-                "to run or simulate, control= to predict"
+                f"control: expected the input that {name} takes, got None ({error}); give controls= to run or simulate, "
+                "control= to predict"
             ) from error
         if not hasattr(error, "__notes__") and ": expected" not in str(error):
             error.add_note(f"{name}: called with states of shape {x.shape}{returned.AXES}")

@@ -78,8 +78,8 @@ class Clock(NamedTuple):
             return np.empty(0)
         if "texts" in kinds:
             raise ValueError(
-                f"{name}: expected numbers, durations or dates, got the text {short_repr(times[0])}; "
-                f"pandas.to_datetime({name}) converts texts to dates"
+                f"{name}: expected numbers, durations or dates, got the text {short_repr(times[0])}; pandas.to_datetime "
+                "converts texts"
             )
         if len(kinds) > 1:
             raise ValueError(

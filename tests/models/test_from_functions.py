@@ -138,7 +138,7 @@ def test_an_error_within_a_function_is_told_what_it_was_called_with():
         hf.make_filter("ukf", ungm(f=lambda x: np.eye(2) @ x)).run([[1.0]])
     (note,) = caught.value.__notes__
     assert note.startswith("f: called with states of shape (")
-    assert note.endswith("needs vectorised=False")
+    assert "particles come first" in note
 
 
 LINE = {"Q": np.eye(2), "initial_mean": [0, 0], "initial_covariance": [[4, 2], [2, 3]]}

@@ -54,7 +54,6 @@ class EnsembleKalmanFilter(KalmanFilter):
         ("sample_transition",),
     )
 
-    @_checks.known_keywords
     def __init__(
         self,
         model: contract.Model,
