@@ -54,6 +54,7 @@ class EnsembleKalmanFilter(KalmanFilter):
         ("sample_transition",),
     )
 
+    @_checks.known_keywords
     def __init__(
         self,
         model: contract.Model,
