@@ -2,7 +2,8 @@
 
 A model is any object with vectorised functions; it needs no base class, and only what the chosen filter uses must exist.
 Arrays are (n, d), particles first. `step` counts from 1: the initial state is step 0, and so is an observation of it.
-Functions get read-only arrays. The same arguments give the same value, except where an `rng` is among them.
+Functions get read-only arrays. An observation z is a vector (k,), even of one number. The same arguments give the same
+value, except where an `rng` is among them.
 
 =========================================================  ============================================================
 ``dim``                                                    dimension d of the state

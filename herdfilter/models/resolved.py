@@ -405,7 +405,6 @@ class Measurement(Resolved):
                     f"{len(x)} at step {step}"
                 )
             return values
-        z = np.atleast_1d(z)
         means = self.mean(x, step)
         size = means.shape[1]
         if z.shape != (size,):

@@ -37,8 +37,8 @@ class Sensor(PicklesFunctions):
     circular : sequence of int
         Indices of the angle-valued entries of an observation, in radians.
     log_likelihood : callable, optional
-        ``(z, x)`` -> (n,), for noise that is not Gaussian; by default it is derived from mean and covariance. If both of
-        these are None, the sensor serves only particle filters whose proposal ignores the observation.
+        ``(z, x)`` -> (n,), with z a vector (k,), for noise that is not Gaussian; by default it is derived from mean and
+        covariance. If both are None, the sensor serves only particle filters whose proposal ignores the observation.
     jacobian : callable, optional
         Derivative of `mean`, (n, d) -> (n, k, d), for filters that linearise; by default differences are taken.
     detection_probability, clutter_density, region
