@@ -345,6 +345,16 @@ def as_dims(name: str, value: Any, dim: int | None) -> tuple[int, ...]:
     return dims
 
 
+def as_bounds(name: str, value: Any, dim: int | None, *, finite: bool = False) -> Array:
+    """Return limits (dim, 2), the lower ones first; they may be infinite."""
+    bounds = as_array(name, value, (dim, 2), finite=finite)
+    if not (bounds[:, 0] < bounds[:, 1]).all():  # NaN, too
+        raise ValueError(
+            f"{name}: expected rows (lowest, highest), the first below the second, got {short_repr(bounds.tolist())}"
+        )
+    return bounds
+
+
 def as_any(name: str, value: Any) -> np.ndarray:
     """Return `value` as an array of any type; entries must have one shape."""
     try:

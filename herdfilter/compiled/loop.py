@@ -68,7 +68,7 @@ def proposal_name(online: Any) -> str | None:
         return None  # a subclass may have methods of its own
     proposal = online.proposal
     model = online.model
-    if type(online.rng) is not np.random.Generator:
+    if type(online.rng) is not np.random.Generator or online._motion.limited:
         return None
     if type(proposal) is BootstrapProposal and type(online.resampling) is SystematicResampling:
         return "bootstrap"

@@ -36,6 +36,7 @@ ONE_PLACE = 1e-3  # relative to the range of all particles: nearer ones of a lin
 NEGLIGIBLE_FAMILY = 1e-3  # lighter families count less when the gaps between families are judged
 ARRAYS = {"weights": "weights", "log_weights": "log_weights", "modes": "modes", "particles": "x"}
 """Name in a saved state -> attribute; a kind of particles adds those of its own."""
+LIMITS = ("feasible_share", "log_feasible")  # numbers of particles of a state with limits
 
 
 class Particles:
@@ -75,6 +76,10 @@ class Particles:
     """Their `Gaussianity`, once a proposal has asked for it."""
     covariances: Any = None
     """Covariances (n, d, d), or (1, d, d) of all, of the Gaussians about the particles; None of points."""
+    feasible_share: Any = None
+    """Share of the proposed points that were inside the limits of the state; None without limits."""
+    log_feasible = 0.0
+    """Log-probability of the limits that neither the weights hold nor an increment of the filter does yet."""
     ancestors: Indices | None
     FIELDS: ClassVar[tuple[str, ...]] = ("x", "log_weights", "modes", "n_next", "ancestors")
     """Names of all that is not computed from the rest."""
@@ -354,6 +359,8 @@ class Particles:
         # Fields of this kind only, such as covariances, are saved under their own names.
         names = ARRAYS | {name: name for name in self.FIELDS[len(Particles.FIELDS) :]}
         arrays = {name: getattr(self, attribute) for name, attribute in names.items()}
+        if self.feasible_share is not None:
+            arrays |= {name: getattr(self, name) for name in LIMITS}
         return {name: array for name, array in arrays.items() if array is not None}
 
     @staticmethod
@@ -374,6 +381,7 @@ class Particles:
         }
         particles = kind.unchecked(arrays["x"], arrays["log_weights"], n_next=n_next)
         vars(particles).update(arrays, **kind.restored_spread(saved, n, dim))
+        vars(particles).update({k: saved.read(k).item() for k in LIMITS if k in saved.entries})
         if not (
             np.abs(np.exp(particles.log_weights) - particles.weights) <= _checks.SUM_ERROR
         ).all():

@@ -66,6 +66,11 @@ class FunctionModel:
         Indices of dimensions that are positions, for pictures.
     partial_observations : bool
         True if `log_likelihood` leaves out the entries of z that are NaN, as a derived one does.
+    feasible : callable, optional
+        States (n, d) -> (n,) of truth values: which are possible. The state is known to be so at every step.
+    bounds : array_like of shape (d, 2), optional
+        Lower and upper limit of each dimension, ``inf`` where there is none, for all filters; Kalman filters take no
+        `feasible`.
 
     Examples
     --------
@@ -117,6 +122,8 @@ class FunctionModel:
         noise_dim: int | None = None,
         position_dims: Sequence[int] = (),
         partial_observations: bool = False,
+        feasible: _checks.UserFunction | None = None,
+        bounds: ArrayLike | None = None,
     ) -> None:
         _checks.check_flags(vectorised=vectorised, partial_observations=partial_observations)
         mean = _checks.as_array("initial_mean", initial_mean, (None,))  # type: ignore[arg-type]
@@ -125,6 +132,10 @@ class FunctionModel:
         self.initial = GaussianMixture([1.0], mean[None], covariance)
         self.circular = _checks.as_dims("circular", circular, self.dim)
         self.position_dims = _checks.as_dims("position_dims", position_dims, self.dim)
+        if bounds is not None:
+            self.bounds = _checks.as_bounds("bounds", bounds, self.dim)
+        if feasible is not None:
+            self.feasible = _Function("feasible", feasible, (), 1, vectorised)
         check_both(h=h, R=R)
         transition = ("dt", "control", "step"), self.dim, vectorised
         observation = ("step",), None, vectorised
@@ -147,7 +158,12 @@ class FunctionModel:
             self.transition = function.rows
         if log_likelihood is not None:
             function = _Function(
-                "log_likelihood", log_likelihood, ("step",), 1, vectorised, first=("z", "x")
+                "log_likelihood",
+                log_likelihood,
+                ("step",),
+                1,
+                vectorised,
+                first=("an observation", "the states"),
             )
             self.log_likelihood: Any = function.of_observation
             self.partial_observations = partial_observations
@@ -230,7 +246,7 @@ class _Function(PicklesFunctions):
     arguments: tuple[str, ...]  # beside the states, in the order of the contract
     size: int | None  # entries of a row, if known
     vectorised: bool
-    first: tuple[str, ...] = ("x",)  # arguments by position
+    first: tuple[str, ...] = ("the states",)  # arguments by position
     names: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -241,11 +257,10 @@ class _Function(PicklesFunctions):
         parameters = _parameters(self.function)
         count = len(self.first)
         if len(parameters) < count or not set(parameters[count:]) <= set(self.arguments):
-            start = "the states" if count == 1 else "an observation and the states"
-            hint = "give noise_dim" if "noise" in parameters else "give others a default"
             raise TypeError(
-                f"{self.name}: expected a function of {start}, first, and of any of {', '.join(self.arguments)}, got one "
-                f"of ({', '.join(parameters)}); {hint}"
+                f"{self.name}: expected a function of {' and '.join(self.first)}, first, and of any of "
+                f"{', '.join(self.arguments)}, got one of ({', '.join(parameters)}); give others a default, or "
+                "noise_dim for noise"
             )
         assign(self, names=parameters[count:])
 

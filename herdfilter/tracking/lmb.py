@@ -126,6 +126,7 @@ class LMBTracker(Timed):
         _checks.check_part(
             "model", model, with_clutter.WithClutter, "a herdfilter.models.WithClutter"
         )
+        contract.refuse_limits(model, "LMBTracker")
         self.model = model
         self.birth = (
             birth if isinstance(birth, BirthFromMeasurements) else _as_births("birth", birth)

@@ -98,79 +98,40 @@ def test_arguments_are_passed_by_name():
 
 test_what_does_not_fit_is_named = refuses(
     lambda changes: ungm(**changes),
-    (TypeError, {"f": lambda x, u: x}, r"^f: .* of dt, control, step, got one of \(x, u\); give others a default$"),
+    (TypeError, {"f": lambda x, u: x}, r"^f: .* of dt, control, step, got one of \(x, u\); give others a default"),
     ({"h": None}, r"^h: expected a value, as R is given, got None$"),
     (TypeError, {"Q": lambda x: x}, r"^Q: expected a matrix, or a function of any of dt, step, got one of \(x\)$"),
     ({"R": 0.1}, r"^R: expected a matrix, such as \[\[0.1\]\], or a function, got shape \(\)$"),
-    (TypeError, {"f": lambda x, noise: x}, r"^f: .* of any of dt, control, step, got one of \(x, noise\); give noise_dim$"),
     ({"noise_dim": 1}, r"^noise_dim: expected f\(x, noise\), and neither Q nor .*, got f of \(x, step\)$"),
-    ({"noise_dim": 1, "f": lambda x, noise: x}, r"^noise_dim: expected f\(x, noise\), and neither Q"),
     (TypeError, {"log_likelihood": lambda z: z}, r"^log_likelihood: .* an observation and the states, first, and .* \(z\)"),
     ({"position_dims": [1]}, r"^position_dims: expected .* from 0 to 0, such as \[0\], got \[1\]$"),
 )  # fmt: skip
 
 
 @cases("vectorised", True, False)
-@cases("guided", True, False)
-def test_a_likelihood_and_noise_of_ones_own_are_those_of_a_class(vectorised, guided):
-    """Factors of a positive state, and readings with heavy tails of which one of two may be missing."""
-
+def test_noise_and_a_likelihood_of_ones_own_are_those_of_a_class(vectorised, observations):
     # each serves one state as well as rows of states
-    def f(x, dt, noise):
-        assert x.ndim == noise.ndim == 1 + vectorised
-        return x * np.exp(dt * noise[..., :1] + 0.1 * noise[..., 1:])
+    def f(x, step, noise):
+        return x / 2 + 25 * x / (1 + x**2) + 8 * np.cos(1.2 * step) + np.sqrt(10) * noise
 
-    def density(z, x):
-        assert z.shape == (2,)
-        return -np.nansum(np.log1p((z - x) ** 2), axis=-1)
-
-    def h(x):
-        return np.concatenate([x, x], axis=-1)
-
-    own = SimpleNamespace(
-        **{"dim": 1, "noise_dim": 2, "position_dims": (0,), "partial_observations": True},
-        initial=hf.GaussianMixture([1.0], [[3.0]], [[0.2]]),
-        transition=lambda x, noise, dt, control, step: (
-            x * np.exp(dt * noise[:, :1] + 0.1 * noise[:, 1:])
-        ),
-        log_likelihood=lambda z, x, step: density(z, x),
-    )
-    moments = {"h": h, "R": np.eye(2)} if guided else {}
-    if guided:
-        own.observation_mean = lambda x, step: h(x)
-        own.observation_covariance = lambda step: np.eye(2)
-    model = hf.models.from_functions(
-        f,
-        **moments,
-        log_likelihood=density,
-        noise_dim=2,
-        initial_mean=[3.0],
-        initial_covariance=[[0.2]],
-        position_dims=[0],
-        partial_observations=True,
-        vectorised=vectorised,
-    )
-    z = [[4.1, 3.9], [np.nan, 5.5], [7.0, 30.0]]
-    results = [hf.make_filter("auto", m, 20).run(z, dt=0.1) for m in (model, own)]
-    assert_allclose(results[0].means, results[1].means, rtol=1e-12)
-    assert results[0].log_likelihood == pytest.approx(results[1].log_likelihood, rel=1e-12)
-    assert results[0].position_dims == (0,)
-
-
-@cases("series", [1.0, 2.5], np.array([1.0, 2.5]), [[1.0], [2.5]], [np.array(1.0), [2.5]])
-@cases("name", "bootstrap", "ranked", "auto")
-def test_a_likelihood_gets_a_vector_whatever_the_series_looks_like(series, name):
     def log_likelihood(z, x):
-        assert z.shape == (1,)
-        return -np.abs(z[0] - x[:, 0])
+        return -0.5 * (z[0] - x[..., 0] ** 2 / 20) ** 2 - 0.5 * np.log(2 * np.pi)
 
-    sensor = hf.Sensor(None, None, log_likelihood=log_likelihood)
-    walk = {"f": lambda x: x, "Q": [[0.1]], "initial_mean": [0.0], "initial_covariance": [[1.0]]}
-    model = hf.models.from_functions(**walk, log_likelihood=log_likelihood)
-    result = hf.make_filter(name, model, 20, rng=0).run(series)
-    readings = [(k, sensor, z) for k, z in enumerate(series, 1)]
-    sensed = hf.make_filter(name, hf.models.from_functions(**walk), 20, rng=0).run(readings)
-    assert np.array_equal(result.means, sensed.means)
+    start = {"initial_mean": [0.0], "initial_covariance": [[5.0]], "position_dims": [0]}
+    options = {"noise_dim": 1, "partial_observations": True, "vectorised": vectorised}
+    model = hf.models.from_functions(f, log_likelihood=log_likelihood, **start, **options)
+    series = [*observations[:, 0], np.nan]
+    result, expected = (hf.make_filter("bootstrap", m, 30, 5).run(series) for m in (model, UNGM))
+    assert_allclose(result.means, expected.means, rtol=1e-9)
+    assert result.log_likelihood == pytest.approx(expected.log_likelihood)
+    assert result.position_dims == (0,)
+    assert model.partial_observations
+
+
+@cases("z", 1.0, [1.0], np.float64(1), np.array(1.0), np.ma.array([1.0]))
+def test_an_observation_is_a_vector_however_it_is_given(z):
+    assert hf.Observation.read(UNGM, z, 1).z.tolist() == [1.0]
+    assert hf.Observation.read(hf.Sensor(slope, [[1.0]]).on(UNGM), z, 1).z.shape == (1,)
 
 
 def slope(x):

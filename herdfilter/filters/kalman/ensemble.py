@@ -48,6 +48,7 @@ class EnsembleKalmanFilter(KalmanFilter):
     belief: Ensemble
     _settings: tuple[str, ...] = ()
     _initial_needs: tuple[str, ...] = ("sample",)
+    _takes_bounds = False
     _transitions: tuple[tuple[str, ...], ...] = (
         contract.ADDITIVE,
         contract.FROM_NOISE,
