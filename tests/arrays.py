@@ -1,19 +1,18 @@
 """Arrays of what every filter, sampler, fit and model makes, to compare two versions to the last bit.
 
-    python tests/arrays.py write FILE [--only PART ...] [--tables BEFORE]
-    python tests/arrays.py compare BEFORE AFTER
+    python tests/arrays.py write FILE [--only PART ...]
+    python tests/arrays.py compare BEFORE AFTER [--renamed OLD=NEW ...] [--removed PATTERN ...]
 
 `write` runs small seeded cases and keeps their arrays, key -> array; of a case that raises an error the name
 of its type, under ``key/error``. `compare` counts the arrays that are equal in each part that both files
 have, and names those that differ or that one file lacks; it exits with 1 if there are any.
 
-Keys, and all names below, are those of the version of BEFORE: RENAMED says what is called otherwise today.
-With ``--tables`` a filter that has left the catalogue is built from its table of keywords in BEFORE.
+Write each file with the script of its own version. ``--renamed`` says what has another name in AFTER, as
+``--renamed Lmb=LMBTracker``; ``--removed`` names keys that need not be in both, as ``--removed '*LCDSampling(*'``.
 """
 
 import argparse
 import inspect
-import json
 import os
 import re
 import sys
@@ -21,11 +20,9 @@ import tempfile
 import time
 import warnings
 from collections.abc import Mapping
-from contextlib import suppress
 from fnmatch import fnmatch
 from functools import cache, partial
 from importlib.metadata import version
-from operator import attrgetter
 from pathlib import Path
 
 os.environ["HERDFILTER_CACHE"] = "off"
@@ -36,29 +33,6 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = os.environ[
 import numpy as np
 
 import herdfilter as hf
-
-RENAMED = {
-    "auto-kh": "auto",
-    "auto-kh-random-modes": "auto-random-modes",
-    "lmb-auto-kh": "lmb-auto",
-    "evaluation": "study",
-}
-"""Old name -> new one: of filters, errors, folders, and public names such as ``bandwidths.Scott``."""
-
-REMOVED = (
-    "*DivisiveFit(*",
-    "*RandomGibbs()*",
-    "*RandomGibbs(sweeps*",
-    "*PlacedAgain(*",
-    "*per_component*",
-    "*sliced_wasserstein(*",
-    "*InverseMultiquadric(*",
-    "*Student(*",
-)
-"""Patterns of keys that need not be in both files, such as ``*LCDSampling(*``."""
-
-TABLES = {}
-"""Filters of the catalogue of BEFORE, name -> table of keywords."""
 
 TEXTS = """
 fields: means covariances mean covariance ess resampled log_likelihoods log_likelihood mode_probabilities x
@@ -78,7 +52,7 @@ m.initial.sample(5,2) m.initial.log_density(x) m.transition_mean(x,dt,u,2) m.tra
 m.transition(x,e,dt,u,2) m.sample_transition(x,rng(3),dt,u,2) m.transition_log_density(x,x,dt,u,2)
 m.transition_jacobian(x,dt,u,2) m.observation_mean(x,2) m.observation_covariance(2|2,x)
 m.observation_jacobian(x,2) m.log_likelihood(z,x,2) m.sample_observation(x,rng(4),2) m.control(2) m.steps
-m.spread m.grid evaluation.posterior_cramer_rao_bound(m,4,dt,50,5)
+m.spread m.grid study.posterior_cramer_rao_bound(m,4,dt,50,5)
 
 inner: KernelHerding() ContinuousHerdedGibbs() RandomSampling() QuantileSampling() LCDSampling()
 SobolSampling(|scramble=True) Polished(KernelHerding()) Reweighted(KernelHerding())
@@ -140,7 +114,7 @@ association: exact auto belief-propagation k-best random-gibbs herded-gibbs KBes
 HerdedGibbs(200,neglect=1.0|200,'assignment',first_visit='argmax',estimate='joint'
 |200,neglect=0,estimate='counts')
 
-smoothed: ekf ukf ckf enkf imm mkf edh bootstrap sqmc guided ranked auto-kh herded-kh mixture-em-kh
+smoothed: ekf ukf ckf enkf imm mkf edh bootstrap sqmc guided ranked auto herded-kh mixture-kh
 augmented-kh
 
 of-run: rts_smoother(f,r,**o) marginal_smoother(f,r,**o) fixed_lag_smoother(f,r,2,**o|f,r,0,**o)
@@ -172,53 +146,25 @@ UNGM, TURN, ROBOT, CHAIN, JUMPS, BEACONS = (
     for word in ("UNGM", "Turn", "Landmark", "chain", "Jump", "RangeOnly")
 )
 rng = np.random.default_rng
-
-
-@cache
-def public():
-    """Return the public names of the package, after what is called otherwise today was given its old name."""
-    for old, new in RENAMED.items():
-        folder, _, name = old.rpartition(".")
-        with suppress(AttributeError):  # of a filter, or an error
-            setattr(attrgetter(folder)(hf) if folder else hf, name, attrgetter(new)(hf))
-    return {name: getattr(hf, name) for name in {*dir(hf), *vars(hf)} if name[0] != "_"} | {
-        "np": np,
-        "rng": rng,
-    }
+PUBLIC = {name: getattr(hf, name) for name in {*dir(hf), *vars(hf)} if name[0] != "_"}
 
 
 def made(text, **given):
     """Return the value of an expression of public names, and of what is given."""
-    return eval(text, public() | given)
-
-
-def entry(name):
-    """Return what stands for a filter of the catalogue today: a name, or else a table."""
-    for known in (name, RENAMED.get(name)):
-        if known in hf.catalogue.catalogue():
-            return known
-    table = {key: value for key, value in TABLES[name].items() if key != "about"}
-    for key, value in table.items():
-        if key == "filter" and "tracker" in table:
-            table[key] = factory(value)
-        elif isinstance(value, str):
-            table[key] = made(value) if "(" in value else RENAMED.get(value, value)
-    return table
+    return eval(text, PUBLIC | {"np": np, "rng": rng} | given)
 
 
 def factory(name):
     """Return a function (model, n, seed) that makes a filter: of the catalogue, or of an expression."""
     if "(" in name:
         return lambda model, n, seed: made(name, model=model, n=n, seed=seed)
-    found = entry(name)
-    if isinstance(found, str):
-        return partial(hf.make_filter, found)
-    return hf.catalogue.resolve_filters({name: found})[name]
+    return partial(hf.make_filter, name)
 
 
 def names(trackers=False):
     """Return the filters of the catalogue that track one target, or the trackers."""
-    return [name for name, table in TABLES.items() if ("tracker" in table) == trackers]
+    tables = hf.catalogue.catalogue()
+    return [name for name, table in tables.items() if ("tracker" in table) == trackers]
 
 
 class Arrays(dict):
@@ -229,9 +175,8 @@ class Arrays(dict):
         try:
             value = function(*given, **options)
         except Exception as error:
-            kind = type(error).__name__
-            kind = next((old for old, new in RENAMED.items() if new == kind), kind)
-            self[f"{key}/error"], value = np.array(kind), getattr(error, "result", None)
+            self[f"{key}/error"] = np.array(type(error).__name__)
+            value = getattr(error, "result", None)
         self.keep(key, value)
 
     def each(self, key, texts, **given):
@@ -454,7 +399,7 @@ def association(arrays):
         arrays.keep(f"{seed}/ratios", ratios)
         arrays.put(f"{seed}/best", hf.association.k_best_assignments, ratios, 10)
         for text in LISTS["association"]:
-            method = made(f"association.{text}") if "(" in text else RENAMED.get(text, text)
+            method = made(f"association.{text}") if "(" in text else text
             arrays.put(f"{seed}/{text}", hf.association.associate, ratios, method, rng(1))
 
 
@@ -478,7 +423,7 @@ def smoothing(arrays):
             )
             arrays.put(f"{name}/{place}/steps", stepped, name, *cases()[place], 3)
     z = hf.simulate(line(0.8), 20, 1)[1]
-    for name in ("ekf", "auto-kh", "bootstrap"):
+    for name in ("ekf", "auto", "bootstrap"):
         likely = partial(lambda make, theta: make(line(*theta), 30, rng(1)), factory(name))
         start, bounds = [0.6, 1.0], [(0.1, 1.5), (0.1, 3.0)]
         arrays.put(f"{name}/likelihood", hf.maximise_likelihood, likely, z, start, bounds)
@@ -519,7 +464,7 @@ def tracking(arrays):
             arrays.put(f"{name}/{place}", tracked, make, scans, truth)
     given = {name: factory(name) for name in ("ukf", "ekf", "enkf", "edh", "imm", "mkf")}
     given |= {
-        "kh": factory("auto-kh"),
+        "kh": factory("auto"),
         "random": factory("bootstrap"),
         "fixed": fixed,
         "found": found,
@@ -551,17 +496,15 @@ def models(arrays):
 def studied(path, chosen):
     """Compare filters on a scenario; return the numbers in the tables of runs and summary, but no times."""
     runs = hf.compare(path, chosen, [20], 1, 7)
-    tables = {
-        "runs": runs,
-        "summary": (hf.study if "study" in dir(hf) else hf.evaluation).summarise(runs),
-    }
+    tables = {"runs": runs, "summary": hf.study.summarise(runs)}
     if "model" in runs:
-        tables["models"] = (hf.study if "study" in dir(hf) else hf.evaluation).over_models(runs)
-    found = {
-        f"{name}/{key}": column for name, table in tables.items() for key, column in table.items()
+        tables["models"] = hf.study.over_models(runs)
+    return {
+        f"{name}/{key}": column.to_numpy()
+        for name, table in tables.items()
+        for key, column in table.select_dtypes(["number", "bool"]).items()
+        if not re.search("time|seconds|ms_per", key)
     }
-    found = {key: column.to_numpy() for key, column in found.items() if column.dtype.kind in "biuf"}
-    return {key: array for key, array in found.items() if not re.search("time|seconds|ms_per", key)}
 
 
 def studies(arrays):
@@ -576,27 +519,19 @@ def studies(arrays):
                 text = re.sub(rf"(?m)^{key} = \d+", f"{key} = {value}", text, count=1)
             short.write_text(text, encoding="utf-8")
             if "\n[data]" not in text:
-                chosen = ["lmb-ukf", "lmb-auto-kh"] if many else ["bootstrap", "auto-kh"]
-                arrays.put(path.stem, studied, short, {name: entry(name) for name in chosen})
+                chosen = ["lmb-ukf", "lmb-auto"] if many else ["bootstrap", "auto"]
+                arrays.put(path.stem, studied, short, chosen)
 
 
 ALL = filters, special, options, samplers, fits, association, smoothing, tracking, models, studies
 PARTS = {part.__name__: part for part in ALL}
 
 
-def write(file, only, before):
-    """Write the arrays of parts, with the catalogue, and with the versions that bits depend on."""
+def write(file, only):
+    """Write the arrays of parts, with the versions that bits depend on."""
     warnings.simplefilter("ignore")
-    public()
-    if before is None:
-        old = {new: old for old, new in RENAMED.items()}
-        TABLES.update(
-            {old.get(name, name): table for name, table in hf.catalogue.catalogue().items()}
-        )
-    else:
-        TABLES.update(json.loads(str(np.load(before)["tables"])))
     versions = [f"{name} {version(name)}" for name in ("numpy", "scipy", "numba")]
-    everything = {"tables": np.array(json.dumps(TABLES)), "versions": np.array(versions)}
+    everything = {"versions": np.array(versions)}
     for name in only:
         begin, arrays = time.perf_counter(), Arrays()
         PARTS[name](arrays)
@@ -613,40 +548,35 @@ def difference(old, new):
         return "" if old.tolist() == new.tolist() else f"{old} against {new}"
     if old.dtype != new.dtype or old.shape != new.shape:
         return f"{old.dtype} {old.shape} against {new.dtype} {new.shape}"
-    if old.dtype.kind == "f":
-        old, new = (np.where(np.isnan(one), np.nan, one) for one in (old, new))
-    if old.tobytes() == new.tobytes():
+    if np.array_equal(old, new, equal_nan=True):
         return ""
     old, new = old.astype(float), new.astype(float)
     with np.errstate(all="ignore"):
         ratios = np.abs(new - old) / np.maximum(np.abs(old), np.abs(new))
-    same = (old == new) | (np.isnan(old) & np.isnan(new))
-    return f"largest relative difference {np.where(same, 0.0, np.nan_to_num(ratios, nan=np.inf)).max():.2g}"
+    ratios[old == new] = 0.0
+    lost = "" if (np.isnan(old) == np.isnan(new)).all() else ", NaN in other places"
+    return f"largest relative difference {np.nanmax(ratios, initial=0.0):.2g}{lost}"
 
 
-def compare(before, after):
+def compare(before, after, renamed, removed):
     """Compare two files part by part; return whether arrays differ, or are missing in one of them."""
-    failed = False
-    with np.load(before) as first, np.load(after) as second:
-        for part in PARTS:
-            old, new = (
-                {key for key in file if key.startswith(f"{part}/")} for file in (first, second)
-            )
-            if not old or not new:
-                print(f"{part}: not in {after if old else before}")
-                continue
-            told = {key: difference(first[key], second[key]) for key in sorted(old & new)}
-            told = {key: text for key, text in told.items() if text}
-            lost = [
-                key for key in sorted(old ^ new) if not any(fnmatch(key, one) for one in REMOVED)
-            ]
-            print(
-                f"{part}: {len(old & new) - len(told)} equal, {len(told)} differ, {len(lost)} missing"
-            )
-            for key in [*told, *lost]:
-                print(f"    {key}: {told.get(key) or f'not in {after if key in old else before}'}")
-            failed = failed or bool(told or lost)
-        print(difference(first["versions"], second["versions"]) or "the same libraries")
+    failed, old, new = False, dict(np.load(before)), dict(np.load(after))
+    for pair in renamed:
+        old = {key.replace(*pair.split("=")): array for key, array in old.items()}
+    for part in PARTS:
+        first, second = ({k for k in one if k.startswith(f"{part}/")} for one in (old, new))
+        if not first or not second:
+            print(f"{part}: not in {after if first else before}")
+            continue
+        told = {key: difference(old[key], new[key]) for key in sorted(first & second)}
+        told = {key: text for key, text in told.items() if text}
+        lost = [key for key in sorted(first ^ second) if not any(fnmatch(key, p) for p in removed)]
+        equal = len(first & second) - len(told)
+        print(f"{part}: {equal} equal, {len(told)} differ, {len(lost)} missing")
+        for key in [*told, *lost]:
+            print(f"    {key}: {told.get(key) or f'not in {after if key in old else before}'}")
+        failed = failed or bool(told or lost)
+    print(difference(old["versions"], new["versions"]) or "the same libraries")
     return failed
 
 
@@ -656,11 +586,10 @@ if __name__ == "__main__":
     writer, comparer = commands.add_parser("write"), commands.add_parser("compare")
     writer.add_argument("file")
     writer.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, metavar="PART")
-    writer.add_argument("--tables", metavar="BEFORE")
     comparer.add_argument("before")
     comparer.add_argument("after")
-    told = parser.parse_args()
-    if told.command == "write":
-        write(told.file, told.only, told.tables)
-    else:
-        sys.exit(compare(told.before, told.after))
+    comparer.add_argument("--renamed", nargs="+", default=[], metavar="OLD=NEW")
+    comparer.add_argument("--removed", nargs="+", default=[], metavar="PATTERN")
+    arguments = vars(parser.parse_args())
+    command = {"write": write, "compare": compare}[arguments.pop("command")]
+    sys.exit(command(**arguments))
