@@ -3,8 +3,6 @@
 Each demand is one generator below, as there.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import product
 
