@@ -231,24 +231,32 @@ def swing(x, dt, control):
 @cache
 def cases():
     """Return models of every kind, with 8 observations, and with what else ``run`` is told, by name."""
-    found, eye, force = {}, np.eye(2), np.sin(np.arange(8.0))[:, None]
+    found = {}
+    eye = np.eye(2)
+    force = np.sin(np.arange(8.0))[:, None]
     walks = [hf.models.ConstantVelocity(q, 0.5, [0, 1], 0.1 * eye) for q in (0.001, 10.0)]
     given = {"walks": walks, "lines": [line(0.9), line(1.1)]}
     for text in LISTS["models"]:
         model = made(text, **given, jumping=hf.models.JumpMarkov(walks, [[0.9, 0.1], [0.1, 0.9]]))
         found[text] = model, hf.simulate(model, 8, 1, 0.5)[1], {"dt": 0.5}
-    (turn, z, _), (robot, _, told) = found[TURN], found[ROBOT]
+    (turn, z, _) = found[TURN]
+    (robot, _, told) = found[ROBOT]
     told["controls"] = [robot.control(step) for step in range(1, 9)]
     for name in (TURN, ROBOT):
-        model, partly, told = found[name][0], found[name][1].copy(), found[name][2]
+        model = found[name][0]
+        partly = found[name][1].copy()
+        told = found[name][2]
         partly[2, 1] = partly[4, :-1] = partly[5] = np.nan
         found[f"partial {name}"] = model, [*partly[:6], None, partly[7]], told
     found["uneven"] = turn, z, {"dt": [0.5, 1.0, 0.25, 2.0, 1.0, 0.75, 1.5, 1.0]}
     found["times"] = *found[CHAIN][:2], {"times": np.cumsum(found["uneven"][2]["dt"])}
     of_state = {"Q": lambda dt: 0.1 * dt * eye, "R": lambda x: 0.01 * (1 + x[:, :1, None] ** 2)}
-    slope, heavy = lambda x: np.cos(x[:, None]) * [1, 0], lambda z, x: -abs(z[0] - np.sin(x[:, 0]))
-    sine = hf.Sensor(lambda x: np.sin(x[:, 0]), of_state["R"], jacobian=slope)
-    sines = sine, hf.Sensor(sine.mean, [[0.01]], log_likelihood=heavy)
+    sine = hf.Sensor(
+        lambda x: np.sin(x[:, 0]),
+        of_state["R"],
+        jacobian=lambda x: np.cos(x[:, None]) * [1, 0],
+    )
+    heavy = hf.Sensor(sine.mean, [[0.01]], log_likelihood=lambda z, x: -abs(z[0] - np.sin(x[:, 0])))
     pendulum = partial(
         hf.models.from_functions,
         swing,
@@ -262,11 +270,13 @@ def cases():
         z_pendulum,
         {"dt": 0.1, "controls": force},
     )
-    readings = [(0.1 * k, sines[k % 2], [0.6]) for k in range(1, 9)]
+    readings = [(0.1 * k, (sine, heavy)[k % 2], [0.6]) for k in range(1, 9)]
     found["unseen"] = pendulum(h=None, Q=0.1 * eye, R=None), readings, {"controls": force}
     radar = partial(hf.Sensor, lambda x: turn.observation_mean(x, 1), np.diag([100.0, 1e-4]), [1])
-    sure, scanner = radar(), radar(detection_probability=0.9, clutter_density=1e-4)
-    fix, scan = hf.Sensor(lambda x: x[:, [0, 2]], 400 * eye), [z[2], [500.0, -1.0]]
+    sure = radar()
+    scanner = radar(detection_probability=0.9, clutter_density=1e-4)
+    fix = hf.Sensor(lambda x: x[:, [0, 2]], 400 * eye)
+    scan = [z[2], [500.0, -1.0]]
     readings = [
         (1.0, None, z[0]),
         (1.0, fix, [1150.0, 1000.0]),
@@ -288,7 +298,10 @@ def filtered(name, model, z, told, n=30):
 
 def stepped(name, model, z, told, lag=None):
     """Return what a filter, or a fixed-lag smoother, says between prediction and update and after it."""
-    online, before, records, after = factory(name)(model, 30, rng(1)), [], [], []
+    online = factory(name)(model, 30, rng(1))
+    before = []
+    records = []
+    after = []
     online = online if lag is None else hf.FixedLagSmoother(online, lag)
     for one, control in zip(z, told.get("controls", [None] * len(z)), strict=True):
         online.predict(told["dt"], control)
@@ -324,7 +337,8 @@ def special(arrays):
 
 def options(arrays):
     """Run particle filters with all proposals, samplers, schemes and fits; and other filters with options."""
-    inner, first = LISTS["inner"], ("BootstrapProposal()", "GuidedProposal()")
+    inner = LISTS["inner"]
+    first = ("BootstrapProposal()", "GuidedProposal()")
     mixed = [(fit, one) for fit in LISTS["fits"] for one in inner[:3]] + [
         ("EMFit(4)", one) for one in inner
     ]
@@ -343,7 +357,8 @@ def options(arrays):
 
 def mixture(seed, d):
     """Draw a mixture of 1 to 8 components, whose covariance may be shared or nearly singular."""
-    source, m = rng(seed), 1 + 3 * seed % 8
+    source = rng(seed)
+    m = 1 + 3 * seed % 8
     factors = source.standard_normal((m, d, d + 1))
     factors[:, -1] *= 1e-6 if seed % 5 == 4 else 1.0
     covariances = (factors[:, :, None] * factors[:, None]).sum(axis=-1)
@@ -370,7 +385,8 @@ def fits(arrays):
     """Fit weighted samples, thin them, measure how far they are from a mixture; herd finite sets."""
     both = [f"{fit}.fit(x,w{more})" for fit in LISTS["fits"] for more in ("", ",[0]")]
     for seed in range(20):
-        source, d = rng(seed), 1 + seed % 5
+        source = rng(seed)
+        d = 1 + seed % 5
         x = source.standard_normal((60, d)) @ source.standard_normal((d, d))
         x += source.integers(0, 1 + seed % 4, (60, 1))
         w = source.dirichlet(np.full(60, 0.3)) * (source.random(60) < 0.9)
@@ -390,7 +406,8 @@ def fits(arrays):
 def association(arrays):
     """Associate 2 to 8 detections with 2 to 6 tracks, some of which have to be detected, in some clusters."""
     for seed in range(20):
-        source, shape = rng(seed), (2 + seed % 5, 2 + seed % 7)
+        source = rng(seed)
+        shape = (2 + seed % 5, 2 + seed % 7)
         likelihoods = source.gamma(0.5, 2.0, shape) * (
             source.random(shape) < (0.4, 0.8, 1.0)[seed % 3]
         )
@@ -425,7 +442,8 @@ def smoothing(arrays):
     z = hf.simulate(line(0.8), 20, 1)[1]
     for name in ("ekf", "auto", "bootstrap"):
         likely = partial(lambda make, theta: make(line(*theta), 30, rng(1)), factory(name))
-        start, bounds = [0.6, 1.0], [(0.1, 1.5), (0.1, 3.0)]
+        start = [0.6, 1.0]
+        bounds = [(0.1, 1.5), (0.1, 3.0)]
         arrays.put(f"{name}/likelihood", hf.maximise_likelihood, likely, z, start, bounds)
         many = partial(lambda make, k: make(line(0.8), 30, rng(k)), factory(name))
         arrays.put(f"{name}/many", hf.run_many, many, [z, z[:10], [*z[:3], None]], progress=False)
@@ -463,12 +481,7 @@ def tracking(arrays):
             make = partial(factory(name), model, 20, rng(1), birth=birth, survival_probability=0.95)
             arrays.put(f"{name}/{place}", tracked, make, scans, truth)
     given = {name: factory(name) for name in ("ukf", "ekf", "enkf", "edh", "imm", "mkf")}
-    given |= {
-        "kh": factory("auto"),
-        "random": factory("bootstrap"),
-        "fixed": fixed,
-        "found": found,
-    }
+    given |= {"kh": factory("auto"), "random": factory("bootstrap"), "fixed": fixed, "found": found}
     for text in LISTS["trackers"]:
         make = partial(made, text, model=model, **given)
         arrays.put(text, tracked, make, scans, truth)
@@ -513,7 +526,8 @@ def studies(arrays):
     files = [*package.glob("_scenarios/*.toml")] or [*package.parent.glob("scenarios/*.toml")]
     with tempfile.TemporaryDirectory() as folder:
         for path in sorted(files):
-            text, short = path.read_text(encoding="utf-8"), Path(folder) / path.name
+            text = path.read_text(encoding="utf-8")
+            short = Path(folder) / path.name
             many = "[targets]" in text
             for key, value in {"n": 500, "models": 3, "steps": 100 if many else 20}.items():
                 text = re.sub(rf"(?m)^{key} = \d+", f"{key} = {value}", text, count=1)
@@ -533,7 +547,8 @@ def write(file, only):
     versions = [f"{name} {version(name)}" for name in ("numpy", "scipy", "numba")]
     everything = {"versions": np.array(versions)}
     for name in only:
-        begin, arrays = time.perf_counter(), Arrays()
+        begin = time.perf_counter()
+        arrays = Arrays()
         PARTS[name](arrays)
         if not arrays:
             raise RuntimeError(f"{name}: no arrays")
@@ -550,7 +565,8 @@ def difference(old, new):
         return f"{old.dtype} {old.shape} against {new.dtype} {new.shape}"
     if np.array_equal(old, new, equal_nan=True):
         return ""
-    old, new = old.astype(float), new.astype(float)
+    old = old.astype(float)
+    new = new.astype(float)
     with np.errstate(all="ignore"):
         ratios = np.abs(new - old) / np.maximum(np.abs(old), np.abs(new))
     ratios[old == new] = 0.0
@@ -560,7 +576,9 @@ def difference(old, new):
 
 def compare(before, after, renamed, removed):
     """Compare two files part by part; return whether arrays differ, or are missing in one of them."""
-    failed, old, new = False, dict(np.load(before)), dict(np.load(after))
+    failed = False
+    old = dict(np.load(before))
+    new = dict(np.load(after))
     for pair in renamed:
         old = {key.replace(*pair.split("=")): array for key, array in old.items()}
     for part in PARTS:
@@ -583,7 +601,8 @@ def compare(before, after, renamed, removed):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
-    writer, comparer = commands.add_parser("write"), commands.add_parser("compare")
+    writer = commands.add_parser("write")
+    comparer = commands.add_parser("compare")
     writer.add_argument("file")
     writer.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, metavar="PART")
     comparer.add_argument("before")

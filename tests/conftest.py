@@ -134,7 +134,9 @@ def watched(browser):
     def opened(size, address):
         context = browser.new_context(**size)
         context.set_default_timeout(120_000)
-        page, heard, asked = context.new_page(), [], []
+        page = context.new_page()
+        heard = []
+        asked = []
         page.on("console", lambda message: heard.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: heard.append(str(error)))
         page.on("request", lambda request: asked.append(request.url))

@@ -119,10 +119,8 @@ class Walk:
 
 def rows_keep_their_bits():
     """Whether a row has the same bits among more rows: elsewhere the last bit of one depends on how many there are."""
-    x, matrix = (
-        np.random.default_rng(0).standard_normal((480, 4)),
-        np.random.default_rng(1).standard_normal((4, 4)),
-    )
+    x = np.random.default_rng(0).standard_normal((480, 4))
+    matrix = np.random.default_rng(1).standard_normal((4, 4))
     functions = (
         np.exp,
         np.sin,
@@ -179,25 +177,28 @@ def linear(d=2, k=1, seed=0, **changes):
 def filterpy_filter(model):
     """Filterpy's Kalman filter of a linear Gaussian model, at its initial state."""
     kf = filterpy.kalman.KalmanFilter(model.dim, len(model.H))
-    kf.x, kf.P = model.initial.mean.copy(), model.initial.covariance.copy()
-    kf.F, kf.H, kf.Q, kf.R = model.F, model.H, model.Q, model.R
+    kf.x = model.initial.mean.copy()
+    kf.P = model.initial.covariance.copy()
+    kf.F = model.F
+    kf.H = model.H
+    kf.Q = model.Q
+    kf.R = model.R
     return kf
 
 
 def kalman(model, observations):
     """Means, covariances and log-likelihoods of the steps by filterpy, on the finite part of each observation."""
-    kf, means, covariances, log_likelihoods = (
-        filterpy_filter(model),
-        [],
-        [],
-        np.zeros(len(observations)),
-    )
+    kf = filterpy_filter(model)
+    means = []
+    covariances = []
+    log_likelihoods = np.zeros(len(observations))
     for k, z in enumerate(observations):
         kf.predict()
         kept = ~np.isnan(z)
         if kept.any():
             kf.update(z[kept], model.R[np.ix_(kept, kept)], model.H[kept])
-            residual, S = kf.y, kf.S
+            residual = kf.y
+            S = kf.S
             log_likelihoods[k] = -0.5 * (
                 residual @ np.linalg.solve(S, residual) + np.linalg.slogdet(2 * np.pi * S)[1]
             )
@@ -209,7 +210,8 @@ def kalman(model, observations):
 def assert_same(one, other, *fields, **tolerance):
     """Compare fields of two results: to the last bit, or as closely as `assert_allclose` is told."""
     for name in fields or ("means", "covariances", "log_likelihoods"):
-        a, b = getattr(one, name), getattr(other, name)
+        a = getattr(one, name)
+        b = getattr(other, name)
         if tolerance:
             np.testing.assert_allclose(a, b, err_msg=name, **tolerance)
         else:
@@ -250,7 +252,9 @@ def assert_jacobian(jacobian, function, x, scale):
 
 def compass(heading=0.0, rate=0.2):
     """A heading that turns, observed with noise; beside it a coordinate on the line."""
-    Q, R, P0 = [[0.1, 0.01], [0.01, 0.02]], np.diag([0.5, 0.05]), np.diag([1.0, 0.3])
+    Q = [[0.1, 0.01], [0.01, 0.02]]
+    R = np.diag([0.5, 0.05])
+    P0 = np.diag([1.0, 0.3])
     return hf.models.from_functions(
         lambda x: x + np.array([0.0, rate]), lambda x: x, Q, R, [0.0, heading], P0, [1], [1]
     )
@@ -287,7 +291,8 @@ def published(name):
 
 def in_units(model, units):
     """The same linear Gaussian model, its state given in other units."""
-    D, inverse = np.diag(units), np.diag(1 / np.asarray(units))
+    D = np.diag(units)
+    inverse = np.diag(1 / np.asarray(units))
     moments = D @ model.initial_mean, D @ model.initial_covariance @ D
     return hf.models.LinearGaussian(
         D @ model.F @ inverse, model.H @ inverse, D @ model.Q @ D, model.R, *moments
@@ -325,8 +330,10 @@ class Simulated:
 class Squared:
     """Noise that is not additive: a chi-square step of three noise variables."""
 
-    dim, noise_dim = 1, 3
-    initial, log_likelihood = Simulated.initial, Simulated.log_likelihood
+    dim = 1
+    noise_dim = 3
+    initial = Simulated.initial
+    log_likelihood = Simulated.log_likelihood
 
     def transition(self, x, noise, dt, control, step):
         return x + (noise**2).sum(axis=1, keepdims=True)
@@ -342,11 +349,11 @@ def of_inner_noise(model):
     """The same linear Gaussian model, whose noise goes into the transition with the state."""
 
     class Inside:
-        dim, noise_dim, initial = model.dim, model.dim, model.initial
-        observation_mean, observation_covariance = (
-            model.observation_mean,
-            model.observation_covariance,
-        )
+        dim = model.dim
+        noise_dim = model.dim
+        initial = model.initial
+        observation_mean = model.observation_mean
+        observation_covariance = model.observation_covariance
 
         def transition(self, x, noise, dt, control, step):
             root = np.linalg.cholesky(model.transition_covariance(dt, step))

@@ -149,7 +149,8 @@ def changed(mutant):
 
 def draw(seed, count):
     """Draw mutants, equally many from each folder, and controls, in random order: the first are a sample, too."""
-    rng, drawn = random.Random(seed), []
+    rng = random.Random(seed)
+    drawn = []
     for folder, files in FOLDERS.items():
         sites = [
             (path, place, len(list(alternatives(node))))

@@ -38,7 +38,8 @@ def test_unwrapping_brings_a_cluster_across_the_seam_together():
 
 def test_moments_without_angles_are_the_ordinary_ones():
     rng = np.random.default_rng(0)
-    x, weights = rng.standard_normal((30, 3)) * 5, rng.dirichlet(np.ones(30))
+    x = rng.standard_normal((30, 3)) * 5
+    weights = rng.dirichlet(np.ones(30))
     mean, covariance = moments(x, weights)
     assert_allclose(mean, np.average(x, axis=0, weights=weights), rtol=1e-12)
     assert_allclose(covariance, np.cov(x.T, aweights=weights, bias=True), rtol=1e-12)
@@ -56,7 +57,8 @@ def test_moments_at_the_seam_by_hand():
 def test_moments_turn_with_the_points(turn, seed):
     """Where zero lies on the circle does not matter."""
     rng = np.random.default_rng(seed)
-    x, weights = rng.standard_normal((20, 2)) * [0.7, 3.0], rng.dirichlet(np.ones(20))
+    x = rng.standard_normal((20, 2)) * [0.7, 3.0]
+    weights = rng.dirichlet(np.ones(20))
     mean, covariance = moments(x, weights, (0,))
     shift = np.array([turn, 0.0])
     turned_mean, turned_covariance = moments(wrap_angles(x + shift, (0,)), weights, (0,))

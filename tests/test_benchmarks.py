@@ -102,7 +102,8 @@ def test_a_digest_follows_the_code_and_not_its_comments(benchmark_module, tmp_pa
 
 
 def test_rows_of_older_code_do_not_stay_beside_new_ones(benchmark_module, tmp_path, monkeypatch):
-    common, make_figures = benchmark_module("common"), benchmark_module("make_figures")
+    common = benchmark_module("common")
+    make_figures = benchmark_module("make_figures")
     monkeypatch.setitem(
         make_figures.PARTS, "toy", make_figures.Part("python benchmarks/toy.py", "toy", "points")
     )
@@ -220,7 +221,8 @@ def test_a_part_writes_its_table(run, tmp_path, table):
 
 def test_fitted_exponent_is_that_of_a_power_law(benchmark_module):
     """Residuals of 1, -2 and 1 % leave the slope as it is; their standard error by hand, with one degree of freedom."""
-    sizes, residuals = [100, 1000, 2000, 4000], np.array([0.01, -0.02, 0.01])
+    sizes = [100, 1000, 2000, 4000]
+    residuals = np.array([0.01, -0.02, 0.01])
     values = np.array(sizes[1:]) ** 1.5 * np.exp(residuals)
     fit = benchmark_module("growth").exponent(sizes, [9.0, *values])
     half = (
@@ -254,7 +256,8 @@ def test_plain_version_reproduces_the_published_programs_points(name, benchmark_
 
 def test_errors_are_debiased_by_two_references(benchmark_module):
     """With r the mean of r1 and r2, and half of their difference as its error, it is the mean of (m - r1)(m - r2)."""
-    rng, over_random = np.random.default_rng(0), benchmark_module("over_random")
+    rng = np.random.default_rng(0)
+    over_random = benchmark_module("over_random")
     rows = []
     for model, noise in enumerate((0.0, 0.5, 5.0)):
         truth = rng.standard_normal(4000)
@@ -316,7 +319,8 @@ def test_bootstrap_filters_of_all_libraries_have_the_errors_of_ours():
 def test_error_at_equal_time_has_an_interval_over_runs(benchmark_module):
     """A filter of error n^-1/2 in n microseconds: 0.1 at 0.1 ms, by interpolation at 0.04 ms, and no count fits 0.001 ms."""
     n, run = np.meshgrid([10, 100], np.arange(10), indexing="ij")
-    n, run = n.ravel(), run.ravel()
+    n = n.ravel()
+    run = run.ravel()
     table = pd.DataFrame(
         {"scenario": "toy", "library": "l", "filter": "a", "n": n, "run": run, "ms": n / 1000}
     )
@@ -336,7 +340,8 @@ def test_error_at_equal_time_has_an_interval_over_runs(benchmark_module):
 
 def test_ratios_by_model_have_an_interval_from_six_runs_on(benchmark_module):
     """Of eight: the geometric mean of the middle two, the least and the largest; a run that failed is infinitely worse."""
-    run, theirs = np.arange(8), {"model": 5, "reference_error_sd": 1.0, "filter": "b", "error": ""}
+    run = np.arange(8)
+    theirs = {"model": 5, "reference_error_sd": 1.0, "filter": "b", "error": ""}
     ours = pd.DataFrame({"run": run, **theirs}).assign(filter="a", reference_error_sd=1.5 + run)
     ours.loc[7, "error"] = "DegenerateWeightsError"
     table = pd.concat([ours, pd.DataFrame({"run": run, **theirs})])
@@ -377,7 +382,8 @@ def test_posteriors_of_long_runs_are_exact(benchmark_module):
         ("linear", hf.ExtendedKalmanFilter),
         ("growth", lambda m: hf.GridFilter(m, -45, 45, 1801)),
     ):
-        run, case = module.LongRun(name, 20, 3), module.cases()[name]
+        run = module.LongRun(name, 20, 3)
+        case = module.cases()[name]
         observations, ((masses, mean, sd),) = run.block(case, 60)
         known = exact(hf.models.UNGM() if name == "growth" else case.model).run(observations)
         assert np.abs((known.means[:, 0] - mean) / sd).max() < 0.002
@@ -471,10 +477,7 @@ def test_errors_in_equal_time_are_those_of_models_that_agree_with_their_compiled
     for name, case in compiled_models.CASES.items():
         model, compiled = compiled_models.forms(name)
         x = model.initial.sample(20, np.random.default_rng(0)) + 0.3
-        for method, told in (
-            ("transition_mean", (case.dt, None, 3)),
-            ("observation_mean", (3,)),
-        ):
+        for method, told in (("transition_mean", (case.dt, None, 3)), ("observation_mean", (3,))):
             ours, theirs = (getattr(form, method)(x, *told) for form in (model, compiled))
             assert_allclose(theirs, ours, rtol=1e-12, atol=1e-12)
     counts = ["--compiled-many", 50, 100, "--compiled-shown", 50, 100]

@@ -165,10 +165,8 @@ def kalman(theta):
 
 
 def tracker():
-    birth, first = (
-        hf.tracking.BirthFromMeasurements(UNIT, expected=0.5),
-        hf.tracking.Birth(0.9, UNIT),
-    )
+    birth = hf.tracking.BirthFromMeasurements(UNIT, expected=0.5)
+    first = hf.tracking.Birth(0.9, UNIT)
     return hf.tracking.LMBTracker(CASES["clutter"][0], birth, filter="ukf", rng=1, initial=[first])
 
 

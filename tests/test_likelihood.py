@@ -62,7 +62,8 @@ def test_mean_and_variance_of_independent_observations_have_their_known_errors()
     found = hf.maximise_likelihood(
         normal, z, [0.0, 1.0], [(-10, 10), (0.1, 10)], ["mean", "variance"]
     )
-    mean, variance = z.mean(), z.var()
+    mean = z.mean()
+    variance = z.var()
     errors = np.array([np.sqrt(variance / 400), variance * np.sqrt(2 / 400)])
     assert (found.theta - [mean, variance]) / errors == pytest.approx([0, 0], abs=0.01)
     assert found.standard_errors == pytest.approx(errors, rel=0.01)
@@ -86,11 +87,13 @@ def test_a_kalman_filter_finds_the_exact_maximum_and_hessian_of_a_linear_model()
     best = minimize(lambda theta: -exact(*theta, z), found.theta, method="Nelder-Mead", tol=1e-7).x
     errors = found.standard_errors
     assert (found.theta - best) / errors == pytest.approx([0, 0], abs=0.02)
-    fine, e = 0.02 * errors, np.eye(2)
+    fine = 0.02 * errors
+    e = np.eye(2)
     hessian = np.empty((2, 2))
     for i in range(2):
         for j in range(2):
-            a, b = fine[i] * e[i], fine[j] * e[j]
+            a = fine[i] * e[i]
+            b = fine[j] * e[j]
             corners = [exact(*(best + s * a + t * b), z) * s * t for s in (1, -1) for t in (1, -1)]
             hessian[i, j] = sum(corners) / (4 * fine[i] * fine[j])
     assert errors == pytest.approx(np.sqrt(np.diag(np.linalg.inv(-hessian))), rel=0.05)

@@ -27,7 +27,8 @@ def with_shared_covariance(mixture):
 
 @st.composite
 def mixtures(draw, min_dim=1):
-    d, components = draw(st.integers(min_dim, 4)), draw(st.integers(1, 5))
+    d = draw(st.integers(min_dim, 4))
+    components = draw(st.integers(1, 5))
     mixture = random_mixture(draw(SEEDS), d, components)
     return with_shared_covariance(mixture) if draw(st.booleans()) else mixture
 
@@ -92,7 +93,8 @@ def test_moments_by_hand():
 
 def test_components_are_drawn_by_their_weights():
     mixture = GaussianMixture([0.2, 0.0, 0.8], [[-100.0], [0.0], [100.0]], [[1.0]])
-    x, n = mixture.sample(50_000, 8)[:, 0], 50_000
+    x = mixture.sample(50_000, 8)[:, 0]
+    n = 50_000
     assert not (np.abs(x) < 50).any()
     assert abs((x < 0).mean() - 0.2) < 4.5 * np.sqrt(0.16 / n)
 
@@ -135,7 +137,8 @@ def test_conditional_far_from_every_component_has_weights_that_sum_to_one():
 @few
 @given(mixtures(), SEEDS)
 def test_convolution_adds_covariance_and_keeps_the_mean(mixture, seed):
-    a, b = random_covariance(seed, mixture.dim), random_covariance(seed + 1, mixture.dim)
+    a = random_covariance(seed, mixture.dim)
+    b = random_covariance(seed + 1, mixture.dim)
     once = mixture.convolve(a)
     assert_allclose(once.mean, mixture.mean, rtol=1e-13)
     assert_allclose(once.covariance, mixture.covariance + a, rtol=1e-12)
@@ -146,7 +149,8 @@ def test_convolution_adds_covariance_and_keeps_the_mean(mixture, seed):
 @given(mixtures(min_dim=2), SEEDS)
 def test_order_and_weightless_components_do_not_matter(mixture, seed):
     rng = np.random.default_rng(seed)
-    d, extra = mixture.dim, random_covariance(seed, mixture.dim)
+    d = mixture.dim
+    extra = random_covariance(seed, mixture.dim)
     padded = GaussianMixture(
         [*mixture.weights, 0.0], [*mixture.means, 9 * np.ones(d)], [*mixture.covariances, extra]
     )
@@ -161,7 +165,8 @@ def test_order_and_weightless_components_do_not_matter(mixture, seed):
         lambda m: m.conditional(0, 0.3),
         lambda m: m.convolve(extra),
     ):
-        a, b = change(other), change(mixture)
+        a = change(other)
+        b = change(mixture)
         assert_allclose(
             a.log_density(x[:, : a.dim]), b.log_density(x[:, : a.dim]), rtol=1e-9, atol=1e-9
         )
@@ -209,9 +214,13 @@ def test_factor_squares_to_the_covariance(seed, d, rank):
 
 def test_the_callers_arrays_stay_the_callers():
     """Reusing a buffer after construction must not move the mixture."""
-    weights, means, covariances = np.ones(1), np.zeros((1, 2)), np.eye(2)
+    weights = np.ones(1)
+    means = np.zeros((1, 2))
+    covariances = np.eye(2)
     mixture = GaussianMixture(weights, means, covariances)
-    weights[0], means[0, 0], covariances[0, 0] = 7.0, 9.0, 5.0
+    weights[0] = 7.0
+    means[0, 0] = 9.0
+    covariances[0, 0] = 5.0
     assert_array_equal(mixture.weights, [1.0])
     assert_array_equal(mixture.means, [[0.0, 0.0]])
     assert_array_equal(mixture.covariances, [np.eye(2)])
@@ -243,11 +252,9 @@ test_bad_mixtures_are_named = refuses(
 
 def test_diagonal_and_spherical_covariances_are_known_by_their_shape():
     rng = np.random.default_rng(3)
-    weights, means, variances = (
-        rng.dirichlet(np.ones(3)),
-        rng.normal(size=(3, 2)),
-        rng.uniform(1, 2, (3, 2)),
-    )
+    weights = rng.dirichlet(np.ones(3))
+    means = rng.normal(size=(3, 2))
+    variances = rng.uniform(1, 2, (3, 2))
     full = GaussianMixture(weights, means, [np.diag(row) for row in variances])
     assert_same(GaussianMixture(weights, means, variances), full)
     full = GaussianMixture(weights, means, [v * np.eye(2) for v in variances[:, 0]])
@@ -344,7 +351,8 @@ def test_rounding_is_not_asymmetry_or_indefiniteness():
 def test_component_densities_do_not_lose_digits_far_from_the_origin(far):
     """Shared and own covariances against each Gaussian by itself; places in 1 / 1024, so that they are exact."""
     rng = np.random.default_rng(0)
-    means, x = rng.integers(-9, 9, (5, 3)) / 1024, rng.integers(-9, 9, (7, 3)) / 1024
+    means = rng.integers(-9, 9, (5, 3)) / 1024
+    x = rng.integers(-9, 9, (7, 3)) / 1024
     covariance = 1e-5 * (np.eye(3) + 0.3)
     each = np.array([multivariate_normal(m, covariance).logpdf(x) for m in means]).T
     for same in (covariance, np.tile(covariance, (5, 1, 1))):

@@ -28,7 +28,10 @@ def linear(noise):
     return position_and_speed(noise * np.eye(2))
 
 
-ungm, walk, stroll, z = hf.models.UNGM(), linear(1.0), linear(0.1), np.array([[1.0], [2.0], [2.5]])
+ungm = hf.models.UNGM()
+walk = linear(1.0)
+stroll = linear(0.1)
+z = np.array([[1.0], [2.0], [2.5]])
 mixture = hf.GaussianMixture([0.4, 0.6], [[0, 0], [3, 1]], np.eye(2))
 clutter = hf.models.WithClutter(walk, 0.9, 0.01)
 compass = hf.models.from_functions(

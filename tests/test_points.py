@@ -8,8 +8,10 @@ from herdfilter.points import Points
 
 def test_moments_are_those_of_repeated_points():
     """Integer weights are multiplicities."""
-    x, counts = np.random.default_rng(0).standard_normal((4, 3)), [1, 4, 2, 3]
-    points, repeated = Points(x, counts), np.repeat(x, counts, axis=0)
+    x = np.random.default_rng(0).standard_normal((4, 3))
+    counts = [1, 4, 2, 3]
+    points = Points(x, counts)
+    repeated = np.repeat(x, counts, axis=0)
     np.testing.assert_allclose(points.mean, repeated.mean(axis=0), rtol=1e-13)
     np.testing.assert_allclose(points.covariance, np.cov(repeated.T, bias=True), rtol=1e-13)
 

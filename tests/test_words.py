@@ -107,10 +107,12 @@ def test_every_thing_has_one_word():
     assert wrong == []
 
 
-X, W = np.arange(12.0).reshape(6, 2), np.array([0.1, 0.3, 0.1, 0.2, 0.2, 0.1])
+X = np.arange(12.0).reshape(6, 2)
+W = np.array([0.1, 0.3, 0.1, 0.2, 0.2, 0.1])
 JUMP = models.JumpMarkov([WALK, WALK], [[0.5, 0.5], [0.5, 0.5]])
 CLUTTER = models.WithClutter(WALK, 0.9, 0.5, region=[[-5, 10]])
-Z, SCANS = [[0.9], [2.1]], [[[0.9]], [[2.1], [3.0]]]
+Z = [[0.9], [2.1]]
+SCANS = [[[0.9]], [[2.1], [3.0]]]
 RATIOS = 1.0 + np.add.outer(np.arange(4.0), np.arange(5.0)) % 3
 COUNTING = association.RandomGibbs(9, estimate="counts")
 RUN = hf.ParticleFilter(WALK, 10, rng=0).run(Z, keep_particles=True)
@@ -176,7 +178,8 @@ DETERMINISTIC = {
 @cases("name", *DOORS)
 def test_a_number_is_as_good_as_a_generator(name):
     call = DOORS[name]
-    numbers, other = call(3), call(4)
+    numbers = call(3)
+    other = call(4)
     np.testing.assert_array_equal(numbers, call(np.random.default_rng(3)))
     assert not np.array_equal(numbers, other)
     assert np.shape(call(None)) is not None

@@ -63,7 +63,8 @@ def changed(kf, **attributes):
 def prepared(kf):
     kf.x = np.array([1.0, 0.4, 2.0, -0.3]).reshape(np.shape(kf.x))
     kf.P = np.diag([0.5, 0.2, 0.4, 0.3]) + 0.05
-    kf.Q, kf.R = 0.02 * np.eye(4) + 0.001, np.diag([0.09, 0.01])
+    kf.Q = 0.02 * np.eye(4) + 0.001
+    kf.R = np.diag([0.09, 0.01])
     return kf
 
 
@@ -102,7 +103,9 @@ def test_unscented_kalman_filter_has_filterpys_numbers():
 
 def test_linear_kalman_filter_has_filterpys_numbers_with_control():
     kf = prepared(fp.KalmanFilter(4, 2, 1))
-    kf.F, kf.H, kf.B = F, np.eye(4)[::2] + 0.1, np.array([[0.1], [0.4], [0.0], [0.2]])
+    kf.F = F
+    kf.H = np.eye(4)[::2] + 0.1
+    kf.B = np.array([[0.1], [0.4], [0.0], [0.2]])
     model = from_filterpy(kf)
     inputs = np.sin(np.arange(20.0))
     for ours in (hf.UnscentedKalmanFilter(model), hf.ExtendedKalmanFilter(model)):
@@ -120,7 +123,8 @@ def test_linear_kalman_filter_has_filterpys_numbers_with_control():
 @cases("own", False, True, ids=["F", "predict_x"])
 def test_extended_kalman_filter_has_filterpys_numbers(own):
     def slope_seen(x):
-        dx, dy = x[0] - SENSOR[0], x[2] - SENSOR[1]
+        dx = x[0] - SENSOR[0]
+        dy = x[2] - SENSOR[1]
         r = np.hypot(dx, dy)
         return np.array([[dx / r, 0, dy / r, 0], [-dy / r**2, 0, dx / r**2, 0]])
 
@@ -131,7 +135,8 @@ def test_extended_kalman_filter_has_filterpys_numbers(own):
             self.x = moved(self.x, DT)
 
     kf = prepared((Nonlinear if own else fp.ExtendedKalmanFilter)(4, 2))
-    kf.x, kf.F = kf.x.ravel(), F
+    kf.x = kf.x.ravel()
+    kf.F = F
     residual = wrapped([1])
     model = from_filterpy(kf, hx=seen, HJacobian=slope_seen, residual=residual)
     assert model.observation_circular == (1,)
@@ -154,8 +159,10 @@ def test_bearings_and_a_heading_across_the_cut_have_filterpys_numbers():
         3, 2, 1.0, look, drive, points, x_mean_fn=mean_about([2]), z_mean_fn=mean_about([0, 1]),
         residual_x=wrapped([2]), residual_z=wrapped([0, 1]), state_add=np.add,
     )  # fmt: skip
-    kf.x, kf.P = np.array([-3.0, 0.5, 3.1]), np.diag([0.1, 0.1, 0.05])
-    kf.Q, kf.R = 0.01 * np.eye(3), np.diag([0.02, 0.05])
+    kf.x = np.array([-3.0, 0.5, 3.1])
+    kf.P = np.diag([0.1, 0.1, 0.05])
+    kf.Q = 0.01 * np.eye(3)
+    kf.R = np.diag([0.02, 0.05])
     model = from_filterpy(kf)
     assert model.circular == (2,)
     assert model.observation_circular == (0, 1)
@@ -167,7 +174,8 @@ def test_bearings_and_a_heading_across_the_cut_have_filterpys_numbers():
 def test_time_is_counted_in_the_filters_own_steps_unless_told_otherwise():
     kf = unscented()
     x = kf.x[None] + np.arange(3.0)[:, None]
-    own, seconds = from_filterpy(kf), from_filterpy(kf, time_unit=1.0)
+    own = from_filterpy(kf)
+    seconds = from_filterpy(kf, time_unit=1.0)
     assert_array_equal(own.transition_mean(x, 1.0, None, 1), [moved(s, DT) for s in x])
     assert_array_equal(seconds.transition_mean(x, 0.2, None, 1), [moved(s, 0.2) for s in x])
 
@@ -284,7 +292,8 @@ def test_what_changes_no_part_of_the_model_is_converted():
     rows = {}
     for kind in (fp.KalmanFilter, Counted):
         kf = kind(2, 1)
-        kf.F, kf.H = np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([[1.0, 0.0]])
+        kf.F = np.array([[1.0, 1.0], [0.0, 1.0]])
+        kf.H = np.array([[1.0, 0.0]])
         model = from_filterpy(kf, ignore=["update"] if kind is Counted else ())
         rows[kind] = hf.ExtendedKalmanFilter(model).run([1.0, 2.0]).means
     assert_array_equal(rows[Counted], rows[fp.KalmanFilter])

@@ -140,7 +140,8 @@ def test_filters_come_near_the_librarys_large_particle_filter(name):
 
 
 def test_draws_follow_the_given_generator_and_leave_numpys_global_stream_alone():
-    model, x = from_particles(SIMULATED), np.zeros((4, 1))
+    model = from_particles(SIMULATED)
+    x = np.zeros((4, 1))
     np.random.seed(7)  # noqa: NPY002
     expected = np.random.rand()  # noqa: NPY002
     np.random.seed(7)  # noqa: NPY002

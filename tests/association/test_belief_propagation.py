@@ -38,10 +38,13 @@ def test_messages_that_have_not_settled_are_reported():
 def test_messages_go_to_and_fro_until_none_changes_by_more_than_the_tolerance(tolerance):
     """Williams and Lau's messages and the Bethe free energy, written out one by one."""
     ratios = np.random.default_rng(2).exponential(size=(4, 6))
-    missed, pairs = ratios[:, 0], ratios[:, 1:]
-    free, change = np.ones(pairs.shape), 1.0
+    missed = ratios[:, 0]
+    pairs = ratios[:, 1:]
+    free = np.ones(pairs.shape)
+    change = 1.0
     while change > tolerance:
-        wish, before = np.zeros(pairs.shape), free.copy()
+        wish = np.zeros(pairs.shape)
+        before = free.copy()
         for t, j in np.ndindex(pairs.shape):
             wish[t, j] = pairs[t, j] / (missed[t] + np.delete(pairs[t] * free[t], j).sum())
         for t, j in np.ndindex(pairs.shape):

@@ -90,7 +90,9 @@ def linked_vertices(gated):
 
 def ways_of(linked, order):
     """Sets of open vertices before each step, and from each the alternatives of the next vertex; written with sets."""
-    ways, opened, eliminated = 0, set(), set()
+    ways = 0
+    opened = set()
+    eliminated = set()
     for v in order:
         left = set(np.flatnonzero(linked[v]).tolist()) - eliminated
         ways += (
@@ -162,7 +164,8 @@ def test_all_clusters_at_once_are_what_each_is_alone():
         whole, log_evidence = Exact().cluster(ratios)
         assert_allclose(split.marginals, whole, rtol=0, atol=1e-13)
         assert split.log_evidence == pytest.approx(log_evidence, abs=1e-12)
-        rows, columns = rng.permutation(15), np.append(0, 1 + rng.permutation(25))
+        rows = rng.permutation(15)
+        columns = np.append(0, 1 + rng.permutation(25))
         turned = association.marginals(ratios[np.ix_(rows, columns)])
         assert_allclose(turned, split.marginals[np.ix_(rows, columns)], rtol=0, atol=1e-13)
 

@@ -96,7 +96,11 @@ def herded(ratios, moves, n_sweeps, by_set, neglect, irrational, patience=100):
     rows = shares(ratios)
     tracks, columns = rows.shape
     steps = np.sqrt([2, 3, 5, 7, 11, 13, 17, 19][:tracks]) % 1
-    weights, met, at, state, sums = {}, {}, np.zeros(tracks), [0] * tracks, np.zeros(rows.shape)
+    weights = {}
+    met = {}
+    at = np.zeros(tracks)
+    state = [0] * tracks
+    sums = np.zeros(rows.shape)
     draws = [
         (move, *draw)
         for move in moves
@@ -217,7 +221,8 @@ def test_the_moves_of_a_sweep_connect_close_tracks_and_stay_few():
 
 def test_the_vectors_of_a_run_take_bounded_memory(monkeypatch):
     """A run whose table of weights is full goes on with one vector for each draw of a sweep."""
-    ratios, table = np.random.default_rng(2).exponential(size=(6, 7)), []
+    ratios = np.random.default_rng(2).exponential(size=(6, 7))
+    table = []
     monkeypatch.setattr(gibbs, "sweep_tracks", lambda *arguments: table.append(arguments[3][4:]))
     with np.errstate(invalid="ignore"):
         for n_sweeps in (10, 10**5, 10**9):
@@ -231,10 +236,13 @@ def test_the_vectors_of_a_run_take_bounded_memory(monkeypatch):
 
 
 def test_random_sweeps_invert_the_distribution_of_each_track_in_turn():
-    ratios, n_sweeps = np.random.default_rng(5).exponential(size=(4, 5)), 50
+    ratios = np.random.default_rng(5).exponential(size=(4, 5))
+    n_sweeps = 50
     ratios[:, 0] += 1  # no pairs
-    rows, state = shares(ratios), np.zeros(4, dtype=int)
-    sums, counts = np.zeros((4, 5)), np.zeros((4, 5))
+    rows = shares(ratios)
+    state = np.zeros(4, dtype=int)
+    sums = np.zeros((4, 5))
+    counts = np.zeros((4, 5))
     for uniforms in np.random.default_rng(3).random((n_sweeps, 4)):
         for t, u in enumerate(uniforms):
             others = np.delete(state, t)

@@ -9,9 +9,13 @@ from herdfilter import association
 
 def test_ratios_of_one_track_give_its_posterior():
     """One track, one measurement: dead and clutter; missed and clutter; detected."""
-    r, detected, clutter, likelihood = 0.7, 0.9, 0.2, 0.5
+    r = 0.7
+    detected = 0.9
+    clutter = 0.2
+    likelihood = 0.5
     found = association.marginals(association.ratios([[likelihood]], detected, clutter, r))[0]
-    dead, missed = (1 - r) * clutter, r * (1 - detected) * clutter
+    dead = (1 - r) * clutter
+    missed = r * (1 - detected) * clutter
     own = r * detected * likelihood
     np.testing.assert_allclose(found, np.array([dead + missed, own]) / (dead + missed + own))
     assert found[0] * r * (1 - detected) / (1 - r * detected) == pytest.approx(

@@ -43,12 +43,7 @@ def test_a_name_in_place_of_a_part_is_refused_with_the_way_to_do_it():
 @cases("scheme", hf.ResidualResampling(), "ResidualResampling()")
 def test_an_option_is_an_object_or_an_expression(scheme):
     pf = hf.make_filter(
-        "bootstrap",
-        MODEL,
-        20,
-        resampling=scheme,
-        resample_below=0.8,
-        on_degeneracy="predict",
+        "bootstrap", MODEL, 20, resampling=scheme, resample_below=0.8, on_degeneracy="predict"
     )
     assert (pf.resampling, pf.resample_below, pf.on_degeneracy) == (
         hf.ResidualResampling(),

@@ -119,7 +119,8 @@ def jumps(z):
 
 
 def gaps(z):
-    z[3::5], z[4::7, -1] = np.nan, np.nan
+    z[3::5] = np.nan
+    z[4::7, -1] = np.nan
     return z
 
 
@@ -174,7 +175,9 @@ MANY = (
 @pytest.fixture
 def done(monkeypatch):
     """Names of what the filter in NumPy has done since the start of its last step."""
-    names, made, tell = set(), [], monkeypatch.setattr
+    names = set()
+    made = []
+    tell = monkeypatch.setattr
 
     def watch(owner, method, name):
         ordinary = getattr(owner, method)
@@ -211,7 +214,10 @@ def test_each_step_is_that_of_the_numpy_model(name, done, monkeypatch):
     (quick, model), change, expected = CASES[name]
     _, z = hf.simulate(model, 25, rng=3)
     z = z if change is None else change(z)
-    alone, apart, both_ways, happened = 0, [], [], set()
+    alone = 0
+    apart = []
+    both_ways = []
+    happened = set()
     ordinary = loop.run_in_steps
 
     def counted(*args, **options):

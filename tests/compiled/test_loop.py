@@ -53,7 +53,9 @@ def pendulum(**changes):
 
 def turned(steps, dt=0.3):
     """True states of the pendulum, and what is observed of them, without any control."""
-    rng, x, states = np.random.default_rng(2), np.array([[3.0, 6.0]]), []
+    rng = np.random.default_rng(2)
+    x = np.array([[3.0, 6.0]])
+    states = []
     for _ in range(steps):
         x = swung(x, dt, 0.0) + 0.1 * rng.normal(size=2)
         states.append(x[0])
@@ -71,7 +73,8 @@ def same(one, other, tolerance=1e-6):
         "particles",
         "weights",
     ):
-        first, second = getattr(one, name), getattr(other, name)
+        first = getattr(one, name)
+        second = getattr(other, name)
         assert (first is None) == (second is None)
         if first is not None:
             assert np.allclose(first.astype(float), second.astype(float), tolerance, tolerance), (
@@ -153,7 +156,8 @@ def test_models_of_the_project(model, n, proposal, stops):
 def test_angles_controls_and_correlated_noise(name, resample_below, stops):
     # The prior is where the truth is. If the first observation excluded five of 60 equal particles, their shares of 0.1 / 60
     # would end exactly at 0.5 / 60, the place of the first ancestor, and the last bit would decide which that is.
-    models, controls = pendulum(initial_mean=[3.0, 6.0]), np.sin(np.arange(40.0))
+    models = pendulum(initial_mean=[3.0, 6.0])
+    controls = np.sin(np.arange(40.0))
     truth, z = turned(40)
     assert np.ptp(truth[:, 0]) > np.pi  # it turns over
     given = {"dt": 0.3, "controls": controls, "keep_particles": True}
@@ -163,15 +167,14 @@ def test_angles_controls_and_correlated_noise(name, resample_below, stops):
 
 
 def test_missing_and_partial_observations_and_steps_of_any_length(proposal, stops):
-    models, rng = pendulum(R=lambda step: (1 + 0.1 * step) * np.eye(2)), np.random.default_rng(3)
+    models = pendulum(R=lambda step: (1 + 0.1 * step) * np.eye(2))
+    rng = np.random.default_rng(3)
     z = list(rng.normal(size=(30, 2)))
-    z[3], z[4], z[9], z[10], z[15] = (
-        None,
-        [np.nan, np.nan],
-        [np.nan, 1.0],
-        [0.5, np.nan],
-        np.ma.array([1.0, 2.0], mask=[0, 1]),
-    )
+    z[3] = None
+    z[4] = [np.nan, np.nan]
+    z[9] = [np.nan, 1.0]
+    z[10] = [0.5, np.nan]
+    z[15] = np.ma.array([1.0, 2.0], mask=[0, 1])
     dt = rng.uniform(0.1, 0.5, 30)
     result = both(models, z, given={"dt": dt, "controls": np.zeros(30)}, proposal=proposal)
     assert [k for k, outcome in enumerate(result.outcomes) if outcome is Outcome.MISSING] == [3, 4]
@@ -270,7 +273,8 @@ def grows(x, out):
     ("bootstrap", [[1.0], "a"]),
 )
 def test_faults_of_model_and_data_are_those_of_the_numpy_model(name, z):
-    given, errors = ([[1.0]], [[1e300]], [1e40], [[1.0]]), []
+    given = ([[1.0]], [[1e300]], [1e40], [[1.0]])
+    errors = []
     numpy = hf.models.from_functions(lambda x: 1e60 * x, lambda x: 0.9 * x, *given)
     for model in (hf.models.CompiledModel(grows, fading, *given), numpy):
         with pytest.raises(ValueError, match=r"z: |transition_mean: ") as error:
@@ -290,7 +294,8 @@ def distances(place, x):
 
 
 def still(x, out):
-    out[0], out[1] = x[0], x[1]
+    out[0] = x[0]
+    out[1] = x[1]
 
 
 def test_readings_of_several_sensors(proposal, stops):
@@ -304,7 +309,8 @@ def test_readings_of_several_sensors(proposal, stops):
         hf.models.CompiledModel(still, None, **given),
         hf.models.from_functions(lambda x: x, None, **given),
     )
-    other, results = hf.Sensor(lambda x: x, np.eye(2)), []
+    other = hf.Sensor(lambda x: x, np.eye(2))
+    results = []
     for form, model in enumerate(models):
         sensors = [other]
         for place in ([0.0, 0.0], [6.0, 1.0]):
@@ -353,11 +359,9 @@ def test_only_plain_filters_go_through_the_loop():
 
 
 def test_a_series_that_goes_on_from_uneven_weights_is_resampled_when_it_should_be():
-    models, z, options = (
-        pendulum(R=np.diag([9.0, 9.0])),
-        np.zeros((4, 2)),
-        {"dt": 0.1, "control": 0.0},
-    )
+    models = pendulum(R=np.diag([9.0, 9.0]))
+    z = np.zeros((4, 2))
+    options = {"dt": 0.1, "control": 0.0}
     filters = [hf.ParticleFilter(model, 60, rng=0, resample_below=0.3) for model in models]
     for pf in filters:
         pf.predict(**options)

@@ -39,7 +39,9 @@ def ising():
 
 
 def test_the_joint_distribution_is_met_at_the_rate_of_one_over_the_length():
-    lengths, shape, herded = 2 ** np.arange(6, 12), (3, 2, 4), []
+    lengths = 2 ** np.arange(6, 12)
+    shape = (3, 2, 4)
+    herded = []
     for seed in range(3):
         table = random_table(seed, shape)
         herded.append(
@@ -75,7 +77,8 @@ def test_an_impossible_start_leads_into_the_support():
 
 
 def test_the_same_call_gives_the_same_states_and_leaves_its_arguments_alone():
-    sampler, start = HerdedGibbs.from_joint(random_table(2, (2, 2, 3))), np.array([1, 0, 2])
+    sampler = HerdedGibbs.from_joint(random_table(2, (2, 2, 3)))
+    start = np.array([1, 0, 2])
     first = sampler.sample(100, start)
     assert (first != sampler.sample(100)).any()
     assert_array_equal(sampler.sample(80, start, burn_in=20), first[20:])
@@ -85,7 +88,8 @@ def test_the_same_call_gives_the_same_states_and_leaves_its_arguments_alone():
 
 
 def test_conditionals_are_asked_once_for_a_configuration_unless_told_not_to_be_remembered():
-    table, calls = random_table(3, (2, 2, 2)), []
+    table = random_table(3, (2, 2, 2))
+    calls = []
 
     def conditional(i, x):
         calls.append((i, *np.delete(x, i)))

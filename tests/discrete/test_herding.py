@@ -37,11 +37,9 @@ def test_probabilities_are_normalised_and_impossible_states_never_come():
 @cases("shares", [1, 1, 1], [5, 3, 1, 3, 2], ids=str)
 def test_ties_are_those_of_exact_arithmetic(shares):
     """Herding with fractions; numbers that are rounded differ from them in the last digit, and every few steps tie."""
-    p, lack, expected = (
-        [Fraction(share, sum(shares)) for share in shares],
-        [Fraction()] * len(shares),
-        [],
-    )
+    p = [Fraction(share, sum(shares)) for share in shares]
+    lack = [Fraction()] * len(shares)
+    expected = []
     for _ in range(500):
         lack = [a + b for a, b in zip(lack, p, strict=True)]
         expected.append(lack.index(max(lack)))

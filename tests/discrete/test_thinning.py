@@ -73,7 +73,8 @@ def test_candidates_of_a_large_sample_serve_as_well_as_all_points(name, monkeypa
 def test_candidates_follow_weights_and_angles(monkeypatch):
     """Few points have most of the weight, and come up as often as it calls for; the other dimension is an angle."""
     monkeypatch.setattr(thinning, "CELLS", 512)
-    m, rng = 400, np.random.default_rng(6)
+    m = 400
+    rng = np.random.default_rng(6)
     x = np.column_stack([rng.standard_normal(4000), rng.normal(np.pi, 0.5, 4000)])
     weights = rng.pareto(0.9, 4000)
     points = hf.Points(x, weights)

@@ -63,7 +63,9 @@ def test_a_linear_gaussian_model_keeps_one_gaussian_and_is_filtered_exactly(monk
 
 def test_steps_that_are_not_linear_are_left_to_the_particles(monkeypatch):
     """Also where nothing is observed; with more particles, a slight bend is enough."""
-    taken, shares, eye = ways(monkeypatch), [], np.eye(2)
+    taken = ways(monkeypatch)
+    shares = []
+    eye = np.eye(2)
     bent = hf.models.from_functions(
         lambda x: 0.9 * x + 0.04 * x[:, ::-1] ** 2, lambda x: x, 0.3 * eye, eye, [0.0, 0.0], eye
     )
@@ -101,7 +103,8 @@ def test_what_is_anywhere_is_found_where_only_a_likelihood_is_known():
 @cases("n", 100, 300)
 def test_a_step_asks_for_as_many_states_as_twice_that_of_a_bootstrap_filter(n):
     """Where particles look ahead, and noise separates copies: each moves and is observed once, and twice as many in all."""
-    asked, eye = [], np.eye(2)
+    asked = []
+    eye = np.eye(2)
     model = hf.models.from_functions(
         lambda x: asked.append(len(x)) or 3 * np.sin(x),
         lambda x: asked.append(len(x)) or x**2,
@@ -150,10 +153,8 @@ def test_one_gaussian_is_kept_as_long_as_its_weights_are_as_even_as_chance_allow
         model = hf.models.from_functions(
             lambda x: x, lambda x: x + bend * x**2, [[0.2]], [[0.5]], [0.0], [[1.0]]
         )
-        seen, particles = (
-            hf.filters.Observation.read(model, [0.5], 1),
-            Particles.equal(balanced_noise(n, 1, 0)),
-        )
+        seen = hf.filters.Observation.read(model, [0.5], 1)
+        particles = Particles.equal(balanced_noise(n, 1, 0))
         moved = hf.AutomaticProposal().propose(
             Transition(model), particles, np.random.default_rng(0), seen
         )
@@ -168,7 +169,9 @@ def test_one_gaussian_is_kept_as_long_as_its_weights_are_as_even_as_chance_allow
 
 def test_one_gaussian_moves_as_long_as_what_is_not_linear_would_be_chance(monkeypatch):
     """Nothing observed: n times the share of variance that no linear function of the noise explains is at most 1."""
-    taken, n, eye = ways(monkeypatch), 50, np.eye(2)
+    taken = ways(monkeypatch)
+    n = 50
+    eye = np.eye(2)
     particles = Particles.equal(balanced_noise(n, 2, 1))
 
     def moved(bend):
@@ -181,7 +184,8 @@ def test_one_gaussian_moves_as_long_as_what_is_not_linear_would_be_chance(monkey
         )
 
     few, _ = edge(0.0, 1.0, lambda bend: moved(bend) is not None and "ranked" not in taken)
-    x, noise = moved(few), np.column_stack([np.ones(n), balanced_noise(n, 4, 1)])
+    x = moved(few)
+    noise = np.column_stack([np.ones(n), balanced_noise(n, 4, 1)])
     rest = x - noise @ np.linalg.lstsq(noise, x, rcond=None)[0]
     assert n * (rest.var(axis=0) / x.var(axis=0)).max() == pytest.approx(1, abs=1e-3)
 
@@ -191,7 +195,9 @@ def test_ranked_particles_are_widened_where_the_noise_is_too_narrow_to_part_them
     monkeypatch, alone
 ):
     """Less than 1/n of the predicted variance in some direction."""
-    taken, n, eye = ways(monkeypatch), 60, np.eye(2)
+    taken = ways(monkeypatch)
+    n = 60
+    eye = np.eye(2)
     rng = np.random.default_rng(n)
     x = np.column_stack([rng.exponential(size=n), rng.standard_normal(n)])
     particles = Particles.equal(

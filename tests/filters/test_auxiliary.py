@@ -3,12 +3,7 @@
 import numpy as np
 import pytest
 
-from herdfilter.filters import (
-    AuxiliaryProposal,
-    ParticleFilter,
-    Particles,
-    SystematicResampling,
-)
+from herdfilter.filters import AuxiliaryProposal, ParticleFilter, Particles, SystematicResampling
 
 
 def test_an_observation_that_excludes_every_centre_is_survived(walk):

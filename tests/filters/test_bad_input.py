@@ -8,11 +8,7 @@ from helpers import cases, refuses
 from numpy.testing import assert_array_equal
 
 import herdfilter as hf
-from herdfilter.filters import (
-    BootstrapProposal,
-    ParticleFilter,
-    Particles,
-)
+from herdfilter.filters import BootstrapProposal, ParticleFilter, Particles
 
 ONLINE = {
     "particles": partial(ParticleFilter, n_particles=5, rng=26),

@@ -127,7 +127,8 @@ def test_an_error_names_the_states_that_have_it_and_leaves_all_as_they_were():
         match=r"^state \[2\]: z: expected finite numbers, or NaN where missing, got \[inf\]",
     ):
         batch.take([0, 0, 2]).update([4.0, np.nan, np.inf])
-    growth, rule = hf.models.UNGM(), hf.UnscentedKalmanFilter(hf.models.UNGM(), kappa=-0.9).rule
+    growth = hf.models.UNGM()
+    rule = hf.UnscentedKalmanFilter(hf.models.UNGM(), kappa=-0.9).rule
     wide = hf.BatchedKalmanFilter(growth, [[30.0], [0.0], [100.0]], [[1.0]], rule)
     wide.predict()
     with pytest.raises(

@@ -13,7 +13,8 @@ from herdfilter.filters import AutomaticProposal, ParticleFilter
 
 class Changeable(Walk):
     def __init__(self, slope=0.9, noise=0.5):
-        self.slope, self.noise = slope, np.array([[noise]])
+        self.slope = slope
+        self.noise = np.array([[noise]])
 
     def transition_mean(self, x, dt, control, step):
         return self.slope * x
@@ -23,7 +24,8 @@ class Changeable(Walk):
 
 
 def replaced(model):
-    model.slope, model.noise = -3.0, np.array([[100.0]])
+    model.slope = -3.0
+    model.noise = np.array([[100.0]])
 
 
 def in_place(model):

@@ -16,7 +16,8 @@ def test_where_zero_lies_on_the_circle_does_not_matter(turning):
     z = np.column_stack([np.zeros(6), [0.1, -0.3, 0.2, 0.4, 0.1, 0.5]])
     plain = ParticleFilter(compass(0.0, 0.05), 40, copy.deepcopy(turning), rng=16).run(z)
     for turn in (np.pi, -1.5):
-        shift, case = np.array([0.0, turn]), f"turned by {turn}"
+        shift = np.array([0.0, turn])
+        case = f"turned by {turn}"
         pf = ParticleFilter(compass(turn, 0.05), 40, copy.deepcopy(turning), rng=16)
         turned = pf.run(wrap_angles(z + shift, (1,)))
         apart = wrap_angles(turned.means - plain.means - shift, (1,))
@@ -77,12 +78,10 @@ def test_a_compass_tells_an_unknown_direction(rule):
 @cases("direction", -2.5, 0.0, 1.0, 3.0)
 def test_positions_tell_an_unknown_direction(direction):
     """As many particles find it; the density of the readings, -1,129 with points beyond half a turn, is not absurd."""
-    rng, model, x, z = (
-        np.random.default_rng(5),
-        vehicle(np.pi),
-        np.array([[0.0, 0.0, direction]]),
-        [],
-    )
+    rng = np.random.default_rng(5)
+    model = vehicle(np.pi)
+    x = np.array([[0.0, 0.0, direction]])
+    z = []
     for t in range(40):
         x = model.transition_mean(x, 1.0, None, t) + 0.1 * rng.standard_normal(3)
         z.append(x[0, :2] + rng.standard_normal(2))

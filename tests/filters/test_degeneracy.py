@@ -122,7 +122,8 @@ def test_every_filter_is_warned_of_all_its_steps_at_once(walk):
 def test_a_collapse_that_the_effective_sample_size_hides_is_told_by_the_ancestors(name):
     """Few of the particles of a wide prior are near the first reading, and the transition does not part their successors."""
     model = on_a_line(Q=1e-4, variance=1e4)
-    told, hidden = 0, 0
+    told = 0
+    hidden = 0
     for seed in range(8):
         z = hf.simulate(model, 5, rng=seed)[1]
         with warnings.catch_warnings(record=True) as caught:

@@ -81,7 +81,9 @@ def seeing(function):
 
 class Spread:
     def __init__(self, mean, covariance, value=0.0):
-        self.mean, self.covariance, self.value = mean, covariance, value
+        self.mean = mean
+        self.covariance = covariance
+        self.value = value
 
     def sample(self, n, rng):
         return np.full((n, 2), self.value)

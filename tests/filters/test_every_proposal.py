@@ -58,10 +58,8 @@ def test_the_contract_is_followed_and_weights_are_normalised_where_no_observatio
     promised, particles
 ):
     """The particles given are left as they are."""
-    proposal, before = (
-        promised.make(),
-        copy.deepcopy((particles.x, particles.log_weights, particles.weights)),
-    )
+    proposal = promised.make()
+    before = copy.deepcopy((particles.x, particles.log_weights, particles.weights))
     assert isinstance(proposal, Proposal)
     assert proposal.uses.observation is promised.observes
     proposal.check(PLANE)

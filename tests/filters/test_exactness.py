@@ -30,7 +30,9 @@ class Study:
         self.exact = [kalman(model, z) for z in self.series]
 
     def errors(self, n, proposal, runs=None):
-        means, covariances, increments = [], [], []
+        means = []
+        covariances = []
+        increments = []
         for seed, (z, exact) in enumerate(zip(self.series[:runs], self.exact[:runs], strict=True)):
             result = ParticleFilter(self.model, n, proposal(), rng=seed).run(z)
             whiten = np.linalg.inv(np.linalg.cholesky(exact[1]))
@@ -103,7 +105,8 @@ def test_the_deterministic_filter_approaches_the_kalman_filter_faster(study):
 
 
 # Noise that enters the velocity alone, and a position that follows exactly from the state before.
-F, P0 = [[1.0, 1.0], [0.0, 0.9]], np.diag([1.0, 0.5])
+F = [[1.0, 1.0], [0.0, 0.9]]
+P0 = np.diag([1.0, 0.5])
 DEFICIENT = LinearGaussian(F, [[1.0, 0.0]], np.diag([0.0, 0.2]), [[1.0]], [0.0, 0.0], P0)
 
 

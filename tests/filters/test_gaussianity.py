@@ -15,7 +15,8 @@ def cumulants(x, weights):
     """Squared third and fourth cumulants of whitened points, over what chance makes of them."""
     centred = x - weights @ x
     root = np.linalg.cholesky((weights * centred.T) @ centred)
-    z, d = np.linalg.solve(root, centred.T).T, x.shape[1]
+    z = np.linalg.solve(root, centred.T).T
+    d = x.shape[1]
     third = np.einsum("i,ia,ib,ic->abc", weights, z, z, z)
     fourth = np.einsum("i,i,ia,ib->ab", weights, (z**2).sum(axis=1), z, z) - (d + 2) * np.eye(d)
     ess = 1 / (weights**2).sum()
@@ -85,7 +86,8 @@ def test_noise_is_narrow_where_its_least_share_of_the_covariance_is_below_the_bo
 def test_standardised_points_are_the_points_in_units_of_the_factor_of_their_covariance(where):
     """Also where the covariance is singular, or the offset takes nearly all digits."""
     rng = np.random.default_rng(4)
-    x, weights = rng.normal(size=(60, 2)), rng.dirichlet(np.full(60, 5.0))
+    x = rng.normal(size=(60, 2))
+    weights = rng.dirichlet(np.full(60, 5.0))
     x = {
         "anywhere": x + 5.0,
         "on a plane": (x + 5.0) @ [[1.0, 0.5, 0.3], [0.0, 2.0, -1.0]],

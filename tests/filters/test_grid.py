@@ -31,7 +31,8 @@ def test_linear_gaussian_posterior_and_smoothing_are_those_of_kalman_and_of_rauc
 ):
     _, observations = simulate(model, 5, np.random.default_rng(0))
     observations[[1, 3]] = np.nan
-    kf, grid = ExtendedKalmanFilter(model), GridFilter(model, -corner, corner, points)
+    kf = ExtendedKalmanFilter(model)
+    grid = GridFilter(model, -corner, corner, points)
     filtered = kf.run(observations)
     for result, exact in (
         (grid.run(observations), filtered),
@@ -61,7 +62,8 @@ def test_smoothing_follows_durations_controls_and_readings_of_one_time():
         (3.8, None, 0.3),
     ]
     given = {"controls": [0.0, 0.0, 2.0, -1.0, -1.0, 0.4], "start": 0.0}
-    kf, grid = ExtendedKalmanFilter(model), GridFilter(model, -12, 12, 1601)
+    kf = ExtendedKalmanFilter(model)
+    grid = GridFilter(model, -12, 12, 1601)
     expected = rts_smoother(kf, kf.run(z, **given), controls=given["controls"])
     result, filtered = (f(z, keep_masses=True, **given) for f in (grid.smooth, grid.run))
     assert_allclose(result.means, expected.means, atol=1e-7)
@@ -73,9 +75,12 @@ def test_smoothing_follows_durations_controls_and_readings_of_one_time():
 
 def test_nonlinear_smoothing_is_that_of_all_paths():
     """UNGM by the definition, with dense matrices of transition densities: the forward-backward recursions."""
-    model, x, steps = UNGM(), np.linspace(-45, 45, 1501), 6
+    model = UNGM()
+    x = np.linspace(-45, 45, 1501)
+    steps = 6
     _, observations = simulate(model, steps, np.random.default_rng(3))
-    forward, backward = [np.exp(-(x**2) / 10)], [np.ones(len(x))]
+    forward = [np.exp(-(x**2) / 10)]
+    backward = [np.ones(len(x))]
     shifts = [0.5 * x + 25 * x / (1 + x**2) + 8 * np.cos(1.2 * k) for k in range(1, steps + 1)]
     moves = [np.exp(-((x[:, None] - f) ** 2) / 20) for f in shifts]  # to the row from the column
     likelihoods = [np.exp(-((z - x**2 / 20) ** 2) / 2) for z in observations]

@@ -72,7 +72,8 @@ def test_random_filters_tend_to_the_exact_posterior(make):
     """The errors fall as the root of the number: by 8 where that grows 64-fold."""
     model = linear()
     _, observations = hf.simulate(model, 20, rng=5)
-    exact, errors = kalman(model, observations), []
+    exact = kalman(model, observations)
+    errors = []
     for n in (100, 6400):
         runs = [make(model, n, rng=seed).run(observations) for seed in range(6)]
         found = [
@@ -92,7 +93,8 @@ def turning(start=0.0, **changed):
     def turned(x, dt, step):
         return wrap_angles(x + dt * x[:, [1]] * [1.0, 0.0] + [0.0, 0.02 * np.sin(step)], (0,))
 
-    Q, P0 = np.diag([0.01, 0.001]), np.diag([0.05, 0.01])
+    Q = np.diag([0.01, 0.001])
+    P0 = np.diag([0.05, 0.01])
     model = hf.models.from_functions(
         turned, lambda x: x[:, :1], Q, [[0.02]], [start, 0.3], P0, [0], [0]
     )
@@ -125,7 +127,8 @@ def test_differences_give_the_jacobian_in_any_unit_and_far_from_the_origin(place
         x = x / unit - place
         return np.column_stack([np.arctan2(x[:, 1], x[:, 0]), np.hypot(x[:, 0], x[:, 1])])
 
-    a, b = -100.0, 1.0
+    a = -100.0
+    b = 1.0
     r2 = a**2 + b**2
     expected = np.array([[-b / r2, a / r2], [a / np.sqrt(r2), b / np.sqrt(r2)]]) / unit
     function = VectorFunction(bearing_and_range, lambda size: (0,))

@@ -14,8 +14,10 @@ class Pendulum:
     """Deflection and rate of a damped pendulum, of which the horizontal deflection and the height are seen."""
 
     dim = 2
-    start, spread = np.array([0.8, 0.0]), np.array([[0.1, 0.02], [0.02, 0.2]])
-    Q, R = np.array([[0.002, 0.001], [0.001, 0.004]]), np.diag([0.02, 0.05])
+    start = np.array([0.8, 0.0])
+    spread = np.array([[0.1, 0.02], [0.02, 0.2]])
+    Q = np.array([[0.002, 0.001], [0.001, 0.004]])
+    R = np.diag([0.02, 0.05])
     dt = 0.2
 
     @property
@@ -60,7 +62,10 @@ def observations(model):
 
 
 def prepared(kf, model):
-    kf.x, kf.P, kf.Q, kf.R = model.start.copy(), model.spread.copy(), model.Q, model.R
+    kf.x = model.start.copy()
+    kf.P = model.spread.copy()
+    kf.Q = model.Q
+    kf.R = model.R
     return kf
 
 

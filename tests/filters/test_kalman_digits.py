@@ -34,10 +34,8 @@ def walk(*deviations, mean=(0.0, 0.0)):
 
 def exact(deviations, readings):
     """Mean and covariance after readings (row, value) with the variance 1/100, one after the other, in rational numbers."""
-    mean, P = (
-        [Fraction(0)] * 2,
-        [[Fraction(deviations[0]) ** 2, Fraction(0)], [Fraction(0), Fraction(deviations[1]) ** 2]],
-    )
+    mean = [Fraction(0)] * 2
+    P = [[Fraction(deviations[0]) ** 2, Fraction(0)], [Fraction(0), Fraction(deviations[1]) ** 2]]
     for row, z in readings:
         cross = [sum(P[i][j] * row[j] for j in range(2)) for i in range(2)]
         variance = sum(row[i] * cross[i] for i in range(2)) + Fraction(0.01)
@@ -68,7 +66,8 @@ FILTERS = {
 def test_two_readings_leave_what_they_say(name, wide, narrow, together):
     deviations = (wide if narrow is None else narrow, wide)
     z = 1.25, -0.75
-    model, readings = walk(*deviations), [((1, 1), z[0]), ((-1, 1), z[1])]
+    model = walk(*deviations)
+    readings = [((1, 1), z[0]), ((-1, 1), z[1])]
     one = FILTERS[name](model)
     one.predict()
     if together:
@@ -127,7 +126,8 @@ def test_a_growing_model_keeps_what_readings_say():
 
     The likelihood is that of the sum alone, a model of one state, and of seventeen readings of it.
     """
-    d, k = 13, 17
+    d = 13
+    k = 17
     model = hf.models.from_functions(
         lambda x: 2 * x + 1,
         lambda x: np.repeat(x.sum(axis=1, keepdims=True), k, axis=1),
@@ -185,13 +185,12 @@ def test_a_condition_is_that_of_the_textbook():
     """Of matrices of any shape, with noises of any rank."""
     rng = np.random.default_rng(0)
     for k, m, rank in ((1, 1, 1), (2, 2, 1), (3, 5, 0), (3, 5, 2), (4, 2, 2)):
-        slopes, factors, half = (
-            rng.normal(size=(4, k, m)),
-            rng.normal(size=(4, m, m)),
-            rng.normal(size=(4, k, rank)),
-        )
+        slopes = rng.normal(size=(4, k, m))
+        factors = rng.normal(size=(4, m, m))
+        half = rng.normal(size=(4, k, rank))
         noises = half @ half.mT
-        whole, cross = slopes @ slopes.mT + noises, factors @ slopes.mT
+        whole = slopes @ slopes.mT + noises
+        cross = factors @ slopes.mT
         roots, gains, after = condition(slopes, noises, factors, 1, "observation's")
         assert_allclose(roots, np.tril(roots))
         assert_allclose(roots @ roots.mT, whole, atol=1e-12)
@@ -202,7 +201,8 @@ def test_a_condition_is_that_of_the_textbook():
 
 def test_negative_weights_may_leave_a_prediction_but_no_update():
     """Rounding, up to 1e-8 of the variances, is raised to zero; a prediction may lose more, but must be definite."""
-    slopes, nothing = np.array([np.eye(2), np.diag([1.0, 0.0])]), np.empty((1, 0, 2))
+    slopes = np.array([np.eye(2), np.diag([1.0, 0.0])])
+    nothing = np.empty((1, 0, 2))
     rounded = np.array([np.diag([1.0, -1e-9]), np.eye(2)])
     roots = condition(slopes, rounded, nothing, 1, "predicted")[0]
     assert_allclose(roots @ roots.mT, [np.diag([2.0, 1.0])] * 2, atol=1e-15)
@@ -231,7 +231,8 @@ def test_so_does_auto_whose_gaussian_a_reading_updates(wide):
         [0, 0],
         np.diag([25.0, wide**2]),
     )
-    auto, kalman = hf.make_filter("auto", model, 100, 0), hf.make_filter("ukf", model)
+    auto = hf.make_filter("auto", model, 100, 0)
+    kalman = hf.make_filter("ukf", model)
     for one in (auto, kalman):
         one.predict()
         one.update([1.25])

@@ -92,7 +92,8 @@ def assert_same_results(results, expected):
 
 def in_one_batch(monkeypatch):
     """Count the states that are updated at once."""
-    sizes, update = [], hf.BatchedKalmanFilter.update
+    sizes = []
+    update = hf.BatchedKalmanFilter.update
     monkeypatch.setattr(
         hf.BatchedKalmanFilter,
         "update",
@@ -125,10 +126,8 @@ def test_kalman_filters_of_one_model_run_in_one_batch(kind, options, monkeypatch
 
 
 def test_filters_that_do_not_fit_together_run_one_by_one(monkeypatch):
-    sizes, other = (
-        in_one_batch(monkeypatch),
-        position_and_speed(WALK.Q, mean=np.ones(2)),
-    )
+    sizes = in_one_batch(monkeypatch)
+    other = position_and_speed(WALK.Q, mean=np.ones(2))
     tracks = [[0.1, 0.2], [0.3]]
     for build in (
         lambda k: Single(WALK),
@@ -197,7 +196,8 @@ def test_functions_of_the_model_are_given_the_particles_of_one_track(name, caplo
 
 def test_in_a_batch_a_track_that_fails_leaves_the_others_together(monkeypatch, caplog):
     """Its error is its own, and no record of the log; the steps before it are kept."""
-    sizes, tracks = in_one_batch(monkeypatch), [[0.1, 0.2]] * 5 + [[0.1, np.inf]] + [[0.1, 0.2]] * 2
+    sizes = in_one_batch(monkeypatch)
+    tracks = [[0.1, 0.2]] * 5 + [[0.1, np.inf]] + [[0.1, 0.2]] * 2
     with pytest.raises(
         hf.TracksError,
         match=r"^1 of 8 tracks failed, the first of them track 5 with ValueError: z: exp",
@@ -213,7 +213,8 @@ def test_in_a_batch_a_track_that_fails_leaves_the_others_together(monkeypatch, c
 
 
 def test_a_filter_that_cannot_be_built_leaves_the_others_together(monkeypatch):
-    sizes, tracks = in_one_batch(monkeypatch), [[0.1]] * 5
+    sizes = in_one_batch(monkeypatch)
+    tracks = [[0.1]] * 5
     with pytest.raises(
         hf.TracksError, match=r"^1 of 5 tracks failed, the first of them track 2 with KeyError: 2;"
     ):

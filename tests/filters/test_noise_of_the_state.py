@@ -26,8 +26,11 @@ KALMAN = {
 class Spreading:
     """A linear observation with noise of covariance ``R + a b'``, where a and b are linear in the state."""
 
-    dim, initial = 2, LINEAR.initial
-    H, R, slopes = np.asarray(LINEAR.H), np.asarray(LINEAR.R), np.array([[0.6, -0.2], [0.1, 0.4]])
+    dim = 2
+    initial = LINEAR.initial
+    H = np.asarray(LINEAR.H)
+    R = np.asarray(LINEAR.R)
+    slopes = np.array([[0.6, -0.2], [0.1, 0.4]])
 
     def transition_mean(self, x, dt, control, step):
         return LINEAR.transition_mean(x, dt, control, step)
@@ -80,7 +83,8 @@ RULES = {
 @cases("rule kept", *zip(RULES, [[0, 1], [1], [0, 1], [1], [1]], strict=True))
 def test_the_update_is_the_best_linear_one(rule, kept):
     """All moments involved are of second degree, which the points have exactly; slopes take the noise at the mean."""
-    model, z = Spreading(), np.full(2, np.nan)
+    model = Spreading()
+    z = np.full(2, np.nan)
     z[kept] = np.array([1.2, -0.4])[kept]
     means, factors, log_densities = update_gaussians(
         Observation(model, z, 1), MEANS, np.linalg.cholesky(SPREADS), RULES[rule]

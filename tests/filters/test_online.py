@@ -49,7 +49,8 @@ def test_a_filter_resumes_where_it_was(name):
     """Copied and pickled, between steps and after a prediction; in a loop or in a run."""
     model, z = (LINE, SEEN_ON_A_LINE) if name.endswith("-quantile") else (MODEL, OBSERVATIONS)
     model = ConditionallyLinear(model, [2, 3]) if name.startswith("rb-") else model
-    online, whole = build(name, model=model), build(name, model=model).run(z, dt=0.1)
+    online = build(name, model=model)
+    whole = build(name, model=model).run(z, dt=0.1)
     advance(online, z[:4])
     runs = [copy.deepcopy(online), pickle.loads(pickle.dumps(online))]
     online.predict(0.1)
@@ -83,7 +84,8 @@ def test_a_long_run_keeps_no_history(name):
     Another filter takes the same 120 steps first: loading compiled code and filling caches, at whatever step, is no growth.
     Neither is garbage that waits for its collection.
     """
-    online, z = build(name), OBSERVATIONS[:1]
+    online = build(name)
+    z = OBSERVATIONS[:1]
     advance(build(name), np.repeat(z, 120, axis=0))
     advance(online, np.repeat(z, 20, axis=0))
     tracemalloc.start()

@@ -39,7 +39,9 @@ ADDITIVE = "transition_mean and transition_covariance"
 
 
 class Bare:
-    dim, initial, log_likelihood = Squared.dim, Squared.initial, Squared.log_likelihood
+    dim = Squared.dim
+    initial = Squared.initial
+    log_likelihood = Squared.log_likelihood
 
 
 def without(name, base):

@@ -50,7 +50,8 @@ def test_estimates_are_those_of_the_weighted_particles_before_resampling(walk, t
 def test_weights_after_one_update_are_the_likelihoods(walk, blind):
     pf = ParticleFilter(walk, 15, blind, rng=4)
     pf.predict()
-    prior, x = pf.weights, pf.particles
+    prior = pf.weights
+    x = pf.particles
     pf.update([1.3])
     joint = prior * np.exp(walk.log_likelihood([1.3], x, 1))
     assert_allclose(pf.weights, joint / joint.sum(), rtol=1e-12)
@@ -120,7 +121,8 @@ def test_nothing_is_drawn_before_it_is_needed(walk, typical):
     before = rng.bit_generator.state
     pf = ParticleFilter(walk, 20, typical.make(), rng=rng)
     assert rng.bit_generator.state == before
-    asked, mean = ParticleFilter(walk, 20, typical.make(), rng=3), pf.mean
+    asked = ParticleFilter(walk, 20, typical.make(), rng=3)
+    mean = pf.mean
     assert_array_equal(pf.mean, mean)
     same_run(pf.run(OBSERVATIONS), asked.run(OBSERVATIONS))
 

@@ -32,11 +32,9 @@ def told_less(model, likelihood=None):
 
 def linear_gaussian(d, k, rank, seed):
     rng = np.random.default_rng(seed)
-    F, H, root = (
-        rng.standard_normal((d, d)) / d,
-        rng.standard_normal((k, d)),
-        rng.standard_normal((d, rank)),
-    )
+    F = rng.standard_normal((d, d)) / d
+    H = rng.standard_normal((k, d))
+    root = rng.standard_normal((d, rank))
     return hf.models.LinearGaussian(
         F, H, root @ root.T, np.diag(rng.uniform(0.1, 1, k)), np.zeros(d), np.eye(d)
     )
@@ -54,7 +52,8 @@ def test_a_gaussian_likelihood_guides_as_its_moments_do(n, d, k, rank, width):
     model = linear_gaussian(d, k, rank, seed=d + 10 * k)
     rng = np.random.default_rng(0)
     particles = Particles(rng.standard_normal((n, d)), np.log(rng.dirichlet(np.ones(n))))
-    updates, z = [], rng.standard_normal(k)
+    updates = []
+    z = rng.standard_normal(k)
     for known in (model, told_less(model)):
         transition = Transition(known)
         ancestors = Ancestors.of(transition, particles)

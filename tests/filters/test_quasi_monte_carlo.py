@@ -18,13 +18,15 @@ from herdfilter.samplers.balanced import (
 
 
 def test_in_one_dimension_particles_are_sorted_by_value():
-    x, weights = np.random.default_rng(0).standard_normal((200, 1)), np.full(200, 1 / 200)
+    x = np.random.default_rng(0).standard_normal((200, 1))
+    weights = np.full(200, 1 / 200)
     assert_array_equal(hilbert_order(x, weights), np.argsort(x[:, 0]))
 
 
 def test_origin_unit_and_cut_of_the_circle_do_not_change_the_order():
     rng = np.random.default_rng(1)
-    x, weights = rng.standard_normal((300, 3)), rng.dirichlet(np.full(300, 0.5))
+    x = rng.standard_normal((300, 3))
+    weights = rng.dirichlet(np.full(300, 0.5))
     order = hilbert_order(x, weights, (2,))
     moved = wrap_angles(x * [1e-6, 1e6, 1.0] + [3e-5, -4e7, 2.5], (2,))
     assert_array_equal(hilbert_order(moved, weights, (2,)), order)
@@ -60,7 +62,8 @@ def test_scrambled_points_are_even_uniform_and_inside_the_cube():
 
 def skilling(cell, bits):
     """Skilling's published AxestoTranspose, and the digits of its result one after the other."""
-    x, digit = [int(one) for one in cell], 1 << (bits - 1)
+    x = [int(one) for one in cell]
+    digit = 1 << (bits - 1)
     digits = [digit >> k for k in range(bits - 1)]
     for q in digits:
         for i in range(len(x)):

@@ -11,7 +11,8 @@ import herdfilter as hf
 from herdfilter.filters import Observation, Particles, Transition
 
 PLANE = plane()
-GUIDED, BLIND = hf.RankedProposal(randomised=True), hf.RankedProposal(guided=False, randomised=True)
+GUIDED = hf.RankedProposal(randomised=True)
+BLIND = hf.RankedProposal(guided=False, randomised=True)
 SIMULATED = SimpleNamespace(
     dim=2,
     initial=PLANE.initial,
@@ -119,7 +120,8 @@ def test_weights_have_a_bound_where_guidance_is_wrong():
         observation_covariance=lambda step: np.eye(1),
         log_likelihood=lambda z, x, step: -0.5 * (z[0] - x[:, 0]) ** 2,
     )
-    particles, seen = Particles.equal(np.zeros((2000, 1))), Observation.read(model, [0.0], 1)
+    particles = Particles.equal(np.zeros((2000, 1)))
+    seen = Observation.read(model, [0.0], 1)
 
     def largest(share):
         proposal = hf.RankedProposal(defensive_share=share, randomised=True)

@@ -55,7 +55,8 @@ def bias(scheme, name):
     No whole number of that mean varies less than one that is rounded up or down; 1e-9 stands for rounding.
     """
     weights = WEIGHTS[name]
-    counts, expected = many_copies(scheme, name), len(weights) * weights
+    counts = many_copies(scheme, name)
+    expected = len(weights) * weights
     share = expected - np.floor(expected)
     variance = np.maximum(counts.var(axis=0), share * (1 - share))
     return (np.abs(counts.mean(axis=0) - expected) / (np.sqrt(variance / RUNS) + 1e-9)).max()
@@ -67,7 +68,8 @@ def test_copies_have_the_mean_n_times_the_weight_and_vary_no_more_than_in_multin
 ):
     for name in ("uneven", "nearly even", "whole numbers and halves", "over many decades"):
         assert bias(scheme, name) < 4.5, name
-        weights, counts = WEIGHTS[name], many_copies(scheme, name)
+        weights = WEIGHTS[name]
+        counts = many_copies(scheme, name)
         squares = (counts - len(weights) * weights) ** 2
         multinomial = len(weights) * weights * (1 - weights)
         error = np.sqrt(np.maximum(squares.var(axis=0), multinomial) / RUNS)
@@ -138,7 +140,8 @@ def test_many_particles_are_quick_and_lose_nothing_to_rounding(scheme):
 @every_scheme
 def test_copies_are_equally_weighted_in_the_order_of_the_particles_and_drawn_by_the_seed(scheme):
     """Neighbours stay neighbours, which stratified and systematic resampling at the next step live on."""
-    x, weights = np.arange(30.0)[:, None], np.random.default_rng(7).dirichlet(np.full(30, 0.5))
+    x = np.arange(30.0)[:, None]
+    weights = np.random.default_rng(7).dirichlet(np.full(30, 0.5))
     first, again, other = (
         scheme.resample(Particles.weighted(x, weights), np.random.default_rng(s)) for s in (1, 1, 2)
     )

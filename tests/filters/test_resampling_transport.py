@@ -26,7 +26,8 @@ def transported(scheme, x, weights, circular=()):
     particles = scheme.resample(
         Particles.weighted(x, weights), None, circular
     )  # no generator: no random number
-    new, log_weights = particles.x, particles.log_weights
+    new = particles.x
+    log_weights = particles.log_weights
     assert_allclose(np.exp(log_weights), 1 / len(x), rtol=1e-12)
     return new
 
@@ -65,7 +66,8 @@ def test_the_plan_is_the_best_of_all_assignments(d):
 def test_units_do_not_matter():
     x, weights = posterior(4, d=3)
     scale = np.array([1e-6, 3.0, 1e5])
-    new, rescaled = transported(ETPF, x, weights), transported(ETPF, x * scale + 7.0, weights)
+    new = transported(ETPF, x, weights)
+    rescaled = transported(ETPF, x * scale + 7.0, weights)
     assert_allclose((rescaled - 7.0) / scale, new, atol=1e-7 * np.abs(x).max())
     raw = transported(hf.OptimalTransportResampling("euclidean"), x, weights)
     assert np.abs(raw - new).max() > 0.01
@@ -73,7 +75,8 @@ def test_units_do_not_matter():
 
 def test_angles_are_averaged_across_the_seam():
     rng = np.random.default_rng(6)
-    x, weights = rng.normal([np.pi, 0.0], [0.3, 1.0], (80, 2)), rng.dirichlet(np.ones(80))
+    x = rng.normal([np.pi, 0.0], [0.3, 1.0], (80, 2))
+    weights = rng.dirichlet(np.ones(80))
     for columns in (1, 2):
         new = transported(ETPF, wrap_angles(x[:, :columns], (0,)), weights, circular=(0,))
         assert (np.abs(new[:, 0]) <= np.pi).all()
@@ -93,7 +96,8 @@ def test_coinciding_and_degenerate_particles_are_allowed():
 @cases("seed n spread", (0, 50, 5.0), (0, 200, 30.0), (0, 100, 300.0), (1, 40, 30.0))
 def test_weights_over_hundreds_of_decades_are_allowed(seed, n, spread):
     rng = np.random.default_rng(seed)
-    x, log_weights = rng.standard_normal((n, 4)), spread * rng.standard_normal(n)
+    x = rng.standard_normal((n, 4))
+    log_weights = spread * rng.standard_normal(n)
     weights = np.exp(log_weights - log_weights.max())
     weights /= weights.sum()
     assert_allclose(transported(ETPF, x, weights).mean(axis=0), weights @ x, rtol=0, atol=1e-13)

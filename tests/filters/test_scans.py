@@ -15,7 +15,8 @@ PLANE = hf.models.LinearGaussian(
     [0.0, 1.0],
     np.eye(2),
 )
-P, KAPPA = 0.8, 0.3
+P = 0.8
+KAPPA = 0.3
 SCANS = [[[0.3], [2.5]], [], [[-1.0], [1.2], [6.0]], [[1.0]]]
 
 
@@ -35,7 +36,9 @@ def integrated(scans, detected=lambda x: P, clutter=lambda z: KAPPA):
     F, H, Q, R = (matrix[0, 0] for matrix in (LINE.F, LINE.H, LINE.Q, LINE.R))
     density = np.exp(-0.5 * (x - LINE.initial.means[0, 0]) ** 2 / LINE.initial.covariances[0, 0, 0])
     move = np.exp(-0.5 * (x[:, None] - F * x) ** 2 / Q)
-    move, density, log = move / move.sum(axis=0), density / density.sum(), 0.0
+    move = move / move.sum(axis=0)
+    density = density / density.sum()
+    log = 0.0
     for scan in scans:
         p = detected(x[:, None])
         likelihood = 1 - p + 0 * x

@@ -9,8 +9,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
 
-F, Q = np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([[0.5, 0.1], [0.1, 0.3]])
-H, R = np.array([[1.0, 0.0], [1.0, 2.0]]), np.diag([0.5, 2.0])
+F = np.array([[1.0, 1.0], [0.0, 1.0]])
+Q = np.array([[0.5, 0.1], [0.1, 0.3]])
+H = np.array([[1.0, 0.0], [1.0, 2.0]])
+R = np.diag([0.5, 2.0])
 FIRST = hf.Sensor(lambda x: x @ H[:1].T, R[:1, :1])
 SECOND = hf.Sensor(lambda x: x @ H[1:].T, R[1:, 1:])
 STACKED = hf.models.LinearGaussian(F, H, Q, R, [0.0, 1.0], np.eye(2))

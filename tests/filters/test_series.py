@@ -52,10 +52,8 @@ def test_the_clock_of_a_filter_goes_on_from_run_to_run(walk):
     ):
         whole, halves = (UnscentedKalmanFilter(walk) for _ in range(2))
         expected = whole.run(z, times=times, start=start).means
-        first, second = (
-            halves.run(z[:2], times=times[:2], start=start),
-            halves.run(z[2:], times=times[2:]),
-        )
+        first = halves.run(z[:2], times=times[:2], start=start)
+        second = halves.run(z[2:], times=times[2:])
         assert_array_equal(np.concatenate([first.means, second.means]), expected)
         assert (
             whole.time == halves.time == (times[-1] if start is None else np.datetime64(times[-1]))
@@ -65,7 +63,8 @@ def test_the_clock_of_a_filter_goes_on_from_run_to_run(walk):
 
 
 def test_an_observation_at_the_time_of_the_prior_is_one_of_the_initial_state(walk):
-    z, online = [[0.1], [0.4], [0.2]], UnscentedKalmanFilter(walk)
+    z = [[0.1], [0.4], [0.2]]
+    online = UnscentedKalmanFilter(walk)
     for k, one in enumerate(z):
         if k:
             online.predict(2.0)
@@ -132,7 +131,8 @@ test_times_and_controls_that_do_not_fit_are_named = refuses(
 )
 
 
-UNIX, DAY = 1.7e9, pd.Timestamp("2024-01-01")
+UNIX = 1.7e9
+DAY = pd.Timestamp("2024-01-01")
 LONG = (
     r"^start: expected the time of the filter's state, as the first step is over 1000 times the median of the others, "
     r"1\.7e\+09 and 1; got None: give it, 0 if that is right, or count times from it$"
@@ -192,7 +192,8 @@ def test_a_long_wait_of_a_filter_whose_date_is_known_is_right(run):
 
 
 def test_every_reader_of_times_asks_for_the_start():
-    times, z = [UNIX + k for k in range(5)], [[0.1]] * 5
+    times = [UNIX + k for k in range(5)]
+    z = [[0.1]] * 5
     with pytest.raises(ValueError, match=LONG):
         simulate(line(), times=times)
     with pytest.raises(ValueError, match=LONG):

@@ -56,7 +56,8 @@ def test_the_evidence_of_a_detection_is_that_of_a_kernel_density_of_the_predicte
     """N(h(x), R), each wider by Scott's share of the covariance of all h(x)."""
     rng = np.random.default_rng(1)
     model = hf.models.WithClutter(hf.models.linear_chain(2), 0.8, 0.3)
-    x, w = rng.standard_normal((40, 2)), rng.dirichlet(np.full(40, 3.0))
+    x = rng.standard_normal((40, 2))
+    w = rng.dirichlet(np.full(40, 3.0))
     z = [[0.3, 0.1], [5.0, -4.0]]
     missed, detected = hypothesis_evidence(Observation.read(model, z, 1), Particles(x, np.log(w)))
     inner = model.model

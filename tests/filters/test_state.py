@@ -91,7 +91,8 @@ def test_a_state_is_taken_and_given_back_as_often_as_one_likes(name):
     online.predict()
     online.update(z if name == "lmb" else z[0])
     online.predict()
-    taken, ends = FilterState.of(online), []
+    taken = FilterState.of(online)
+    ends = []
     for _ in range(3):
         online.update(z if name == "lmb" else z[0])
         online.predict()
@@ -119,10 +120,7 @@ STATE = hf.ParticleFilter(TURN, 30, rng=1).state
         {**STATE, "weights": 2 * STATE["weights"]},
         "weights (30,) of type f8, with the sum 1, got float64 (30,): [0.06",
     ),
-    (
-        {**STATE, "time": np.array("x")},
-        "time () of type f8, up to 1e+150, got <U1 (): 'x'",
-    ),
+    ({**STATE, "time": np.array("x")}, "time () of type f8, up to 1e+150, got <U1 (): 'x'"),
     (
         hf.UnscentedKalmanFilter(TURN).state,
         "filter ParticleFilter(n_particles=30, proposal=BootstrapProposal), as this filter has, got "
@@ -164,15 +162,12 @@ KINDS += [
     ("mkf", MODES),
     ("auto", CLUTTER),
 ]
-ANY_NUMBERS, ANY_POSITIVE = (
-    ("moved", "negated", "doubled", "one of -2", "askew"),
-    ("moved", "doubled"),
-)
+ANY_NUMBERS = ("moved", "negated", "doubled", "one of -2", "askew")
+ANY_POSITIVE = ("moved", "doubled")
 ANY_SHAPE = ("one more axis", "a row less", "a row more")
 VALID = {
     **dict.fromkeys(
-        ("means", "members", "particles", "factors", "log_likelihood", "time"),
-        ANY_NUMBERS,
+        ("means", "members", "particles", "factors", "log_likelihood", "time"), ANY_NUMBERS
     ),
     # moved by 1 in all entries, a covariance stays definite
     **dict.fromkeys(("covariances", "step", "pending_dt"), ANY_POSITIVE),
@@ -236,7 +231,8 @@ def test_an_altered_state_is_refused_or_valid_and_a_filter_that_refuses_stays_as
 ):
     """At the start, in the midst, and between a prediction and its update; any entry may be altered, or be lost."""
     one, other = (hf.make_filter(name, model, 24, rng=seed) for seed in (1, 2))
-    states, z = [one.state], hf.simulate(model, 4, rng=3)[1]
+    states = [one.state]
+    z = hf.simulate(model, 4, rng=3)[1]
     for k in range(3):
         one.predict(0.5, [0.3])
         states += [one.state] if k == 2 else []
@@ -301,7 +297,8 @@ def test_a_generator_is_checked_before_anything_is_assigned(kind, spoil):
     one, other = (
         hf.ParticleFilter(TURN, 30, rng=np.random.Generator(kind(seed))) for seed in (1, 2)
     )
-    state, before = one.state, other.state
+    state = one.state
+    before = other.state
     other.restore(state)
     assert differing(state, other.state) == []
     other.restore(before)
@@ -342,7 +339,8 @@ def test_a_control_input_comes_back_as_it_was(tmp_path):
 
 
 def test_the_clock_comes_back_with_its_dates_and_what_is_none_is_refused():
-    z, times = series_of(TURN), [START + timedelta(seconds=k) for k in range(1, 7)]
+    z = series_of(TURN)
+    times = [START + timedelta(seconds=k) for k in range(1, 7)]
     for zone in (None, UTC):
         dated = [time.replace(tzinfo=zone) for time in times]
         one, other = (hf.make_filter("ukf", TURN) for _ in range(2))
@@ -370,11 +368,7 @@ def test_filters_of_a_batch_and_of_tracks_have_states_that_others_take_up():
         filters = [hf.make_filter(name, CHAIN, 20, rng=k) for k in range(3)]
         hf.run_many(filters.__getitem__, z, progress=False)
         tracker = hf.tracking.LMBTracker(
-            hf.models.WithClutter(CHAIN, 0.9, 0.01),
-            [birth],
-            filter=name,
-            n_particles=20,
-            rng=1,
+            hf.models.WithClutter(CHAIN, 0.9, 0.01), [birth], filter=name, n_particles=20, rng=1
         )
         tracker.run([[[0.1, 0.2]], [[0.3, 0.1], [4.0, 4.0]], [[0.2, 0.2]]])
         for one in (*filters, *(track.filter for track in tracker.tracks)):
@@ -466,7 +460,8 @@ def test_a_gate_that_cannot_be_is_named():
 
 def test_without_a_gate_an_outlier_that_leaves_one_particle_is_warned_of():
     model = hf.models.linear_chain(1)
-    pf, z = hf.ParticleFilter(model, 100, rng=0), [[0.3], [0.1], [400.0]]
+    pf = hf.ParticleFilter(model, 100, rng=0)
+    z = [[0.3], [0.1], [400.0]]
     with pytest.warns(
         hf.DegeneracyWarning, match=r"^one of 100 particles has all the weight"
     ) as caught:

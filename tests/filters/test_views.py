@@ -64,7 +64,8 @@ def test_all_dimensions_are_drawn_over_time_with_truth_and_readings(result):
 
 
 def test_positions_are_drawn_as_a_plane_where_the_model_says_which():
-    model, plane = hf.models.CoordinatedTurn(), (0, 2)
+    model = hf.models.CoordinatedTurn()
+    plane = (0, 2)
     truth, z = hf.simulate(model, 4, rng=0)
     pf = hf.make_filter("auto", model, 20, rng=0)
     filtered = pf.run(z, keep_particles=True)
@@ -87,7 +88,8 @@ def test_positions_are_drawn_as_a_plane_where_the_model_says_which():
 
 
 def test_everything_has_one_short_line(result):
-    pf, kalman = hf.ParticleFilter(MODEL, 50, rng=0), hf.ExtendedKalmanFilter(MODEL)
+    pf = hf.ParticleFilter(MODEL, 50, rng=0)
+    kalman = hf.ExtendedKalmanFilter(MODEL)
     for online in (pf, kalman):
         online.predict()
         online.update([0.2])

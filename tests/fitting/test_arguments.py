@@ -6,7 +6,8 @@ from helpers import cases
 
 import herdfilter as hf
 
-X, W = np.random.default_rng(1).normal(size=(6, 2)), np.full(6, 1 / 6)
+X = np.random.default_rng(1).normal(size=(6, 2))
+W = np.full(6, 1 / 6)
 FITS = [hf.GaussianFit(), hf.EMFit(2), hf.EMFit("bic"), hf.KernelDensityFit()]
 
 

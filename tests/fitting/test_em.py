@@ -68,7 +68,8 @@ def test_bic_finds_the_number_of_well_separated_components(components, dims):
 
 
 def test_shuffled_particles_give_the_same_bits():
-    x, weights = TWO.sample(100, 12), np.random.default_rng(13).dirichlet(np.ones(100))
+    x = TWO.sample(100, 12)
+    weights = np.random.default_rng(13).dirichlet(np.ones(100))
     plain = EMFit(3).fit(x, weights)
     order = np.random.default_rng(14).permutation(100)
     shuffled = EMFit(3).fit(x[order], weights[order])
@@ -109,7 +110,8 @@ def test_one_iteration_is_enough_for_a_fit(n_components):
 
 
 def test_compiled_code_stays_inside_its_arrays(monkeypatch):
-    x, weights = TWO.sample(25, 12), np.random.default_rng(13).dirichlet(np.ones(25))
+    x = TWO.sample(25, 12)
+    weights = np.random.default_rng(13).dirichlet(np.ones(25))
     compiled = EMFit(3).fit(x, weights)
     in_python(monkeypatch, em)
     found = EMFit(3).fit(x, weights)

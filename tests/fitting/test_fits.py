@@ -72,8 +72,10 @@ def test_mean_and_covariance_are_those_of_the_particles(fit, seed, n, d):
 @every_fit_that_keeps_moments
 def test_mean_and_covariance_are_exact_where_no_weight_is_negligible(fit):
     rng = np.random.default_rng(1)
-    x, weights = rng.standard_normal((50, 3)), rng.dirichlet(np.full(50, 5.0))
-    mixture, (mean, covariance) = fit.fit(x, weights), moments(x, weights)
+    x = rng.standard_normal((50, 3))
+    weights = rng.dirichlet(np.full(50, 5.0))
+    mixture = fit.fit(x, weights)
+    (mean, covariance) = moments(x, weights)
     assert_allclose(mixture.mean, mean, atol=1e-14)
     assert_allclose(mixture.covariance, covariance, atol=1e-14)
 
@@ -81,10 +83,12 @@ def test_mean_and_covariance_are_exact_where_no_weight_is_negligible(fit):
 @every_fit
 def test_angles_are_fitted_alike_wherever_they_lie(fit):
     rng = np.random.default_rng(2)
-    x, weights = rng.standard_normal((40, 2)) * [2.0, 0.4], rng.dirichlet(np.ones(40))
+    x = rng.standard_normal((40, 2)) * [2.0, 0.4]
+    weights = rng.dirichlet(np.ones(40))
     plain = fit.fit(x, weights)
     for turn in (0.0, np.pi, 100.0):
-        shift, case = np.array([0.0, turn]), f"turned by {turn}"
+        shift = np.array([0.0, turn])
+        case = f"turned by {turn}"
         turned = fit.fit(wrap_angles(x + shift, (1,)), weights, (1,))
         offset = turned.means - plain.means - shift
         assert_allclose(wrap_angles(offset, (1,)), 0, atol=1e-12, err_msg=case)
@@ -105,7 +109,8 @@ def test_one_particle_of_nearly_all_weight_gives_a_mixture_with_a_density(fit):
     """Also if the others together have so little that their spread is lost to rounding."""
     for d, rest in ((1, 1e-13), (2, 1e-13), (5, 1e-13), (4, 1e-309)):
         rng = np.random.default_rng(8)
-        x, weights = rng.standard_normal((20, d)), np.full(20, rest)
+        x = rng.standard_normal((20, d))
+        weights = np.full(20, rest)
         weights[3] = 1 - 19 * rest
         mixture = fit.fit(x, weights)
         assert np.isfinite(mixture.log_density(x)).all(), d
@@ -135,7 +140,8 @@ def test_particles_of_any_rank_give_regular_covariances(fit, seed, n, d, scale, 
 def test_a_state_known_exactly_gets_the_same_width_whatever_its_value(fit):
     """As sums are rounded, the variance of equal numbers is zero or not; it must not matter."""
     rng = np.random.default_rng(16)
-    x, weights = rng.standard_normal((30, 2)), rng.dirichlet(np.ones(30))
+    x = rng.standard_normal((30, 2))
+    weights = rng.dirichlet(np.ones(30))
     x[:, 1] = 0.0
     zero = fit.fit(x, weights)
     for value in (0.1, 1 / 3, -123.456, 1e9):
@@ -157,7 +163,9 @@ def written_out(options, x, weights):
         np.log(w) + stats.multivariate_normal(m, C).logpdf(x)
         for w, m, C in zip(modes.weights, modes.means, modes.covariances, strict=True)
     ]
-    mode, centres, covariance = np.argmax(densities, axis=0), np.empty_like(x), np.zeros((d, d))
+    mode = np.argmax(densities, axis=0)
+    centres = np.empty_like(x)
+    covariance = np.zeros((d, d))
     for k in set(mode):
         share = weights[mode == k].sum()
         centres[mode == k], within = moments(x[mode == k], weights[mode == k] / share)
@@ -170,7 +178,8 @@ def written_out(options, x, weights):
 @cases("options", {}, {"scale": 0.5}, {"shrink": False}, {"scale": 100.0}, ids=str)
 def test_a_kernel_density_is_that_of_the_formulas(d, options):
     """One mode, two that overlap, three that do not, and all of them as one; the lighter mode counts by its weight."""
-    rng, found = np.random.default_rng(21), []
+    rng = np.random.default_rng(21)
+    found = []
     for places, most in (
         ([0, 0, 0], 4),
         ([0, 0, 4], 4),

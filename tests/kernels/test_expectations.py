@@ -9,7 +9,9 @@ from herdfilter.mixture import GaussianMixture
 
 def test_expectations_have_the_square_root_that_the_published_ones_lack():
     """At its own mean a Gaussian has E[N(X; m, K)] = 1 / sqrt((2 pi)^d |S + K|); published: without the root."""
-    S, K, d = np.array([[2.0, 0.5], [0.5, 1.0]]), np.array([[0.7, 0.3], [0.3, 0.5]]), 2
+    S = np.array([[2.0, 0.5], [0.5, 1.0]])
+    K = np.array([[0.7, 0.3], [0.3, 0.5]])
+    d = 2
     gaussian = GaussianMixture([1.0], [[3.0, -1.0]], S)
     constant = np.exp(log_normaliser(K))
     alone = constant * expected_kernel(gaussian, gaussian.means, K)[0]

@@ -45,7 +45,8 @@ test_bad_parameters_are_named = refuses(
     (UNGM, {"initial_variance": np.inf}, "initial_variance: expected a positive finite"),
 )
 
-X, BEACONS = np.zeros((1, 3)), RangeOnly(np.eye(2))
+X = np.zeros((1, 3))
+BEACONS = RangeOnly(np.eye(2))
 
 test_bad_calls_are_named = refuses(
     lambda call: call(),

@@ -19,11 +19,14 @@ from herdfilter.models import (
 )
 
 PI = np.pi
-ROBOT, BEACONS = (
-    LandmarkLocalisation(),
-    RangeOnly([[0.0, 0.0], [30.0, 0.0], [0.0, 40.0]], position_noise=0.2, heading_noise=0.03),
-)
-X, Y, H, V, W, T = 1.0, -2.0, 0.7, 1.5, 0.4, 0.8  # Thrun, Burgard and Fox, eq. 5.9
+ROBOT = LandmarkLocalisation()
+BEACONS = RangeOnly([[0.0, 0.0], [30.0, 0.0], [0.0, 40.0]], position_noise=0.2, heading_noise=0.03)
+X = 1.0
+Y = -2.0
+H = 0.7
+V = 1.5
+W = 0.4
+T = 0.8  # Thrun, Burgard and Fox, eq. 5.9
 ARC = [
     X - V / W * np.sin(H) + V / W * np.sin(H + W * T),
     Y + V / W * np.cos(H) - V / W * np.cos(H + W * T),

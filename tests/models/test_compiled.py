@@ -33,7 +33,8 @@ def one(**changes):
 
 @cases("model", hf.models.UNGM(3.0, 2.0, 1.0), hf.models.BearingsTracking())
 def test_a_model_of_the_project_and_its_compiled_form_agree(model):
-    other, rng = model.compiled(), np.random.default_rng(0)
+    other = model.compiled()
+    rng = np.random.default_rng(0)
     x = model.initial.sample(50, rng)
     odd = np.asfortranarray(x)
     odd.flags.writeable = False

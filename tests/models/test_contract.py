@@ -103,7 +103,8 @@ def test_states_and_transitions_are_as_documented_and_pickled(case, states):
 
 def test_each_state_is_treated_alone(case, states):
     """A particle's successor and likelihood do not depend on the particles beside it, and it is left as it was."""
-    z, before = observe(case, states[:1])[0], states.copy()
+    z = observe(case, states[:1])[0]
+    before = states.copy()
     together = case.model.transition_mean(states, case.dt, case.control, 2)
     likelihoods = case.model.log_likelihood(z, states, 2)
     assert likelihoods.shape == (50,)
@@ -133,7 +134,8 @@ def test_each_state_is_treated_alone(case, states):
 def test_jacobians_are_the_derivatives(name):
     """At states drawn at step 0, without the few whose difference passes the jump of an angle."""
     case = CASES[name]
-    model, x = case.model, drawn(case.model)
+    model = case.model
+    x = drawn(case.model)
     scale = np.sqrt(np.diagonal(np.cov(x.T).reshape(model.dim, model.dim)))
     scale = np.maximum(
         scale, 1e-3 * np.abs(x).max(axis=0)
@@ -193,7 +195,8 @@ def test_observations_have_the_stated_mean_and_covariance(case, states):
 def test_likelihood_is_the_gaussian_density_of_wrapped_residuals(case, states):
     """Angles a full turn on are the same; a part of an observation has the marginal of its density."""
     model = case.model
-    R, means = np.atleast_2d(model.observation_covariance(1)), model.observation_mean(states, 1)
+    R = np.atleast_2d(model.observation_covariance(1))
+    means = model.observation_mean(states, 1)
     turns = np.zeros(len(R))
     turns[list(case.angles)] = 2 * np.pi
     assert tuple(getattr(model, "observation_circular", ())) == case.angles
@@ -213,7 +216,8 @@ def test_likelihood_is_the_gaussian_density_of_wrapped_residuals(case, states):
 @cases("name", "constant velocity", "coordinated turn", "double well", "landmarks")
 def test_two_short_steps_are_one_long_one(name):
     case = CASES[name]
-    model, states = case.model, drawn(case.model)
+    model = case.model
+    states = drawn(case.model)
     both = model.transition_mean(states, 0.5, case.control, 1)
     second = model.transition_mean(
         model.transition_mean(states, 0.2, case.control, 1), 0.3, case.control, 2

@@ -83,7 +83,8 @@ def test_a_wrong_covariance_of_the_initial_state_is_named():
     matrix, message = WRONG["negative"]
 
     class Guess:
-        mean, covariance = np.zeros(2), matrix
+        mean = np.zeros(2)
+        covariance = matrix
 
     model = Plane()
     model.initial = Guess()

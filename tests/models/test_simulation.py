@@ -15,10 +15,8 @@ WALK = hf.models.from_functions(
     [0.0],
     [[1.0]],
 )
-LOW, HIGH = (
-    hf.Sensor(lambda x: x - 100.0, [[0.01]]),
-    hf.Sensor(lambda x: np.hstack([x, x + 100.0]), 0.01 * np.eye(2)),
-)
+LOW = hf.Sensor(lambda x: x - 100.0, [[0.01]])
+HIGH = hf.Sensor(lambda x: np.hstack([x, x + 100.0]), 0.01 * np.eye(2))
 NOON = datetime(2026, 3, 1, 12)
 
 
@@ -51,7 +49,8 @@ def test_a_first_time_that_is_the_priors_observes_the_initial_state():
 
 def test_sensors_give_readings_that_a_run_takes():
     """Several at one time observe one state; None is the model's own observation."""
-    times, sensors = [1.0, 1.0, 2.0, 2.5], [LOW, HIGH, None, LOW]
+    times = [1.0, 1.0, 2.0, 2.5]
+    sensors = [LOW, HIGH, None, LOW]
     truth, readings = hf.simulate(WALK, rng=1, times=times, controls=[[3.0]] * 4, sensors=sensors)
     assert truth[0] == truth[1]
     assert [(time, sensor) for time, sensor, _ in readings] == list(

@@ -91,10 +91,12 @@ SCALE = np.array([100.0, 10.0, 100.0, 10.0, 0.01])
 @cases("rate", -0.3, -1e-9, 0.0, 2e-3, 2.0)
 def test_the_turn_solves_its_differential_equation(rate):
     """The acceleration is the rate times the velocity turned by 90 degrees: a matrix exponential, for any rate."""
-    x, dt = np.array([1000.0, 300.0, -500.0, 40.0]), 1.7
+    x = np.array([1000.0, 300.0, -500.0, 40.0])
+    dt = 1.7
     generator = np.zeros((4, 4))
     generator[0, 1] = generator[2, 3] = 1.0
-    generator[1, 3], generator[3, 1] = -rate, rate
+    generator[1, 3] = -rate
+    generator[3, 1] = rate
     moved = CoordinatedTurn().transition_mean(np.array([[*x, rate]]), dt, None, 1)[0]
     assert_allclose(moved[:4], linalg.expm(generator * dt) @ x, rtol=1e-12)
     assert moved[4] == rate
@@ -113,7 +115,8 @@ def test_jacobians_of_a_turn_at_any_rate_are_the_derivatives(rate):
 
 
 def test_likelihood_is_the_density_of_a_return():
-    x, model = np.linspace(-6, 4, 21)[:, None], StochasticVolatility()
+    x = np.linspace(-6, 4, 21)[:, None]
+    model = StochasticVolatility()
     expected = stats.norm(0, np.exp(x[:, 0] / 2)).logpdf(-3.0)
     assert_allclose(model.log_likelihood([-3.0], x, 1), expected, rtol=1e-12)
     drawn = model.sample_observation(np.full((4000, 1), -1.0), np.random.default_rng(0), 1)

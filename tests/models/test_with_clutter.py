@@ -20,10 +20,7 @@ X = np.array([[0.0, 1.0], [2.0, -1.0], [0.5, 0.5]])
         [[1.0, 2.0], [3.0]],
         r"z: expected a scan, detections \(k, 2\), got \[\[1.0, 2.0\], \[3.0\]\] at step 1",
     ),
-    (
-        [[1.0, np.nan]],
-        r"z: expected a scan.* of finite numbers, got \[1.0, nan\] at step 1; leave",
-    ),
+    ([[1.0, np.nan]], r"z: expected a scan.* of finite numbers, got \[1.0, nan\] at step 1; leave"),
     ([[1.0, 2.0, 3.0]] * 2, r"z: expected .*2 numbers each, got shape \(2, 3\) at step 1"),
     ([1.0, 2.0], r"z: expected a scan.* of 2 numbers each, got shape \(2,\) at step 1"),
 )
@@ -43,14 +40,8 @@ def test_scans_that_are_none_are_named_and_leave_the_filter_as_it_was(z, message
 
 @cases(
     "arguments message",
-    (
-        (0.0, 0.1),
-        "detection_probability: expected a number above 0, up to 1, or a function, got 0",
-    ),
-    (
-        (0.9, -1.0),
-        "clutter_density: expected a finite number of at least 0, or a function, got -1",
-    ),
+    ((0.0, 0.1), "detection_probability: expected a number above 0, up to 1, or a function, got 0"),
+    ((0.9, -1.0), "clutter_density: expected a finite number of at least 0, or a function, got -1"),
     ((0.9, 0.1, [[0.0, 1.0]]), r"^region: expected bounds of shape \(2, 2\), got"),
 )
 def test_numbers_out_of_range_are_named(arguments, message):

@@ -66,7 +66,8 @@ def test_herded_points_have_smaller_errors_than_random_ones(points):
 
 def test_the_published_recursion_gives_the_reference_points(points, case):
     assert case["sigma_k"] == EXAMPLE_WIDTH
-    mixture, reference = five_gaussians(), np.array(case["chg_exact"])
+    mixture = five_gaussians()
+    reference = np.array(case["chg_exact"])
     for name in ("weights", "means", "covariances"):
         assert getattr(mixture, name) == pytest.approx(np.array(case[name]))
     sampler = hf.ContinuousHerdedGibbs(target="paper", bandwidth=EXAMPLE_WIDTH)
@@ -104,7 +105,9 @@ def test_every_coordinate_of_a_point_is_the_maximum_given_the_others():
 def test_herding_beats_random_draws_but_not_with_a_narrow_kernel_in_ten_dimensions():
     numbers = errors_of_prefixes(n=200, mixtures=2, runs=4).numbers
     ends = numbers[numbers["t"] == 200].set_index(["d", "sigma_k", "sampler"])["herding_error"]
-    plane, narrow, automatic = ends[2, "0.5"], ends[10, "0.5"], ends[10, "auto"]
+    plane = ends[2, "0.5"]
+    narrow = ends[10, "0.5"]
+    automatic = ends[10, "auto"]
     assert max(plane[KH], plane[SMOOTHED]) < 0.4 * plane[RANDOM]
     assert plane[SMOOTHED] < plane[CHG] < plane[RANDOM]
     assert narrow.max() < 1.01 * narrow.min()
@@ -139,7 +142,8 @@ def test_the_published_times_run_from_2_to_50_dimensions():
 
 def test_the_table_pairs_dimensions_with_the_published_ones():
     result = fig5.times_per_point(dims=(2, 10), n=30, mixtures=2)
-    numbers, table = result.numbers.set_index("dimension").loc[[2, 10]], result.table.set_index("d")
+    numbers = result.numbers.set_index("dimension").loc[[2, 10]]
+    table = result.table.set_index("d")
     paper = fig5.published_times()
     assert list(table.index) == [2, 10]
     for short, name, column in (

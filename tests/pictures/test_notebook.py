@@ -16,7 +16,9 @@ from helpers import cases
 
 import herdfilter as hf
 
-PLANE, LINE, LARGE = hf.models.linear_chain(2), hf.models.linear_chain(1), hf.models.Lorenz96()
+PLANE = hf.models.linear_chain(2)
+LINE = hf.models.linear_chain(1)
+LARGE = hf.models.Lorenz96()
 MIXTURE = hf.GaussianMixture([0.3, 0.7], [[0.0, 0.0], [4.0, 1.0]], np.eye(2))
 START = np.datetime64("2026-01-01T12:00")
 RNG = np.random.default_rng(0)
@@ -60,7 +62,8 @@ def shown(thing):
 
 
 def assert_shown(thing):
-    before, rc = plt.get_fignums(), dict(mpl.rcParams)
+    before = plt.get_fignums()
+    rc = dict(mpl.rcParams)
     line, image = shown(thing)
     assert line == repr(thing)
     assert image.shape[1] == 600

@@ -80,7 +80,8 @@ def test_dots_have_the_weights_as_areas(ax):
 
 
 def test_a_path_has_the_ellipses_asked_for(ax):
-    path, covariances = circling(50), np.broadcast_to(0.1 * np.eye(2), (50, 2, 2))
+    path = circling(50)
+    covariances = np.broadcast_to(0.1 * np.eye(2), (50, 2, 2))
     plotting.plot_track(path, covariances, ax, every=10)
     assert [tuple(patch.center) for patch in ax.patches] == [tuple(place) for place in path[::10]]
     assert all(isinstance(patch, Ellipse) for patch in ax.patches)

@@ -89,7 +89,8 @@ def test_error_over_a_cost_has_it_across_and_particle_counts_apart_and_inside(re
 
 
 def test_the_pareto_front_holds_what_nothing_beats():
-    times, errors = [1.0, 2.0, 2.5, 3.0, 4.0, 0.9], [5.0, 3.0, 3.5, 3.0, 1.0, np.nan]
+    times = [1.0, 2.0, 2.5, 3.0, 4.0, 0.9]
+    errors = [5.0, 3.0, 3.5, 3.0, 1.0, np.nan]
     table = pd.DataFrame({"ms_per_step": times, "rmse_median": errors, "runs": 10})
     for failures, front in ((0, [0, 1, 4]), ([0, 0, 0, 0, 6, 0], [0, 1])):
         assert list(pareto(table.assign(failures=failures), "rmse").index) == front

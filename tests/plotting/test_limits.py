@@ -60,10 +60,8 @@ def test_consistency_keeps_the_best_filter_in_view():
 
 def test_a_path_is_shown_whole_and_what_strays_is_cut_off():
     truth = np.array([[0.0, 0.0], [10.0, 5.0]])
-    astray, far = (
-        np.array([[3.0, 1e20], [np.nan, 2.0], [4.0, 7.0]]),
-        np.array([[-5.0, 3.0], [500.0, 0.0]]),
-    )
+    astray = np.array([[3.0, 1e20], [np.nan, 2.0], [4.0, 7.0]])
+    far = np.array([[-5.0, 3.0], [500.0, 0.0]])
     low, high = path_limits(truth, astray, far)
     assert (low < truth.min(axis=0)).all()
     assert (high > truth.max(axis=0)).all()

@@ -76,7 +76,8 @@ class Function:
     """A function of NumPy or SciPy whose results move."""
 
     def __init__(self, module, name):
-        self.module, self.name = module, name
+        self.module = module
+        self.name = name
         self.function = functools.reduce(getattr, name.split("."), sys.modules[module])
 
     def __call__(self, *args, **options):

@@ -58,7 +58,8 @@ def test_conditionals_narrower_than_the_search_grid_are_resolved():
 
 
 def test_a_kernel_width_for_each_coordinate_is_a_change_of_units():
-    mixture, units = random_mixture(4, 3), np.array([1e-3, 1.0, 50.0])
+    mixture = random_mixture(4, 3)
+    units = np.array([1e-3, 1.0, 50.0])
     scaled = GaussianMixture(
         mixture.weights, mixture.means * units, mixture.covariances * np.outer(units, units)
     )
@@ -112,7 +113,8 @@ def test_of_equally_high_peaks_the_last_is_taken():
 
 def test_points_are_bit_identical_and_arguments_untouched():
     mixture = random_mixture(6, 2)
-    start, bounds = mixture.mean.copy(), wide_bounds(mixture)
+    start = mixture.mean.copy()
+    bounds = wide_bounds(mixture)
 
     def meddling(i):
         def density(v, x):

@@ -159,7 +159,9 @@ def test_units_however_large_or_small_move_no_point(sampler):
 @cases("sampler", *HERDED, ids=repr)
 def test_an_origin_a_million_million_deviations_away_costs_no_quality(sampler):
     """There the means themselves are known to a ten-thousandth of a deviation only."""
-    means, unit, offset = np.array([[0.0, 0.0], [2.0, 1.0]]), 1e-3, 1e9
+    means = np.array([[0.0, 0.0], [2.0, 1.0]])
+    unit = 1e-3
+    offset = 1e9
     mixture = GaussianMixture([0.6, 0.4], means, np.eye(2))
     far = sampler.sample(GaussianMixture([0.6, 0.4], offset + unit * means, unit**2 * np.eye(2)), 9)
     moved = Points((far.x - offset) / unit, far.weights)
@@ -172,7 +174,8 @@ def test_an_origin_a_million_million_deviations_away_costs_no_quality(sampler):
 
 def skewed(mixture, seed, mixed):
     """The mixture in other units, up to eight orders of magnitude apart, and `mixed` coordinates: x -> A x."""
-    rng, d = np.random.default_rng(seed), mixture.dim
+    rng = np.random.default_rng(seed)
+    d = mixture.dim
     A = np.diag(10.0 ** rng.uniform(-4, 4, d)) @ (
         rng.standard_normal((d, d)) if mixed else np.eye(d)
     )
@@ -186,7 +189,8 @@ def test_affine_maps_of_the_state_leave_the_quality_of_kernel_herding_unchanged(
     """With the bandwidth "auto" a change of units does; mixed coordinates may hide that components are far apart."""
     ratios = []
     for seed in range(8):
-        mixture, sampler = random_mixture(30 + seed, d), KernelHerding(bandwidth)
+        mixture = random_mixture(30 + seed, d)
+        sampler = KernelHerding(bandwidth)
         A, other = skewed(mixture, seed, mixed)
         back = Points(np.linalg.solve(A, sampler.sample(other, 100).x.T).T)
         ratios.append(
@@ -208,7 +212,8 @@ CLOSER = [
 
 @cases("sampler d bound", *CLOSER)
 def test_points_are_closer_to_the_mixture_than_independent_draws(sampler, random_mixture, d, bound):
-    n, ratios = 256, []
+    n = 256
+    ratios = []
     for seed in range(5):
         mixture = random_mixture(20 + seed, d)
         whiten = np.linalg.inv(np.linalg.cholesky(mixture.covariance)).T

@@ -73,8 +73,11 @@ def test_components_without_extent_hold_the_levels_of_their_jump():
     mixture = GaussianMixture(
         [0.25, 0.5, 0.25], [[-2.0], [0.0], [5.0]], [[[0.0]], [[1.0]], [[0.0]]]
     )
-    x, p, before = QUANTILES.sample(mixture, 40).x[:, 0], levels(40), 0.5 * ndtr(-2.0)
-    at_the_first, at_the_last = (before < p) & (p < before + 0.25), p > 0.75
+    x = QUANTILES.sample(mixture, 40).x[:, 0]
+    p = levels(40)
+    before = 0.5 * ndtr(-2.0)
+    at_the_first = (before < p) & (p < before + 0.25)
+    at_the_last = p > 0.75
     assert_allclose(x[at_the_first], -2.0, rtol=1e-13)
     assert_allclose(x[at_the_last], 5.0, rtol=1e-13)
     between = (p > before + 0.25) & (p < 0.75)
@@ -117,7 +120,8 @@ MEANS = {
 )
 def test_the_ratio_of_densities_at_the_quantiles_is_that_of_the_mixtures(kind, place, widths):
     """Also far from all components that have weight in the target, in a crowd of them, and at a single point."""
-    means, rng = MEANS[place], np.random.default_rng(4)
+    means = MEANS[place]
+    rng = np.random.default_rng(4)
     size = len(means)
     variances = {
         "one": np.ones(size),

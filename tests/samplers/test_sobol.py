@@ -49,7 +49,8 @@ def test_one_dimension_of_a_gaussian_is_the_grid_of_quantiles():
 
 
 def test_scrambled_points_average_without_bias_and_with_less_variance(random_mixture):
-    mixture, n = random_mixture(91, 2), 64
+    mixture = random_mixture(91, 2)
+    n = 64
     draws = np.array(
         [
             [*p.mean, *(p.weights @ (p.x - mixture.mean) ** 2)]

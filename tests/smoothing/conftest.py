@@ -39,22 +39,28 @@ def all_states(model, rows, steps, dt, controls=None):
     rows : sequence of (place, H, R, z)
         Readings of the state at a place from 0, NaN where missing.
     """
-    d, start = model.dim, model.initial
-    mean, block = start.mean, start.covariance
-    means, C = np.zeros((steps, d)), np.zeros((steps, d, steps, d))
+    d = model.dim
+    start = model.initial
+    mean = start.mean
+    block = start.covariance
+    means = np.zeros((steps, d))
+    C = np.zeros((steps, d, steps, d))
     for k in range(steps):
         F = model.F(dt[k])
         mean = F @ mean + (0.0 if controls is None else controls[k])
         block = F @ block @ F.T + model.transition_covariance(dt[k], k + 1)
-        means[k], C[k, :, k] = mean, block
+        means[k] = mean
+        C[k, :, k] = block
         for j in range(k):
             C[k, :, j] = F @ C[k - 1, :, j]
             C[j, :, k] = C[k, :, j].T
-    m, P = means.ravel(), C.reshape(steps * d, steps * d)
+    m = means.ravel()
+    P = C.reshape(steps * d, steps * d)
     H = np.zeros((len(rows), steps, d))
     for row, (place, matrix, _, _) in zip(H, rows, strict=True):
         row[place] = matrix
-    z, R = np.array([row[3] for row in rows]), np.array([row[2] for row in rows])
+    z = np.array([row[3] for row in rows])
+    R = np.array([row[2] for row in rows])
     seen = ~np.isnan(z)
     H = H.reshape(len(rows), -1)[seen]
     gain = P @ H.T @ np.linalg.inv(H @ P @ H.T + np.diag(R[seen]))
@@ -77,13 +83,15 @@ def on_a_grid(model, x, z, log_transition):
     steps = len(z)
     kernel = [np.exp(log_transition(x, k + 1)) for k in range(steps)]  # [next, before]
     likelihood = [np.exp(model.log_likelihood(z[k], x, k + 1)) for k in range(steps)]
-    forward, backward = np.exp(model.initial.log_density(x)), np.ones(len(x))
+    forward = np.exp(model.initial.log_density(x))
+    backward = np.ones(len(x))
     forwards = []
     for k in range(steps):
         forward = likelihood[k] * (kernel[k] @ forward)
         forward /= forward.sum()
         forwards.append(forward)
-    marginal, joint = [forwards[-1]], []
+    marginal = [forwards[-1]]
+    joint = []
     for k in range(steps - 1, 0, -1):
         after = likelihood[k] * backward
         pair = after[:, None] * kernel[k] * forwards[k - 1]
@@ -114,7 +122,8 @@ grid_smoother = pytest.fixture(lambda: on_a_grid)
 @pytest.fixture(scope="module")
 def growth():
     """The growth model, points, a series, and exact smoothing probabilities at the points and of pairs of them."""
-    model, x = hf.models.UNGM(), np.linspace(-45, 45, 451)
+    model = hf.models.UNGM()
+    x = np.linspace(-45, 45, 451)
     z = hf.simulate(model, 10, rng=7)[1]
 
     def log_transition(x, step):

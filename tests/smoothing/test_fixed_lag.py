@@ -30,7 +30,8 @@ def whole(pf, *arguments):
 
 def same(one, other, rows, of_other, tolerance=1e-12):
     for name in ("means", "covariances", "weights", "particles"):
-        a, b = getattr(one, name), getattr(other, name)
+        a = getattr(one, name)
+        b = getattr(other, name)
         if b is None:
             assert a is None
         else:
@@ -53,11 +54,13 @@ def test_a_state_is_smoothed_by_what_is_seen_up_to_the_lag(driven, build, lag):
 def test_step_by_step_is_as_in_a_batch(driven, build, lag):
     pf = build(driven)
     batch = hf.fixed_lag_smoother(pf, ran(pf, dt=DT, controls=CONTROLS), lag, controls=CONTROLS)
-    online, plain = hf.FixedLagSmoother(build(driven), lag), build(driven)
+    online = hf.FixedLagSmoother(build(driven), lag)
+    plain = build(driven)
     for k, (z, dt, control) in enumerate(zip(Z, DT, CONTROLS, strict=True)):
         online.predict(dt, control)
         plain.predict(dt, control)
-        record, expected = online.update(z), plain.update(z)
+        record = online.update(z)
+        expected = plain.update(z)
         assert record.step == expected.step == online.filter.step
         assert_array_equal(record.mean, expected.mean)
         assert online.step == max(k + 1 - lag, 1)

@@ -39,8 +39,11 @@ class Chain:
 def test_particles_that_are_all_states_have_their_exact_probabilities():
     """By adding up all paths; the particles are shuffled, and one state is two particles at some steps."""
     rng = np.random.default_rng(0)
-    start, likelihood = np.array([0.2, 0.5, 0.3]), rng.random((5, 3))
-    forward, states, weights = start, [], []
+    start = np.array([0.2, 0.5, 0.3])
+    likelihood = rng.random((5, 3))
+    forward = start
+    states = []
+    weights = []
     for seen in likelihood:
         forward = (forward @ Chain.matrix) * seen
         forward /= forward.sum()

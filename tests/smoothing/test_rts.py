@@ -72,7 +72,8 @@ def test_filterpy_agrees_where_the_transition_bends():
 
 def test_times_are_those_of_the_result_unless_others_are_given(driven):
     """As numbers or dates; a wrong time step is not passed over."""
-    start, kf = datetime(2026, 3, 1), hf.ExtendedKalmanFilter(driven)
+    start = datetime(2026, 3, 1)
+    kf = hf.ExtendedKalmanFilter(driven)
     told = hf.rts_smoother(kf, kf.run(Z, dt=DT), dt=DT)
     dates = [start + timedelta(seconds=s) for s in np.cumsum(DT)]
     result = hf.ExtendedKalmanFilter(driven).run(Z, times=dates, start=start)
@@ -104,7 +105,8 @@ def test_a_run_that_goes_on_has_the_steps_of_the_filter():
             return 0.3 * step * np.eye(1)
 
     model = Growing([[1.0]], [[1.0]], [[1.0]], [[1.0]], [0.0], [[1.0]])
-    kf, z = hf.ExtendedKalmanFilter(model), np.array([[0.0], [3.0], [1.0], [5.0], [2.0]])
+    kf = hf.ExtendedKalmanFilter(model)
+    z = np.array([[0.0], [3.0], [1.0], [5.0], [2.0]])
     whole = hf.rts_smoother(kf, hf.ExtendedKalmanFilter(model).run(z))
     kf.run(z[:3])
     agree(hf.rts_smoother(kf, kf.run(z[3:])), whole.means[3:], whole.covariances[3:])

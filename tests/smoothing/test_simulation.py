@@ -48,7 +48,8 @@ def series():
 
 def test_linear_gaussian_moments_approach_rauch_tung_striebel_as_one_over_root_n():
     z = series()
-    exact, sizes = rts(PLANE, z), np.array([40, 160, 640])
+    exact = rts(PLANE, z)
+    sizes = np.array([40, 160, 640])
     found = np.array([errors(PLANE, z, exact, n, runs=8) for n in sizes])
     slopes = np.polyfit(np.log(sizes), np.log(found), 1)[0]
     assert (slopes < -0.35).all(), slopes
@@ -105,7 +106,8 @@ def heavy_tailed():
 
 
 def test_a_model_may_bring_its_own_transition_density(grid_smoother):
-    model, x = heavy_tailed(), np.linspace(-15, 15, 301)
+    model = heavy_tailed()
+    x = np.linspace(-15, 15, 301)
     z = np.array([[0.2], [4.0], [4.5], [-1.0], [0.0], [0.3]])
     marginal, joint = grid_smoother(
         model, x[:, None], z, lambda x, step: model.transition_log_density(x, x, 1.0, None, step)

@@ -8,7 +8,9 @@ from helpers import cases
 from herdfilter.study.data.autoferry import load_autoferry
 from numpy.testing import assert_array_equal
 
-LIDAR, RADAR, INFRARED = 1, 2, 3
+LIDAR = 1
+RADAR = 2
+INFRARED = 3
 
 
 def scan(time, sensor, measurement):

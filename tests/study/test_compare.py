@@ -52,7 +52,8 @@ def test_every_filter_of_a_run_sees_the_same_measurements(scenario, constant):
 
 def test_errors_are_distances_to_truth_and_reference(scenario, constant):
     result = result_of(scenario, {"zero": constant}, [5], runs=1)
-    row, run = result.runs.iloc[0], result.trajectory
+    row = result.runs.iloc[0]
+    run = result.trajectory
     assert row["rmse"] == pytest.approx(np.sqrt(np.mean(run.recording.truth**2)))
     assert row["reference_error"] == pytest.approx(np.sqrt(np.mean(run.reference.means**2)))
     assert np.isnan(row["log_likelihood"])  # the filter does not say
@@ -60,7 +61,8 @@ def test_errors_are_distances_to_truth_and_reference(scenario, constant):
 
 def test_a_failing_run_is_recorded_and_the_rest_goes_on(scenario, constant, failing):
     table = hf.compare(scenario, filters={"ok": constant, "bad": failing}, particles=[5], runs=8)
-    bad, ok = table[table["filter"] == "bad"], table[table["filter"] == "ok"]
+    bad = table[table["filter"] == "bad"]
+    ok = table[table["filter"] == "ok"]
     failed = (bad["error"] != "").to_numpy()
     assert 0 < failed.sum() < 8
     assert (

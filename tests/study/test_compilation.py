@@ -20,7 +20,9 @@ class Deadly(hf.BootstrapProposal):
 @pytest.fixture
 def batches(monkeypatch):
     """What is distributed, in turn, and the line of the first part."""
-    seen, distribute, live_line = [], engine.distribute, engine.live_line
+    seen = []
+    distribute = engine.distribute
+    live_line = engine.live_line
 
     def spied(tasks, *arguments, **options):
         seen.append([task.filter for task in tasks])

@@ -267,7 +267,8 @@ def test_local_positions_keep_distances():
 def test_radar_measurements_differ_between_runs_and_the_track_does_not(uav_file):
     scenario = load_scenario("uav")
     scenario = dataclasses.replace(scenario, data={"type": scenario.data["type"]})
-    data, model = load_data(scenario, uav_file.parent), scenario.build_model()
+    data = load_data(scenario, uav_file.parent)
+    model = scenario.build_model()
     first, again, other = (
         record(scenario, model, data, np.random.default_rng(seed)) for seed in (0, 0, 1)
     )

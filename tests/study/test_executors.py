@@ -59,7 +59,9 @@ def kill_in_turn(store, kills, counts):
 def test_a_killed_worker_and_a_lost_scheduler_lose_nothing(tmp_path):
     """One of two workers is killed, and the scheduler later; resuming without them gives the same table."""
     pytest.importorskip("distributed")
-    path, store, counts = tmp_path / "walk.toml", tmp_path / "out" / "study.sqlite", []
+    path = tmp_path / "walk.toml"
+    store = tmp_path / "out" / "study.sqlite"
+    counts = []
     path.write_text(WALK)
     address, told = multiprocessing.Pipe(duplex=False)
     scheduler = process(SCHEDULER, told=told)
@@ -109,7 +111,8 @@ def test_a_process_finds_modules_from_folders_that_were_added_since_it_started(
     tmp_path, monkeypatch
 ):
     """The processes of one comparison wait for the next."""
-    path, late = tmp_path / "walk.toml", tmp_path / "late_filter.py"
+    path = tmp_path / "walk.toml"
+    late = tmp_path / "late_filter.py"
     path.write_text(WALK)
     hf.compare(path, ["bootstrap"], [10], runs=2, workers=2)
     late.write_text(

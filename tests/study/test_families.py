@@ -214,7 +214,8 @@ def test_ratios_are_averaged_as_ratios_are():
 
 
 def test_a_model_counts_once_however_many_runs_it_has():
-    base, own = np.ones((6, 7)), column(2.0, 0.5, 3.0, 0.7, 0.5, 0.6)
+    base = np.ones((6, 7))
+    own = column(2.0, 0.5, 3.0, 0.7, 0.5, 0.6)
     row = row_of(pair(base * own))
     again = row_of(pair(own))
     for name in ("ratio", "ratio_low", "ratio_high", "above"):
@@ -360,7 +361,8 @@ def test_data_of_a_departing_model_and_targets_lost_in_its_spreads(bound, lost):
     )
     options = {"particles": [20], "runs": 1, "models": 2, "first_model": 4}
     study = plan_study(believed, ["bootstrap"], **options)
-    model, other = study.build_model(1), hf.models.random_model(5, departure="any")
+    model = study.build_model(1)
+    other = hf.models.random_model(5, departure="any")
     recording = record(believed, model, None, study.recording_rng(1))
     truth, z = hf.simulate(other, model.steps, study.recording_rng(1))
     np.testing.assert_array_equal(recording.truth, truth)

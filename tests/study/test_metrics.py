@@ -31,13 +31,15 @@ from herdfilter.study.statistics import bootstrap_interval, chi_square_band
 from herdfilter.study.store import open_for_reading
 
 TRACK = position_and_speed([[0.1, 0.15], [0.15, 0.3]])
-RUNS, STEPS = 60, 25
+RUNS = 60
+STEPS = 25
 
 
 @pytest.fixture(scope="module")
 def nees():
     """NEES (RUNS, STEPS) of the Kalman filter on its own model."""
-    errors, covariances = [], []
+    errors = []
+    covariances = []
     for seed in range(RUNS):
         truth, observations = simulate(TRACK, STEPS, seed)
         result = hf.ExtendedKalmanFilter(TRACK).run(observations)
@@ -59,7 +61,8 @@ def test_nees_of_the_kalman_filter_is_chi_square(nees):
 
 def test_nees_does_not_depend_on_the_units():
     rng = np.random.default_rng(0)
-    errors, roots = rng.standard_normal((5, 3)), rng.standard_normal((5, 3, 3))
+    errors = rng.standard_normal((5, 3))
+    roots = rng.standard_normal((5, 3, 3))
     covariances = roots @ roots.transpose(0, 2, 1)
     units = np.diag([1e-6, 1.0, 1e5])
     expected = [e @ np.linalg.inv(P) @ e for e, P in zip(errors, covariances, strict=True)]
@@ -85,7 +88,8 @@ def test_a_covariance_that_is_singular_up_to_rounding_has_no_nees():
 
 def test_points_beyond_the_grid_and_equal_points_count():
     """All mass at two units from a uniform density on [0, 1]: 2 E|x - X| - E|X - X'| = 2 * 2.5 - 1 / 3."""
-    edges, masses = np.linspace(0, 1, 11), np.full(10, 0.1)
+    edges = np.linspace(0, 1, 11)
+    masses = np.full(10, 0.1)
     distance = energy_distance_on_line(np.full(4, 3.0), np.full(4, 0.25), edges, masses)
     assert distance == pytest.approx(5 - 1 / 3)
 
@@ -101,10 +105,8 @@ def test_the_bootstrap_takes_values_of_any_size():
 
 
 def test_errors_are_over_the_dimensions_named_with_angles_wrapped():
-    estimate, target = (
-        np.array([[1.0, 3.0, 9.0], [0.0, 0.0, 0.0]]),
-        np.array([[0.0, -3.0, 0.0], [2.0, 0.0, 5.0]]),
-    )
+    estimate = np.array([[1.0, 3.0, 9.0], [0.0, 0.0, 0.0]])
+    target = np.array([[0.0, -3.0, 0.0], [2.0, 0.0, 5.0]])
     assert_allclose(squared_error(estimate, target, [0, 1]), [37.0, 4.0])
     assert_allclose(squared_error(estimate, target, [0, 1], [1]), [1 + (2 * np.pi - 6) ** 2, 4.0])
     assert root_mean(np.array([16.0, 16.0, 4.0])) == pytest.approx(np.sqrt(12))
@@ -198,7 +200,8 @@ def test_the_table_says_how_far_the_sets_are_apart(read):
 
 def test_a_study_is_stored_drawn_and_reported(scenario, read):
     assert dataclasses.asdict(read.study.scenario.targets) == dataclasses.asdict(scenario.targets)
-    shown, truth = read.trajectory, read.trajectory.recording.truth
+    shown = read.trajectory
+    truth = read.trajectory.recording.truth
     assert [len(scan) for scan in shown.positions] == [1, 1, 2, 2, 2, 1]
     seen = np.isfinite(truth).all(axis=2)
     assert_allclose(shown.estimates["told"][seen], truth[seen], atol=0.11)
@@ -297,8 +300,12 @@ test_what_a_tracker_gets_wrong_is_named = refuses(
 
 def test_errors_of_sets_are_those_of_each_step_over_the_dimensions_named():
     rng = np.random.default_rng(0)
-    truth, estimates = rng.normal(0, 2, (5, 3, 4)), rng.normal(0, 2, (5, 2, 4))
-    truth[1, 0], truth[3], estimates[2, 1, 0], estimates[4] = np.nan, np.nan, np.nan, np.nan
+    truth = rng.normal(0, 2, (5, 3, 4))
+    estimates = rng.normal(0, 2, (5, 2, 4))
+    truth[1, 0] = np.nan
+    truth[3] = np.nan
+    estimates[2, 1, 0] = np.nan
+    estimates[4] = np.nan
     targets = SimpleNamespace(cutoff=2.5, gospa_order=2.0, ospa_order=1.0)
     found = set_errors(truth, estimates, targets, [0, 2])
     for k in range(5):

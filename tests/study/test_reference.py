@@ -32,10 +32,7 @@ def test_kalman_reference_is_filterpys(scenario):
     "reference message",
     ({"type": "kalman"}, "expected a linear model"),
     ({"type": "grid-or-large", "n": 9, "guided": "auto-random"}, "unknown 'guided'"),
-    (
-        {"type": "grid", "lower": -1.0, "upper": 1.0, "points": 50},
-        "expected a grid that resolves",
-    ),
+    ({"type": "grid", "lower": -1.0, "upper": 1.0, "points": 50}, "expected a grid that resolves"),
 )
 def test_a_reference_that_cannot_be_computed_is_refused_before_any_file(
     reference, message, tmp_path
@@ -119,7 +116,8 @@ def kept(scenario, tmp_path, monkeypatch):
 
 def test_a_reference_is_computed_once_for_what_decides_it(scenario, kept):
     compute, calls = kept
-    first, again = compute(), compute()
+    first = compute()
+    again = compute()
     np.testing.assert_array_equal(again.means, first.means)
     np.testing.assert_array_equal(again.error, first.error)
     assert (again.log_likelihood, len(calls)) == (first.log_likelihood, 1)

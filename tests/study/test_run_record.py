@@ -133,10 +133,12 @@ def test_numbers_are_means_of_the_series(scenario):
         log_likelihood=-3.0,
     )
     result.covariances[2] = 0.0
-    nis, degrees = np.array([2.0, np.nan, 1, 1, 5, 1, 1, 1]), np.array([2.0, 0, 1, 1, 1, 1, 1, 1])
+    nis = np.array([2.0, np.nan, 1, 1, 5, 1, 1, 1])
+    degrees = np.array([2.0, 0, 1, 1, 1, 1, 1, 1])
     bounded = dataclasses.replace(scenario, divergence=Divergence(rmse_above=3.6, final_part=0.125))
     known = record_of(bounded, result, innovations=(nis, degrees))
-    numbers, series = measured(known), series_of(known)
+    numbers = measured(known)
+    series = series_of(known)
     assert set(series) == {one.name for one in SERIES} - OF_SETS - {"reference", "energy_distance"}
     assert_array_equal(series["truth"], errors**2)
     kept = np.delete(errors**2 / 4, 2)
@@ -208,7 +210,8 @@ def test_energy_distance_of_exact_draws_falls_as_one_over_n(d):
 
 def test_energy_distance_ignores_units_and_takes_a_flat_posterior():
     rng = np.random.default_rng(0)
-    x, weights = rng.standard_normal((20, 2)), np.full(20, 0.05)
+    x = rng.standard_normal((20, 2))
+    weights = np.full(20, 0.05)
     covariance = np.array([[1.0, 0.5], [0.5, 2.0]])
     units = np.diag([1e3, 1e-2])
     distance = gaussian(np.zeros(2), covariance).energy_distance(0, x, weights)

@@ -49,7 +49,8 @@ def full(finished, store):
 
 def cut_off(monkeypatch, scenario, store, tasks):
     """Begin a comparison in a store, and end it after some tasks."""
-    perform, left = engine._perform, [tasks]
+    perform = engine._perform
+    left = [tasks]
 
     def some(*task):
         if not left[0]:
@@ -66,14 +67,16 @@ def cut_off(monkeypatch, scenario, store, tasks):
 
 def test_what_is_read_back_is_what_was_found(scenario, store, failing):
     study = plan_study(scenario, filters={"bad": failing, "ok": "bootstrap"}, runs=8)
-    in_memory, stored = run_study(study), run_study(study, store=store)
+    in_memory = run_study(study)
+    stored = run_study(study, store=store)
     with open_for_reading(store) as kept:
         again = kept.result()
     same_runs(in_memory.runs, stored.runs)
     pd.testing.assert_frame_equal(stored.runs, again.runs, check_exact=True)
     for key, series in in_memory.series.items():
         np.testing.assert_equal(again.series[key], series)
-    here, there = in_memory.trajectory, again.trajectory
+    here = in_memory.trajectory
+    there = again.trajectory
     for part in ("truth", "dt"):
         np.testing.assert_array_equal(getattr(there.recording, part), getattr(here.recording, part))
     np.testing.assert_array_equal(there.reference.means, here.reference.means)
@@ -89,7 +92,8 @@ def test_resuming_neither_repeats_nor_loses_a_run(scenario, whole, store, monkey
         result = kept.result()
         assert len(kept.table()) == len(kept.finished()) == 10
     same_runs(result.runs, whole[whole["run"] < 2])
-    perform, done = engine._perform, []
+    perform = engine._perform
+    done = []
     monkeypatch.setattr(engine, "_perform", lambda *task: done.append(task) or perform(*task))
     for _ in range(2):
         same_runs(hf.compare(scenario, store=store, resume=True), whole)
@@ -116,7 +120,8 @@ def test_killed_at_any_moment_it_is_resumed_and_leaves_no_process(tmp_path, stor
             steps=20, runs=20, particles=[10, 15, 20, 25], filters=["bootstrap", "augmented-random"]
         )
     )
-    whole, end = hf.compare(scenario), np.random.default_rng().integers(40)
+    whole = hf.compare(scenario)
+    end = np.random.default_rng().integers(40)
     arguments = [sys.executable, "-c", COMPARED, str(scenario), str(store)]
     process = subprocess.Popen(arguments, stderr=subprocess.PIPE)
     while process.poll() is None and (not store.exists() or _done(store) < end):

@@ -191,7 +191,8 @@ def test_an_empty_table_claims_nothing():
 def test_columns_of_objects_are_numbers_too():
     """A user's own table may have None where nothing is known."""
     table = table_of({"a": np.arange(1.0, 10.0), "b": np.ones(9)})
-    table["nees"], table["nees_degrees"] = np.arange(18.0), 2.0
+    table["nees"] = np.arange(18.0)
+    table["nees_degrees"] = 2.0
     table.loc[3, "nees"] = np.nan
     objects = table.astype({"rmse": object, "nees": object}).replace({np.nan: None})
     pd.testing.assert_frame_equal(summarise(objects), summarise(table))
@@ -201,13 +202,15 @@ def test_series_with_gaps_are_summarised_from_what_there_is():
     """One value, none, or some: means, quantiles and bands leave NaN out, as pandas does."""
     rng = np.random.default_rng(3)
     gaps = rng.random((9, 6)) < 0.4
-    gaps[:, 2], gaps[:, 3] = True, np.arange(9) != 4
+    gaps[:, 2] = True
+    gaps[:, 3] = np.arange(9) != 4
     degrees = np.where(gaps, 0.0, rng.integers(1, 4, (9, 6)))
     series = {
         name: np.where(gaps, np.nan, rng.chisquare(3, (9, 6)))
         for name in ("truth", "nees", "cardinality", "ess")
     }
-    one, lone = series | {"nees_degrees": degrees}, {"truth": series["truth"][:, :4]}
+    one = series | {"nees_degrees": degrees}
+    lone = {"truth": series["truth"][:, :4]}
     both = over_time({("a", 10): one, ("b", 20): lone})
     assert both[["filter", "n_particles", "step"]].iloc[[0, -1]].to_numpy().tolist() == [
         ["a", 10, 1],

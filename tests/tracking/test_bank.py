@@ -9,7 +9,8 @@ from herdfilter.models import LinearGaussian, WithClutter
 from herdfilter.tracking import Birth, LMBTracker
 from herdfilter.tracking.bank import GaussianFilters, ListedFilters
 
-ONE, NONE = np.eye(2), np.zeros((2, 2))
+ONE = np.eye(2)
+NONE = np.zeros((2, 2))
 WALK = LinearGaussian(
     np.block([[ONE, ONE], [NONE, ONE]]),
     np.hstack([ONE, NONE]),
@@ -19,11 +20,7 @@ WALK = LinearGaussian(
     np.eye(4),
 )
 RADAR = hf.Sensor(
-    polar,
-    np.diag([1.0, 0.01]),
-    circular=[1],
-    detection_probability=0.8,
-    clutter_density=0.01,
+    polar, np.diag([1.0, 0.01]), circular=[1], detection_probability=0.8, clutter_density=0.01
 )
 HEADING = hf.models.from_functions(
     lambda x: np.column_stack(
@@ -109,7 +106,8 @@ SCENES = {name: rest for name, *rest in scenes()}
 def test_a_batch_of_tracks_is_the_same_tracks_one_by_one(scene, name):
     model, options, readings = SCENES[scene]
     batched, listed = (LMBTracker(model, filter=one, **options) for one in (name, alone(name)))
-    found, expected = batched.run(readings), listed.run(readings)
+    found = batched.run(readings)
+    expected = listed.run(readings)
     assert isinstance(batched._held.bank, GaussianFilters)
     assert isinstance(listed._held.bank, ListedFilters)
     assert found.labels == expected.labels

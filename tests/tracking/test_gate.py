@@ -16,7 +16,8 @@ def test_a_gate_is_the_ellipsoid_of_its_probability_or_what_weighs_a_millionth_o
     """Along a ray, the last detection inside is where the larger of the two ends."""
     rng = np.random.default_rng(size)
     roots = rng.standard_normal((2, size, size))
-    means, covariances = rng.standard_normal((2, size)), roots @ roots.mT + 0.1 * np.eye(size)
+    means = rng.standard_normal((2, size))
+    covariances = roots @ roots.mT + 0.1 * np.eye(size)
     ray = rng.standard_normal(size)
     for factor in (1e-12, 1.0, 1e6):
         log_odds = np.full(2, np.log(factor / missed))

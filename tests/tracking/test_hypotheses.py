@@ -107,7 +107,8 @@ def test_particles_are_spared_for_hypotheses_too_light_to_be_merged(monkeypatch)
     starts = [Birth(0.9, normal([*place, 0, 0])) for place in places]
     cluttered = hf.models.WithClutter(model, 0.9, 1e-3)
     scan = places + np.random.default_rng(3).normal(size=(9, 2))
-    updates, means = [], []
+    updates = []
+    means = []
     suppose = hf.ParticleFilter.suppose
     monkeypatch.setattr(
         hf.ParticleFilter, "suppose", lambda self, z: updates.append(z) or suppose(self, z)

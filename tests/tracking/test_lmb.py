@@ -40,7 +40,8 @@ def test_one_certain_target_without_clutter_is_the_single_filter(name, tolerance
     tracker = LMBTracker(model, (), 1.0, filter=name, rng=3, initial=[Birth(1.0, walk.initial)])
     alone = copy.deepcopy(tracker.tracks[0].filter)
     scans = scans_of(5, 1)
-    found, expected = tracker.run(scans), alone.run([z[0] for z in scans])
+    found = tracker.run(scans)
+    expected = alone.run([z[0] for z in scans])
     for moment in ("means", "covariances"):
         value = np.concatenate(getattr(found, moment))
         assert_allclose(value, getattr(expected, moment), rtol=tolerance, atol=tolerance)
@@ -50,8 +51,11 @@ def test_one_certain_target_without_clutter_is_the_single_filter(name, tolerance
 
 def written_out(tracks, z, r, model):
     """One step of the tracker for Gaussian tracks (mean, covariance), by all assignments in turn."""
-    walk, detected, clutter = model.model, model.detection_probability, model.clutter_density
-    r, own = [0.99 * one for one in r], []
+    walk = model.model
+    detected = model.detection_probability
+    clutter = model.clutter_density
+    r = [0.99 * one for one in r]
+    own = []
     tracks = [(mean, P + walk.Q) for mean, P in tracks]
     for mean, P in tracks:
         S = P + walk.R
@@ -71,7 +75,8 @@ def written_out(tracks, z, r, model):
             joint = np.prod([w[c] for w, c in zip(weights, choice, strict=True)])
             for total, c in zip(sums, choice, strict=True):
                 total[c] += joint
-    new_tracks, new_r = [], []
+    new_tracks = []
+    new_r = []
     for total, (moved, _) in zip(sums, own, strict=True):
         new_r.append(total[1:].sum() / total.sum())
         shares = total[1:] / total[1:].sum()
@@ -209,7 +214,8 @@ def test_a_first_scan_of_the_wrong_length_leaves_a_tracker_with_births_from_dete
     wrong, by, walk, cluttered
 ):
     radar = hf.Sensor(lambda x: x, np.eye(2), detection_probability=0.9, clutter_density=1e-3)
-    sensor, right = None if by == "model" else radar, [[1.0, 2.0]]
+    sensor = None if by == "model" else radar
+    right = [[1.0, 2.0]]
     one, other = (
         LMBTracker(cluttered(walk), BirthFromMeasurements(walk.initial), filter="ukf") for _ in "12"
     )
@@ -327,10 +333,8 @@ def test_the_table_has_a_row_for_each_track_and_scan_with_the_numbers_of_the_res
 
 
 def test_detections_start_tracks_as_far_as_no_track_explains_them(walk, cluttered, gaussian):
-    model, starts = (
-        cluttered(walk, 0.8, 0.02),
-        [Birth(0.7, gaussian(0, 0)), Birth(0.9, gaussian(2, 0))],
-    )
+    model = cluttered(walk, 0.8, 0.02)
+    starts = [Birth(0.7, gaussian(0, 0)), Birth(0.9, gaussian(2, 0))]
     births = BirthFromMeasurements(gaussian(0, 0, variance=100.0), expected=0.3, most=1.0)
     tracker = LMBTracker(
         model,

@@ -20,7 +20,8 @@ def result(walk, cluttered, gaussian):
         confirm=(1, 1),
         report=0.2,
     )
-    left, right = [0.2, 0.1], [9.1, 0.1]
+    left = [0.2, 0.1]
+    right = [9.1, 0.1]
     return tracker.run([[left, right], [left, right], [left], [left], [left, right]])
 
 

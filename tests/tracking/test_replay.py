@@ -72,7 +72,8 @@ def test_late_scans_are_taken_up_in_their_places_to_the_last_bit(
 
 def test_a_late_scan_that_is_none_leaves_a_tracker_where_it_stood(walk, cluttered):
     one, other = (make(walk, cluttered, filter="bootstrap") for _ in range(2))
-    replay, expected = hf.Replay(one, lag=5.0), hf.Replay(other, lag=5.0)
+    replay = hf.Replay(one, lag=5.0)
+    expected = hf.Replay(other, lag=5.0)
     for both in (replay, expected):
         for time, sensor, scan in arriving(4)[:3]:
             both.update(time, scan, sensor)

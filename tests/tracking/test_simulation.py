@@ -28,7 +28,8 @@ def test_a_scan_is_of_its_step_which_count_from_one():
 
 
 def test_misses_and_false_alarms_are_as_many_as_the_model_says_and_in_the_region():
-    T, rate = 1000, 3.0
+    T = 1000
+    rate = 3.0
     truth = np.full((T, 3, 2), 1000.0)  # outside of the region
     truth[:, 2] = np.nan
     scans = simulate_scans(
@@ -92,8 +93,10 @@ def map_of(matrix, offset):
 
 @cases("noise", False, True)
 def test_a_path_follows_a_transition_with_an_offset_back(noise):
-    matrix, offset = np.array([[0.9, 0.5], [-0.2, 0.8]]), np.array([3.0, -7.0])
-    model, rng = map_of(matrix, offset), np.random.default_rng(5)
+    matrix = np.array([[0.9, 0.5], [-0.2, 0.8]])
+    offset = np.array([3.0, -7.0])
+    model = map_of(matrix, offset)
+    rng = np.random.default_rng(5)
     path = simulate_path(model, np.array([2.0, 0.5]), 200, range(1, 206), rng, noise=noise)
     assert_allclose(path[199], [2.0, 0.5])
     rest = path[1:] - path[:-1] @ matrix.T - offset
@@ -106,6 +109,7 @@ def test_a_path_far_away_is_followed_back_though_an_entry_is_nought():
     """What cancels is rounded in proportion to the states, not to the entry."""
     for angle in np.linspace(0.1, 3.0, 5):
         matrix = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-        model, rng = map_of(matrix, np.zeros(2)), np.random.default_rng(0)
+        model = map_of(matrix, np.zeros(2))
+        rng = np.random.default_rng(0)
         path = simulate_path(model, np.array([1e9, 0.0]), 2, [1, 2], rng, noise=False)
         assert_allclose(path[0], 1e9 * matrix[0], atol=1.0)

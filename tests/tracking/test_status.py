@@ -26,7 +26,8 @@ def statuses(walk, cluttered, scans, dt=1.0, **options):
     )
 
 
-HIT, MISS = [[0.1, 0.2]], []
+HIT = [[0.1, 0.2]]
+MISS = []
 
 
 def test_a_track_is_confirmed_by_m_of_n_scans_then_coasts_while_none_detects_it(walk, cluttered):
@@ -79,7 +80,8 @@ def test_table_and_summary_say_the_same(walk, cluttered, gaussian):
     result = tracker.run(
         [[far], [far], [[0.1, 0.0], far], [[0.1, 0.2], far], [[0.1, 0.2], far], [far]], dt=2.0
     )
-    table, summary = result.to_dataframe(["x", "y"]), result.summary()
+    table = result.to_dataframe(["x", "y"])
+    summary = result.summary()
     assert summary["track_id"].tolist() == ["0-0", "3-0"]
     assert summary["status"].tolist() == ["confirmed", "coasting"]
     assert summary["detections"].tolist() == [6, 3]

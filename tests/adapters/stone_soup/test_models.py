@@ -36,7 +36,8 @@ from stonesoup.types.state import (
 
 from herdfilter.adapters.stone_soup import from_stonesoup
 
-WALK, TURN = moved_linearly.RandomWalk(0.4), moved.ConstantTurn([0.3, 0.2], 0.01)
+WALK = moved_linearly.RandomWalk(0.4)
+TURN = moved.ConstantTurn([0.3, 0.2], 0.01)
 VELOCITIES = [ConstantVelocity(0.2), ConstantVelocity(0.5)]
 
 TRANSITIONS = [
@@ -65,7 +66,8 @@ FLAT = {
     "rotation_offset": StateVector([[0.0], [0.0], [0.4]]),
 }
 MOVING = {**AT, "velocity_mapping": (1, 3, 5), "velocity": StateVector([[0.3], [0.1], [-0.2]])}
-SPACE, PLANE = (6, (0, 2, 4)), (4, (0, 2))
+SPACE = (6, (0, 2, 4))
+PLANE = (4, (0, 2))
 POSITION = LinearGaussian(4, (0, None, 2), noise(1, 2, 3))
 BEARING = seen.Cartesian2DToBearing(*PLANE, noise(0.1), **FLAT)
 EVERYTHING = {**MOVING, "range_res": 0.5, "range_rate_res": 0.2}
@@ -108,7 +110,8 @@ def one_by_one(model, x, **given):
 @cases("model", *TRANSITIONS, ids=class_name)
 def test_transitions_are_the_librarys(model):
     dt = 0.5
-    ours, given = from_stonesoup(model), {"time_interval": timedelta(seconds=dt)}
+    ours = from_stonesoup(model)
+    given = {"time_interval": timedelta(seconds=dt)}
     x = np.random.default_rng(5).standard_normal((7, ours.dim))
     x[0] = 0.0  # a turn rate of zero, too
     before = x.copy()
@@ -142,7 +145,8 @@ def test_measurements_are_the_librarys(model, circular):
 
 
 def test_times_are_not_rounded_to_microseconds():
-    model, dt = from_stonesoup(ConstantVelocity(2.0)), 1e-7 / 3
+    model = from_stonesoup(ConstantVelocity(2.0))
+    dt = 1e-7 / 3
     covariance = np.array([[dt**3 / 3, dt**2 / 2], [dt**2 / 2, dt]]) * 2.0
     assert_allclose(model.transition_covariance(dt, 1), covariance, rtol=1e-12)
     assert_allclose(
@@ -174,7 +178,8 @@ class Sine(ConstantVelocity):
 
 
 def test_a_function_of_its_own_is_taken():
-    x, patched = np.array([[0.1, 0.2], [0.3, 0.4]]), ConstantVelocity(1.0)
+    x = np.array([[0.1, 0.2], [0.3, 0.4]])
+    patched = ConstantVelocity(1.0)
     patched.function = Sine(1.0).function
     for model in (Sine(1.0), patched):
         assert_allclose(from_stonesoup(model).transition_mean(x, 1.0, None, 1), np.sin(x))

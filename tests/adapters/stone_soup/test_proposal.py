@@ -86,11 +86,9 @@ def test_on_a_linear_model_it_is_their_kalman_filter(tutorial):
     sensor = LinearGaussian(4, (0, 2), np.diag([1.0, 2.0]))
     measurements = tutorial.detections(sensor=sensor)
     posteriors = tracked(tutorial, measurements, 32)
-    predictor, updater, state = (
-        KalmanPredictor(tutorial.motion),
-        KalmanUpdater(sensor),
-        tutorial.prior,
-    )
+    predictor = KalmanPredictor(tutorial.motion)
+    updater = KalmanUpdater(sensor)
+    state = tutorial.prior
     for measurement, posterior in zip(measurements, posteriors, strict=True):
         state = updater.update(
             SingleHypothesis(predictor.predict(state, measurement.timestamp), measurement)
@@ -125,7 +123,8 @@ def test_second_detection_at_the_same_time_moves_nothing(tutorial):
 
 def test_bearings_in_the_state_stay_what_they_are():
     """A heading near half a turn, seen across the cut."""
-    turning, compass = RandomWalk(0.01), LinearGaussian(1, [0], np.array([[0.04]]))
+    turning = RandomWalk(0.01)
+    compass = LinearGaussian(1, [0], np.array([[0.04]]))
     prior = GaussianState(StateVector([[Bearing(3.1)]]), [[0.01]], timestamp=START)
     ours = HerdfilterProposal(turning, compass)
     state = ours.initial(prior, 50)

@@ -17,8 +17,10 @@ BENT = hf.models.UNGM()
 class Shifted:
     """The model of Kitagawa, shifted: its observation, a square, leaves two modes of the state."""
 
-    dim, initial = BENT.dim, BENT.initial
-    observation_mean, observation_covariance = BENT.observation_mean, BENT.observation_covariance
+    dim = BENT.dim
+    initial = BENT.initial
+    observation_mean = BENT.observation_mean
+    observation_covariance = BENT.observation_covariance
     transition_covariance = BENT.transition_covariance
 
     def transition_mean(self, x, dt, control, step):
@@ -30,7 +32,8 @@ SQUARES = hf.models.JumpMarkov([BENT, Shifted()], [[0.8, 0.2], [0.2, 0.8]])
 
 @cases("count clutter", (2, False), (3, True), (1, True))
 def test_on_linear_modes_and_scans_it_is_the_mixture_kalman_filter(linear_modes, count, clutter):
-    model, fields = linear_modes(count, count=count), ["means", "covariances", "log_likelihoods"]
+    model = linear_modes(count, count=count)
+    fields = ["means", "covariances", "log_likelihoods"]
     z = SCANS if clutter else hf.simulate(model, 6, rng=1)[1]
     model, fields = (
         (model.models[0], fields) if count == 1 else (model, [*fields, "mode_probabilities"])
@@ -114,7 +117,9 @@ def test_only_auto_is_wrapped():
 def test_gaussians_are_updated_and_points_weighted_by_one_observation(gaussian):
     """The evidence is the sum over both, ``N(z; x, C + R)`` of a Gaussian and ``N(z; x, R)`` of a point."""
     model = on_a_line(R=0.5)
-    x, weights, z = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0.4, 0.3, 0.2, 0.1]), 1.2
+    x = np.array([[0.0], [1.0], [2.0], [3.0]])
+    weights = np.array([0.4, 0.3, 0.2, 0.1])
+    z = 1.2
     variances = np.where(gaussian, [0.3, 0.2, 0.4, 0.6], 0.0)
     about = variances[:, None, None], np.array(gaussian)
     observation = Observation.read(model, [z], 1)

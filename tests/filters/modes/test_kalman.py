@@ -23,7 +23,8 @@ def test_one_mode_is_its_kalman_filter_to_the_last_bit(filter_class, rule, alone
     _, z = hf.simulate(model, 4, rng=1)
     z[2] = np.nan
     given = hf.models.JumpMarkov([model], [[1.0]]) if jump else model
-    ours, theirs = filter_class(given, rule=rule).run(z), hf.make_filter(alone, model).run(z)
+    ours = filter_class(given, rule=rule).run(z)
+    theirs = hf.make_filter(alone, model).run(z)
     assert_same(ours, theirs)
     assert_array_equal(ours.mode_probabilities, np.ones((4, 1)))
 
@@ -35,14 +36,12 @@ def test_interacting_models_are_those_of_filterpy(linear_modes):
     filters = []
     for one in model.models:
         kf = kalman.KalmanFilter(dim_x=2, dim_z=1)
-        kf.x, kf.P, kf.F, kf.H, kf.Q, kf.R = (
-            np.zeros(2),
-            one.initial_covariance,
-            one.F,
-            one.H,
-            one.Q,
-            one.R,
-        )
+        kf.x = np.zeros(2)
+        kf.P = one.initial_covariance
+        kf.F = one.F
+        kf.H = one.H
+        kf.Q = one.Q
+        kf.R = one.R
         filters.append(kf)
     theirs = kalman.IMMEstimator(filters, model.initial_modes, model.transition_matrix)
     ours = hf.InteractingMultipleModel(model)
@@ -97,7 +96,8 @@ def turning(rate, heading):
 
 @cases("name", "imm", "mkf", "auto")
 def test_angles_do_not_know_where_zero_is(name):
-    rates, z = (0.1, -0.1), np.array([[3.2], [3.35], [3.3], [3.1]])
+    rates = (0.1, -0.1)
+    z = np.array([[3.2], [3.35], [3.3], [3.1]])
     results = []
     for turn in (0.0, 2.0):
         moving = [turning(rate, np.pi - 0.02 + turn) for rate in rates]
@@ -115,7 +115,8 @@ def test_sensors_and_missing_observations(linear_modes, name):
     """A sensor does what the modes' own functions do; without an observation probabilities follow the chain."""
     model = linear_modes(14)
     sensor = hf.Sensor(lambda x: x @ model.models[0].H.T, model.models[0].R)
-    own, by_sensor = hf.make_filter(name, model, 50), hf.make_filter(name, model, 50)
+    own = hf.make_filter(name, model, 50)
+    by_sensor = hf.make_filter(name, model, 50)
     for z in Z:
         before = own.mode_probabilities
         own.predict()
@@ -132,7 +133,8 @@ def test_sensors_and_missing_observations(linear_modes, name):
 
 
 def test_a_scan_is_taken_up_by_interacting_models(linear_modes):
-    model, z = linear_modes(15), [[0.3], [1.1]]
+    model = linear_modes(15)
+    z = [[0.3], [1.1]]
     sure = hf.make_filter("imm", hf.models.WithClutter(model, 1.0, 0.0)).run([[v] for v in z])
     assert_array_equal(sure.means, hf.make_filter("imm", model).run(z).means)
     far = hf.make_filter("imm", hf.models.WithClutter(model, 0.9, 0.1)).run([[[1e3]], []])

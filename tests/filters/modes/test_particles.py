@@ -26,10 +26,8 @@ Z = [[0.3], None, [1.1], [-0.4]]
 
 @cases("name clutter", *((name, False) for name in NAMES), ("bootstrap", True), ("auto", True))
 def test_one_mode_is_its_model_to_the_last_bit(linear_modes, name, clutter):
-    alone, z = (
-        linear_modes(0, count=1).models[0],
-        [[[0.3], [2.0]], None, [[1.1]], []] if clutter else Z,
-    )
+    alone = linear_modes(0, count=1).models[0]
+    z = [[[0.3], [2.0]], None, [[1.1]], []] if clutter else Z
     models = alone, hf.models.JumpMarkov([alone], [[1]])
     models = [hf.models.WithClutter(model, 0.9, 0.05) for model in models] if clutter else models
     filters = [hf.make_filter(name, model, 20, rng=1) for model in models]

@@ -73,7 +73,8 @@ def family(name, dim):
 )
 def test_rounding_moves_no_point(sampler, name, dim):
     """Numbers that differ in their last digit stand for the arithmetic of another processor."""
-    mixture, rng = family(name, dim), np.random.default_rng(1)
+    mixture = family(name, dim)
+    rng = np.random.default_rng(1)
     points = sampler.sample(mixture, 20).x
     width = np.sqrt(np.linalg.eigvalsh(kernel_covariance("auto", mixture, 20))[0])
 
@@ -102,7 +103,8 @@ def test_components_without_extent_across_a_plane_keep_to_it(sampler):
     """However the plane lies: rounding leaves a variance of either sign across it, magnified where the kernel is narrow."""
     for seed in range(20):
         rng = np.random.default_rng(seed)
-        d, components = rng.integers(2, 7), rng.choice([1, 3])
+        d = rng.integers(2, 7)
+        components = rng.choice([1, 3])
         axes = np.linalg.qr(rng.standard_normal((d, d)))[0]
         plane = axes[:, : rng.integers(1, d)]
         flat = plane * rng.uniform(0.5, 2, plane.shape[1]) @ plane.T
@@ -154,7 +156,8 @@ def test_whatever_is_herded_or_moved_stays_with_its_mode(sampler):
 @cases("seed", *range(2))
 def test_no_mixture_is_worse_served_than_by_independent_draws(herding, hostile_mixture, seed):
     """Independent draws themselves pass the first bound in one of 40 times, the second never."""
-    sizes, ratios = (5, 20, 50), []
+    sizes = (5, 20, 50)
+    ratios = []
     for k in range(10):
         mixture = hostile_mixture(10 * seed + k)
         ratios.append(ratio(herding.sample(mixture, sizes[k % 3]), mixture))
@@ -205,10 +208,8 @@ def test_two_divisions_that_lead_to_each_other_end(hostile_mixture):
 def test_groups_of_one_covariance_share_a_frame():
     """Long clusters that lie across one another; a kernel as long as each of them alone leaves 0.034."""
     rng = np.random.default_rng(20)
-    across, along = (
-        rng.standard_normal((40, 2)) * [6.0, 0.5],
-        rng.standard_normal((60, 2)) * [0.5, 6.0],
-    )
+    across = rng.standard_normal((40, 2)) * [6.0, 0.5]
+    along = rng.standard_normal((60, 2)) * [0.5, 6.0]
     mixture = GaussianMixture(
         np.ones(100), np.concatenate([across, along + np.array([40.0, 0.0])]), 0.3 * np.eye(2)
     )
