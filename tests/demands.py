@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+from numpy.random import default_rng
 from scipy.stats import binom
 
 from herdfilter.discrepancy import energy_distance, expected_energy_distance
@@ -38,7 +39,7 @@ class Case:
                 self.sizes(mixture.dim, np.count_nonzero(mixture.weights)),
                 key=lambda size: abs(size - n),
             )
-        points = self.sampler.sample(mixture, n, np.random.default_rng(seed))
+        points = self.sampler.sample(mixture, n, default_rng(seed))
         assert np.isfinite(points.x).all()
         return points
 
@@ -185,7 +186,7 @@ def _any_affine_map(case):
     """Move with mixed coordinates in units up to eight orders of magnitude apart."""
     for d in case.dims:
         mixture = random_mixture(14, d)
-        rng = np.random.default_rng(15)
+        rng = default_rng(15)
         A = np.diag(10.0 ** rng.uniform(-4, 4, d)) @ rng.standard_normal((d, d))
         moved = case.draw(_mapped(mixture, A, 0.0), 100)
         back = Points.unchecked(np.linalg.solve(A, moved.x.T).T, moved.weights)
@@ -205,7 +206,7 @@ def _thin_covariance(case):
         )
         normal /= np.linalg.norm(normal)
         flat = np.eye(d) - np.outer(normal, normal)
-        rng = np.random.default_rng(5)
+        rng = default_rng(5)
         means = 2 * rng.standard_normal((components, d)) @ flat
         mixture = GaussianMixture(
             np.ones(components), means, flat + thickness**2 * np.outer(normal, normal)

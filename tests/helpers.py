@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,6 +21,7 @@ from herdfilter.study.plan import plan_study
 from herdfilter.study.scenario import load_scenario
 
 EYE = np.eye(2)
+EYE.flags.writeable = False
 MIX = hf.GaussianMixture([0.6, 0.4], [[0, 0], [3, 1]], EYE)
 """A mixture of round components."""
 TILTED = hf.GaussianMixture(
@@ -228,15 +230,22 @@ def fixture_of(table):
     return pytest.fixture(lambda request: request.param, params=table.values(), ids=list(table))
 
 
+@contextmanager
+def refusal(words, error=ValueError):
+    """Expect an error that says so, in one line."""
+    with pytest.raises(error, match=words) as caught:
+        yield caught
+    assert "\n" not in str(caught.value)
+
+
 def refuses(call, *cases, error=ValueError, words="{}"):
     """A test that a call refuses each case: arguments, then the words of the error; another class of error stands first."""
 
     @pytest.mark.parametrize("case", cases, ids=[case[-1] for case in cases])
     def test(case):
         own = isinstance(case[0], type) and issubclass(case[0], Exception)
-        with pytest.raises(case[0] if own else error, match=words.format(case[-1])) as caught:
+        with refusal(words.format(case[-1]), case[0] if own else error):
             call(*case[own:-1])
-        assert "\n" not in str(caught.value)
 
     return test
 

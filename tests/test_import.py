@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from helpers import cases
+from helpers import cases, refusal
 
 import herdfilter
 
@@ -58,7 +58,7 @@ def test_import_draws_no_random_numbers(fresh):
 def test_what_is_loaded_on_demand_is_there(fresh):
     assert fresh[3:] == ["compare", "summarise"]
     assert {"compare", "study", "plotting"} <= set(dir(herdfilter))
-    with pytest.raises(AttributeError, match="has no attribute 'comprae'"):
+    with refusal("has no attribute 'comprae'", AttributeError):
         _ = herdfilter.comprae
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from helpers import refuses
+from numpy.testing import assert_allclose
 
 from herdfilter import association
 
@@ -17,7 +18,7 @@ def test_ratios_of_one_track_give_its_posterior():
     dead = (1 - r) * clutter
     missed = r * (1 - detected) * clutter
     own = r * detected * likelihood
-    np.testing.assert_allclose(found, np.array([dead + missed, own]) / (dead + missed + own))
+    assert_allclose(found, np.array([dead + missed, own]) / (dead + missed + own))
     assert found[0] * r * (1 - detected) / (1 - r * detected) == pytest.approx(
         missed / (dead + missed + own)
     )
@@ -26,8 +27,8 @@ def test_ratios_of_one_track_give_its_posterior():
 def test_every_argument_may_differ_between_tracks_or_measurements():
     g = np.random.default_rng(0).exponential(size=(2, 3))
     found = association.ratios(g, [0.5, 1.0], [1.0, 2.0, 4.0], existence=[1.0, 0.25])
-    np.testing.assert_allclose(found[0], [0.5, *(0.5 * g[0] / [1, 2, 4])])
-    np.testing.assert_allclose(found[1], [0.75, *(0.25 * g[1] / [1, 2, 4])])
+    assert_allclose(found[0], [0.5, *(0.5 * g[0] / [1, 2, 4])])
+    assert_allclose(found[1], [0.75, *(0.25 * g[1] / [1, 2, 4])])
     assert association.ratios(np.empty((2, 0)), 0.9, 1.0).shape == (2, 1)
     assert association.ratios(np.empty((0, 3)), 0.9, 1.0).shape == (0, 4)
 

@@ -10,7 +10,7 @@ from typing import get_args, get_overloads, get_type_hints
 
 import numpy as np
 import pytest
-from helpers import cases, refuses
+from helpers import cases, refusal, refuses
 
 import herdfilter as hf
 from herdfilter import by_name
@@ -28,14 +28,13 @@ def test_a_seed_is_all_that_a_random_filter_depends_on():
 
 
 def test_an_unknown_name_is_told_the_nearest():
-    with pytest.raises(ValueError, match=r"^name: unknown 'auto_kh'; did you mean 'auto'\?$"):
+    with refusal(r"^name: unknown 'auto_kh'; did you mean 'auto'\?$"):
         hf.make_filter("auto_kh", MODEL)
 
 
 def test_a_name_in_place_of_a_part_is_refused_with_the_way_to_do_it():
-    with pytest.raises(
-        TypeError,
-        match=r"got 'auto'; .*herdfilter\.make_filter\('auto', model, n_particles, rng\)$",
+    with refusal(
+        r"got 'auto'; .*herdfilter\.make_filter\('auto', model, n_particles, rng\)$", TypeError
     ):
         hf.ParticleFilter(MODEL, proposal="auto")
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import cases
+from helpers import EYE, cases
 
 import herdfilter as hf
 from herdfilter.compiled import loop
@@ -103,10 +103,10 @@ def on_line(f, h, q, r, spread=1.0, angles=()):
 def pair(f, h, size, q, r, spread=1.0, initial_mean=(1.0, 1.0), angles=(), steps=()):
     """A compiled model and its equivalent in NumPy."""
     given = {
-        "Q": q * np.eye(2),
+        "Q": q * EYE,
         "R": r * np.eye(size),
         "initial_mean": list(initial_mean),
-        "initial_covariance": spread * np.eye(2),
+        "initial_covariance": spread * EYE,
         "observation_circular": angles,
     }
     numpy = hf.models.from_functions(vectorised(f, 2, *steps), vectorised(h, size), **given)

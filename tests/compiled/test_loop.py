@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from helpers import cases, polar
+from helpers import EYE, cases, polar, refusal
 
 import herdfilter as hf
 from herdfilter.compiled import loop
@@ -42,7 +42,7 @@ def pendulum(**changes):
         "initial_mean": [3.0, 1.0],
     }
     given |= {
-        "initial_covariance": np.eye(2),
+        "initial_covariance": EYE,
         "circular": [0],
         "observation_circular": [0],
     } | changes
@@ -167,7 +167,7 @@ def test_angles_controls_and_correlated_noise(name, resample_below, stops):
 
 
 def test_missing_and_partial_observations_and_steps_of_any_length(proposal, stops):
-    models = pendulum(R=lambda step: (1 + 0.1 * step) * np.eye(2))
+    models = pendulum(R=lambda step: (1 + 0.1 * step) * EYE)
     rng = np.random.default_rng(3)
     z = list(rng.normal(size=(30, 2)))
     z[3] = None
@@ -277,7 +277,7 @@ def test_faults_of_model_and_data_are_those_of_the_numpy_model(name, z):
     errors = []
     numpy = hf.models.from_functions(lambda x: 1e60 * x, lambda x: 0.9 * x, *given)
     for model in (hf.models.CompiledModel(grows, fading, *given), numpy):
-        with pytest.raises(ValueError, match=r"z: |transition_mean: ") as error:
+        with refusal(r"z: |transition_mean: ") as error:
             hf.ParticleFilter(model, 20, proposal=PROPOSALS[name], rng=0).run(z)
         errors.append((str(error.value), len(error.value.result)))
     assert errors[0] == errors[1]
@@ -300,16 +300,16 @@ def still(x, out):
 
 def test_readings_of_several_sensors(proposal, stops):
     given = {
-        "Q": np.eye(2),
+        "Q": EYE,
         "R": None,
         "initial_mean": [3.0, 4.0],
-        "initial_covariance": 4 * np.eye(2),
+        "initial_covariance": 4 * EYE,
     }
     models = (
         hf.models.CompiledModel(still, None, **given),
         hf.models.from_functions(lambda x: x, None, **given),
     )
-    other = hf.Sensor(lambda x: x, np.eye(2))
+    other = hf.Sensor(lambda x: x, EYE)
     results = []
     for form, model in enumerate(models):
         sensors = [other]

@@ -5,7 +5,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers import assert_same, cases, model_of, normal
+from helpers import EYE, assert_same, cases, model_of, normal
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 import herdfilter as hf
@@ -32,7 +33,7 @@ def ways(monkeypatch):
 
 
 def test_weights_count_and_angles_are_taken_about_their_mean():
-    rng = np.random.default_rng(2)
+    rng = default_rng(2)
     heading = (
         np.mod(2 * np.pi + 0.1 * rng.standard_normal((4000, 1)), 2 * np.pi) - np.pi
     )  # on both sides of the seam
@@ -65,7 +66,7 @@ def test_steps_that_are_not_linear_are_left_to_the_particles(monkeypatch):
     """Also where nothing is observed; with more particles, a slight bend is enough."""
     taken = ways(monkeypatch)
     shares = []
-    eye = np.eye(2)
+    eye = EYE
     bent = hf.models.from_functions(
         lambda x: 0.9 * x + 0.04 * x[:, ::-1] ** 2, lambda x: x, 0.3 * eye, eye, [0.0, 0.0], eye
     )
@@ -80,7 +81,7 @@ BEACONS = np.array([[-20.0, 0.0], [0.0, -25.0]])
 BUOY = model_of(  # hardly moves, anywhere in a wide field; ranges to two beacons in turn
     normal([0.0, 0.0], 100.0),
     transition_mean=lambda x, dt, control, step: x,
-    transition_covariance=lambda dt, step: 1e-6 * np.eye(2),
+    transition_covariance=lambda dt, step: 1e-6 * EYE,
     log_likelihood=lambda z, x, step: (
         -2.0 * (z[0] - np.linalg.norm(x - BEACONS[step % 2], axis=1)) ** 2
     ),
@@ -91,7 +92,7 @@ def test_what_is_anywhere_is_found_where_only_a_likelihood_is_known():
     """Ranking alone leaves the first particle that fits, and noise is too narrow to come closer: they must be widened."""
     errors = []
     for seed in range(8):
-        rng = np.random.default_rng(seed)
+        rng = default_rng(seed)
         place = rng.normal(0.0, 8.0, 2)
         ranges = [np.linalg.norm(place - BEACONS[k % 2]) for k in range(1, 41)]
         z = np.array(ranges)[:, None] + 0.5 * rng.standard_normal((40, 1))
@@ -104,7 +105,7 @@ def test_what_is_anywhere_is_found_where_only_a_likelihood_is_known():
 def test_a_step_asks_for_as_many_states_as_twice_that_of_a_bootstrap_filter(n):
     """Where particles look ahead, and noise separates copies: each moves and is observed once, and twice as many in all."""
     asked = []
-    eye = np.eye(2)
+    eye = EYE
     model = hf.models.from_functions(
         lambda x: asked.append(len(x)) or 3 * np.sin(x),
         lambda x: asked.append(len(x)) or x**2,
@@ -155,9 +156,7 @@ def test_one_gaussian_is_kept_as_long_as_its_weights_are_as_even_as_chance_allow
         )
         seen = hf.filters.Observation.read(model, [0.5], 1)
         particles = Particles.equal(balanced_noise(n, 1, 0))
-        moved = hf.AutomaticProposal().propose(
-            Transition(model), particles, np.random.default_rng(0), seen
-        )
+        moved = hf.AutomaticProposal().propose(Transition(model), particles, default_rng(0), seen)
         return n * (n * (moved.normalised()[0].weights ** 2).sum() - 1)
 
     few, many = edge(
@@ -171,7 +170,7 @@ def test_one_gaussian_moves_as_long_as_what_is_not_linear_would_be_chance(monkey
     """Nothing observed: n times the share of variance that no linear function of the noise explains is at most 1."""
     taken = ways(monkeypatch)
     n = 50
-    eye = np.eye(2)
+    eye = EYE
     particles = Particles.equal(balanced_noise(n, 2, 1))
 
     def moved(bend):
@@ -179,9 +178,7 @@ def test_one_gaussian_moves_as_long_as_what_is_not_linear_would_be_chance(monkey
         model = hf.models.from_functions(
             lambda x: x + bend * x[:, ::-1] ** 2, lambda x: x, 0.5 * eye, eye, [0.0, 0.0], eye
         )
-        return (
-            hf.AutomaticProposal().propose(Transition(model), particles, np.random.default_rng(0)).x
-        )
+        return hf.AutomaticProposal().propose(Transition(model), particles, default_rng(0)).x
 
     few, _ = edge(0.0, 1.0, lambda bend: moved(bend) is not None and "ranked" not in taken)
     x = moved(few)
@@ -197,8 +194,8 @@ def test_ranked_particles_are_widened_where_the_noise_is_too_narrow_to_part_them
     """Less than 1/n of the predicted variance in some direction."""
     taken = ways(monkeypatch)
     n = 60
-    eye = np.eye(2)
-    rng = np.random.default_rng(n)
+    eye = EYE
+    rng = default_rng(n)
     x = np.column_stack([rng.exponential(size=n), rng.standard_normal(n)])
     particles = Particles.equal(
         (x - x.mean(axis=0)) @ np.linalg.inv(np.linalg.cholesky(np.cov(x.T, ddof=0))).T
@@ -218,7 +215,7 @@ def test_ranked_particles_are_widened_where_the_noise_is_too_narrow_to_part_them
 
 @cases("d", 1, 2, 3, 4)
 def test_with_any_number_of_particles_it_is_the_kalman_filter_on_linear_models(d):
-    rng = np.random.default_rng(d)
+    rng = default_rng(d)
     turn = np.linalg.qr(rng.standard_normal((d, d)))[0]
     H = rng.standard_normal((max(1, d // 2), d))
     Q, R, P0 = (s * np.eye(k) for s, k in ((0.3, d), (0.5, len(H)), (1.0, d)))

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from helpers import ROWS_KEEP_THEIR_BITS, cases
-from numpy.testing import assert_allclose
+from helpers import ROWS_KEEP_THEIR_BITS, cases, refusal
+from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
 from herdfilter._covariances import covariance_factor
@@ -117,30 +117,25 @@ def test_an_error_names_the_states_that_have_it_and_leaves_all_as_they_were():
     )
     batch = hf.BatchedKalmanFilter(model, [[4.0], [9.0], [3.0], [8.0]], [[0.01]], "extended")
     before = batch.means.copy()
-    with pytest.raises(
-        ValueError,
-        match=r"^state \[1, 3\]: observation_covariance: expected positive semi-definite matrices",
+    with refusal(
+        r"^state \[1, 3\]: observation_covariance: expected positive semi-definite matrices"
     ):
         batch.update(z=[1.0, 2.0, 3.0, 4.0])
-    with pytest.raises(
-        ValueError,
-        match=r"^state \[2\]: z: expected finite numbers, or NaN where missing, got \[inf\]",
-    ):
+    with refusal(r"^state \[2\]: z: expected finite numbers, or NaN where missing, got \[inf\]"):
         batch.take([0, 0, 2]).update([4.0, np.nan, np.inf])
     growth = hf.models.UNGM()
     rule = hf.UnscentedKalmanFilter(hf.models.UNGM(), kappa=-0.9).rule
     wide = hf.BatchedKalmanFilter(growth, [[30.0], [0.0], [100.0]], [[1.0]], rule)
     wide.predict()
-    with pytest.raises(
-        hf.IndefiniteCovarianceError,
-        match=r"^state \[1\]: step 1: the observation's covariance is not",
+    with refusal(
+        r"^state \[1\]: step 1: the observation's covariance is not", hf.IndefiniteCovarianceError
     ):
         wide.update([1.0, 2.0, 3.0])
-    np.testing.assert_array_equal(batch.means, before)
+    assert_array_equal(batch.means, before)
     batch.means[2] = -1.0
     with (
         np.errstate(invalid="ignore"),
-        pytest.raises(ValueError, match=r"^state \[2\]: transition_mean: expected finite"),
+        refusal(r"^state \[2\]: transition_mean: expected finite"),
     ):
         batch.run(np.ones((2, 4)))
     assert batch.step == 0
@@ -150,5 +145,5 @@ def test_an_error_names_the_states_that_have_it_and_leaves_all_as_they_were():
         lambda: wide.update([1.0, 2.0, 3.0], gate=2.0),
         lambda: wide.update([1.0, [2.0], 3.0]),
     ):
-        with pytest.raises(ValueError, match=r"^(dt|gate|z): expected"):
+        with refusal(r"^(dt|gate|z): expected"):
             wrong()

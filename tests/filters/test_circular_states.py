@@ -4,7 +4,7 @@ import copy
 
 import numpy as np
 import pytest
-from helpers import cases, compass
+from helpers import EYE, cases, compass
 from numpy.testing import assert_allclose
 
 import herdfilter as hf
@@ -42,7 +42,7 @@ def vehicle(sd, h=lambda x: x[:, :2], R=None, circular=()):
         ),
         h,
         0.01 * np.eye(3),
-        np.eye(2) if R is None else R,
+        EYE if R is None else R,
         [0, 0, 0],
         np.diag([0.25, 0.25, sd**2]),
         circular=[2],

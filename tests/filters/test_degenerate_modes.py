@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 import pytest
-from helpers import cases, normal
+from helpers import EYE, cases, normal
 
 from herdfilter.catalogue.specifications import resolve_filters
 from herdfilter.filters import DegenerateWeightsError
@@ -98,9 +98,7 @@ def lacking(name):
 
 
 def late(matrix):
-    return changed(
-        transition_covariance=lambda self, dt, step: matrix if step == 3 else 0.5 * np.eye(2)
-    )
+    return changed(transition_covariance=lambda self, dt, step: matrix if step == 3 else 0.5 * EYE)
 
 
 NOT_COVARIANCES = {
@@ -117,7 +115,7 @@ FINE = {
     "variances of 1e150": scaled(1e75),
     "offset of 1e9": scaled(1e-3, 1e9),
     "no noise": noise(np.zeros((2, 2))),
-    "noise of 1e-12": noise(1e-12 * np.eye(2)),
+    "noise of 1e-12": noise(1e-12 * EYE),
     "noise in one dimension": noise(np.diag([1.0, 0.0])),
     "noise off by rounding": noise(np.array([[1 / 3, 0.1], [np.nextafter(0.1, 1), 1 / 3]])),
     "known initial state, no noise": changed(
@@ -165,7 +163,7 @@ REFUSED = {
     "no transition": lacking("transition_mean"),
     "no initial": lacking("initial"),
     "initial of another dimension": changed(initial=normal(np.zeros(3))),
-    "initial NaN": changed(initial=Spread(np.full(2, np.nan), np.eye(2), np.nan)),
+    "initial NaN": changed(initial=Spread(np.full(2, np.nan), EYE, np.nan)),
     "initial indefinite": changed(
         initial=GaussianMixture.unchecked(
             np.ones(1), np.zeros((1, 2)), NOT_COVARIANCES["indefinite"]

@@ -5,7 +5,7 @@ import inspect
 
 import numpy as np
 import pytest
-from helpers import plane
+from helpers import EYE, plane
 from numpy.testing import assert_allclose, assert_array_equal
 
 from herdfilter.filters import (
@@ -21,7 +21,7 @@ from herdfilter.filters import (
 from herdfilter.models import LinearGaussian
 from herdfilter.models.simulation import simulate
 
-PLANE = plane(H=np.eye(2), R=[[0.4, 0.1], [0.1, 0.2]])
+PLANE = plane(H=EYE, R=[[0.4, 0.1], [0.1, 0.2]])
 SEEN = Observation(PLANE, np.array([0.7, -0.2]), 1)
 
 

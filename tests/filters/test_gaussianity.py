@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 from helpers import cases
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 import herdfilter as hf
@@ -52,7 +53,7 @@ def test_kernels_leave_of_the_cumulants_what_is_not_chance(shape, n, d):
 
     h^2 is the least of what leaves either, and of the -2/3th power of the effective sample size.
     """
-    rng = np.random.default_rng(n + d)
+    rng = default_rng(n + d)
     x = shape(rng, n, d)
     weights = rng.dirichlet(np.full(n, 5.0))
     third, fourth = over_chance(standardised(x, weights)[2], weights)
@@ -70,7 +71,7 @@ def test_kernels_leave_of_the_cumulants_what_is_not_chance(shape, n, d):
 
 @cases("scale", 1.0, 1e-4)
 def test_noise_is_narrow_where_its_least_share_of_the_covariance_is_below_the_bound(scale):
-    rng = np.random.default_rng(3)
+    rng = default_rng(3)
     state, noise = (scale * rng.standard_normal((3, 3)) * [1.0, 1e3, 1.0] for _ in range(2))
     noise, whole = noise.T @ noise, state.T @ state + noise.T @ noise
     least = scipy.linalg.eigh(noise, whole, eigvals_only=True)[0]
@@ -85,7 +86,7 @@ def test_noise_is_narrow_where_its_least_share_of_the_covariance_is_below_the_bo
 @cases("where", "anywhere", "on a plane", "far away")
 def test_standardised_points_are_the_points_in_units_of_the_factor_of_their_covariance(where):
     """Also where the covariance is singular, or the offset takes nearly all digits."""
-    rng = np.random.default_rng(4)
+    rng = default_rng(4)
     x = rng.normal(size=(60, 2))
     weights = rng.dirichlet(np.full(60, 5.0))
     x = {

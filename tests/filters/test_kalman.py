@@ -4,7 +4,16 @@ import pickle
 
 import numpy as np
 import pytest
-from helpers import WithJacobians, cases, fixture_of, kalman, linear, model_of, of_inner_noise
+from helpers import (
+    WithJacobians,
+    cases,
+    fixture_of,
+    kalman,
+    linear,
+    model_of,
+    of_inner_noise,
+    refusal,
+)
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
@@ -175,9 +184,7 @@ class Square(hf.models.UNGM):
 def test_definiteness_lost_for_good_is_a_named_error():
     model = Square(process_variance=0.01, observation_variance=1.0, initial_variance=5.0)
     kf = hf.UnscentedKalmanFilter(model, kappa=-0.9)
-    with pytest.raises(
-        hf.IndefiniteCovarianceError, match="step 2: the predicted covariance"
-    ) as caught:
+    with refusal("step 2: the predicted covariance", hf.IndefiniteCovarianceError) as caught:
         kf.run([None, None, None])
     assert caught.value.step == 2
     assert len(caught.value.result) == 1
@@ -191,12 +198,12 @@ def test_an_observation_without_noise_that_says_nothing_is_a_named_error(some):
         "observation_mean": lambda x, step: 0 * x[:, :1],
         "observation_covariance": lambda step: np.zeros((1, 1)),
     }
-    with pytest.raises(hf.IndefiniteCovarianceError, match="step 1: the observation's covariance"):
+    with refusal("step 1: the observation's covariance", hf.IndefiniteCovarianceError):
         some(turning(**blind)).run([[0.0]])
 
 
 def test_what_the_model_lacks_is_named(some):
-    with pytest.raises(
-        TypeError, match=r"KalmanFilter needs .*; SimpleNamespace has no transition_mean and no"
+    with refusal(
+        r"KalmanFilter needs .*; SimpleNamespace has no transition_mean and no", TypeError
     ):
         some(model_of(linear(1, 1).initial))

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from helpers import cases
+from helpers import EYE, cases, refusal
 from numpy.testing import assert_allclose
 
 import herdfilter as hf
@@ -23,7 +23,7 @@ def both(x):
     return np.column_stack([x[:, 0] + x[:, 1], x[:, 1] - x[:, 0]])
 
 
-BOTH = hf.Sensor(both, 0.01 * np.eye(2))
+BOTH = hf.Sensor(both, 0.01 * EYE)
 
 
 def walk(*deviations, mean=(0.0, 0.0)):
@@ -114,7 +114,7 @@ def test_so_does_a_detection_of_both(name):
     plain.predict()
     scanning.predict()
     plain.update([1.25, -0.75], BOTH)
-    scanning.update([[1.25, -0.75]], hf.Sensor(both, 0.01 * np.eye(2), **SCANS))
+    scanning.update([[1.25, -0.75]], hf.Sensor(both, 0.01 * EYE, **SCANS))
     assert_allclose(scanning.covariance, covariance, rtol=1e-5, atol=1e-7)
     assert_allclose(scanning.mean, mean, atol=1e-5)
     over_clutter = -np.log(SCANS["clutter_density"])
@@ -201,21 +201,21 @@ def test_a_condition_is_that_of_the_textbook():
 
 def test_negative_weights_may_leave_a_prediction_but_no_update():
     """Rounding, up to 1e-8 of the variances, is raised to zero; a prediction may lose more, but must be definite."""
-    slopes = np.array([np.eye(2), np.diag([1.0, 0.0])])
+    slopes = np.array([EYE, np.diag([1.0, 0.0])])
     nothing = np.empty((1, 0, 2))
-    rounded = np.array([np.diag([1.0, -1e-9]), np.eye(2)])
+    rounded = np.array([np.diag([1.0, -1e-9]), EYE])
     roots = condition(slopes, rounded, nothing, 1, "predicted")[0]
     assert_allclose(roots @ roots.mT, [np.diag([2.0, 1.0])] * 2, atol=1e-15)
     lost = np.diag([1.0, -0.5])[None]
     root = condition(slopes[:1], lost, nothing, 1, "predicted")[0]
     assert_allclose(root @ root.mT, [np.diag([2.0, 0.5])])
     for slope, noise, factors, message in (
-        (slopes[:1], lost, np.eye(2)[None], "updated"),
+        (slopes[:1], lost, EYE[None], "updated"),
         (slopes[1:], np.diag([1.0, -1e-7])[None], nothing, "predicted"),
         (slopes[1:], np.diag([1.0, np.nan])[None], nothing, "predicted"),
     ):
-        with pytest.raises(
-            hf.IndefiniteCovarianceError, match=f"step 3: the {message} covariance is not positive"
+        with refusal(
+            f"step 3: the {message} covariance is not positive", hf.IndefiniteCovarianceError
         ):
             condition(slope, noise, factors, 3, "predicted")
 
@@ -226,7 +226,7 @@ def test_so_does_auto_whose_gaussian_a_reading_updates(wide):
     model = hf.models.from_functions(
         lambda x: x,
         lambda x: x[:, :1] + x[:, 1:],
-        1e-9 * np.eye(2),
+        1e-9 * EYE,
         [[0.01]],
         [0, 0],
         np.diag([25.0, wide**2]),
@@ -245,9 +245,7 @@ def test_so_does_auto_whose_gaussian_a_reading_updates(wide):
 
 def test_a_gate_around_a_prediction_without_digits_is_refused_by_name():
     """A covariance whose noise is rounded away: a raw LinAlgError said `Singular matrix`."""
-    with pytest.raises(
-        ValueError, match=r"^gate: expected None, as the covariance .* got 0.999 at step 3$"
-    ):
+    with refusal(r"^gate: expected None, as the covariance .* got 0.999 at step 3$"):
         outside(np.array([[3.0, 300.0]]), np.full((1, 2, 2), 1e18), 0.999, 3)
     beyond = outside(np.array([[3.0], [4.0]]), np.ones((1, 1, 1)), 0.999, 3)
     assert beyond.tolist() == [False, True]  # 3.29 is the bound

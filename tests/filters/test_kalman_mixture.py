@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import assert_same, cases, plane
+from helpers import EYE, assert_same, cases, plane
 from numpy.testing import assert_allclose
 
 import herdfilter as hf
@@ -93,9 +93,7 @@ class OneDriver(hf.models.LinearGaussian):
         return x @ self.F.T + noise @ [[0.5, 0.3]]
 
 
-DRIVEN = OneDriver(
-    linear().F, linear().H, [[0.25, 0.15], [0.15, 0.09]], [[1.0]], [1.0, -1.0], np.eye(2)
-)
+DRIVEN = OneDriver(linear().F, linear().H, [[0.25, 0.15], [0.15, 0.09]], [[1.0]], [1.0, -1.0], EYE)
 
 
 @cases(

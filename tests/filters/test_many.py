@@ -4,7 +4,7 @@ import logging
 
 import numpy as np
 import pytest
-from helpers import cases, position_and_speed
+from helpers import EYE, cases, position_and_speed, refusal
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
@@ -57,11 +57,11 @@ def test_tracks_may_have_times_of_their_own():
 
 
 def test_a_filter_in_place_of_a_factory_is_refused():
-    with pytest.raises(TypeError, match=r"^build: expected a function of a track's index"):
+    with refusal(r"^build: expected a function of a track's index", TypeError):
         hf.run_many(bootstrap(0), TRACKS)
 
 
-WALK = position_and_speed(0.1 * np.eye(2))
+WALK = position_and_speed(0.1 * EYE)
 RAGGED = [
     [0.1, None, 0.4],
     np.array([[0.3], [np.nan], [0.2], [1.0], [2.0]]),
@@ -142,9 +142,8 @@ def test_filters_that_do_not_fit_together_run_one_by_one(monkeypatch):
 def test_one_filter_for_several_tracks_is_refused(make):
     filters = [make(0), make(1)]
     for build in (lambda k: filters[0], lambda k: filters[k % 2]):
-        with pytest.raises(
-            ValueError,
-            match=r"^build: expected a new filter for each track, got one \w+Filter for several$",
+        with refusal(
+            r"^build: expected a new filter for each track, got one \w+Filter for several$"
         ):
             hf.run_many(build, [[0.1]] * 3)
     assert [one.step for one in filters] == [0, 0]
@@ -153,7 +152,7 @@ def test_one_filter_for_several_tracks_is_refused(make):
 def test_a_fault_of_the_program_is_raised_and_not_evaded(monkeypatch):
     """Tracks that fail together and not by themselves."""
     monkeypatch.setattr(batched, "run_together", lambda *given: {}.missing)
-    with pytest.raises(AttributeError, match="missing"):
+    with refusal("missing", AttributeError):
         hf.run_many(lambda k: hf.UnscentedKalmanFilter(WALK), [[0.1], [0.2], [0.3]])
 
 
@@ -198,9 +197,8 @@ def test_in_a_batch_a_track_that_fails_leaves_the_others_together(monkeypatch, c
     """Its error is its own, and no record of the log; the steps before it are kept."""
     sizes = in_one_batch(monkeypatch)
     tracks = [[0.1, 0.2]] * 5 + [[0.1, np.inf]] + [[0.1, 0.2]] * 2
-    with pytest.raises(
-        hf.TracksError,
-        match=r"^1 of 8 tracks failed, the first of them track 5 with ValueError: z: exp",
+    with refusal(
+        r"^1 of 8 tracks failed, the first of them track 5 with ValueError: z: exp", hf.TracksError
     ) as caught:
         hf.run_many(lambda k: hf.UnscentedKalmanFilter(WALK), tracks)
     # of two steps each: only the batches with track 5 are halved
@@ -215,8 +213,8 @@ def test_in_a_batch_a_track_that_fails_leaves_the_others_together(monkeypatch, c
 def test_a_filter_that_cannot_be_built_leaves_the_others_together(monkeypatch):
     sizes = in_one_batch(monkeypatch)
     tracks = [[0.1]] * 5
-    with pytest.raises(
-        hf.TracksError, match=r"^1 of 5 tracks failed, the first of them track 2 with KeyError: 2;"
+    with refusal(
+        r"^1 of 5 tracks failed, the first of them track 2 with KeyError: 2;", hf.TracksError
     ):
         hf.run_many(lambda k: {j: hf.UnscentedKalmanFilter(WALK) for j in (0, 1, 3, 4)}[k], tracks)
     assert sizes == [2, 2]
@@ -241,9 +239,8 @@ def test_one_warning_names_the_tracks_in_which_one_particle_is_left(workers):
 def test_a_second_observation_of_the_initial_state_is_refused_in_a_batch_too():
     filters = [hf.UnscentedKalmanFilter(WALK) for _ in range(3)]
     filters[1].update([0.4])
-    with pytest.raises(
-        hf.TracksError,
-        match=r"^1 of 3 tracks failed, the first of them track 1 with RuntimeError: upd",
+    with refusal(
+        r"^1 of 3 tracks failed, the first of them track 1 with RuntimeError: upd", hf.TracksError
     ) as one:
         hf.run_many(filters.__getitem__, [[[0.1], [0.2]]] * 3, dt=[0.0, 1.0])
     expected = hf.UnscentedKalmanFilter(WALK).run([[0.1], [0.2]], dt=[0.0, 1.0])

@@ -1,8 +1,7 @@
 """Observation noise whose covariance depends on the state: ``observation_covariance(step, x)``."""
 
 import numpy as np
-import pytest
-from helpers import assert_same, cases, model_of, normal, plane
+from helpers import EYE, assert_same, cases, model_of, normal, plane, refusal
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import multivariate_normal
 
@@ -176,7 +175,7 @@ def test_filters_without_weights_take_counts(name):
 )
 def test_what_is_wrong_is_named_with_its_step(make):
     for change, message in (
-        (lambda R: np.eye(2), r"shape \(\d+, 2, 2\) from the model at step 2, got \(2, 2\)"),
+        (lambda R: EYE, r"shape \(\d+, 2, 2\) from the model at step 2, got \(2, 2\)"),
         (lambda R: -R, "positive semi-definite matrices, got an eigenvalue of -.* at step 2$"),
         (lambda R: R + np.eye(2, k=-1), "symmetric matrices, got an asymmetry of .* at step 2$"),
         (lambda R: R + np.nan, "finite numbers, got .* at step 2$"),
@@ -191,5 +190,5 @@ def test_what_is_wrong_is_named_with_its_step(make):
             r(step, x) if step == 1 else c(r(step, x))
         )
         model.log_likelihood = lambda z, x, step: -0.5 * ((z - x) ** 2).sum(axis=1)
-        with pytest.raises(ValueError, match=f"^observation_covariance: expected .*{message}"):
+        with refusal(f"^observation_covariance: expected .*{message}"):
             make(model).run([[0.1, 0.2]] * 3)

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers import cases
+from helpers import EYE, cases
 from numpy.testing import assert_allclose
 
 import herdfilter as hf
@@ -118,9 +118,7 @@ def test_no_particle_is_promised_more_than_the_largest_likelihood_that_was_met()
 @cases("name", "auto", "ranked")
 def test_a_likelihood_that_is_zero_outside_a_window_is_taken_for_flat_at_its_edge(name):
     """The posterior is uniform in the window, where it is as good as the prior; its variance is 1/3."""
-    model = hf.models.LinearGaussian(
-        np.zeros((2, 2)), np.eye(2), 100 * np.eye(2), np.eye(2), np.zeros(2), np.eye(2)
-    )
+    model = hf.models.LinearGaussian(np.zeros((2, 2)), EYE, 100 * EYE, EYE, np.zeros(2), EYE)
     alone = told_less(
         model, lambda z, x, step: np.where((np.abs(x - z) < 1).all(axis=1), 0.0, -np.inf)
     )

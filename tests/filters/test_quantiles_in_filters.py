@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from helpers import cases
+from helpers import cases, refusal
 from numpy.testing import assert_array_equal
 
 import herdfilter as hf
@@ -40,9 +40,8 @@ def test_the_error_falls_with_the_number_of_particles(seen, proposal):
 
 @cases("built", hf.QuantileSampling(), hf.MappedSampling(hf.QuantileSampling()), ids=repr)
 def test_more_dimensions_are_refused_before_a_run(built):
-    with pytest.raises(
-        ValueError,
-        match=r"^model.dim: HerdedProposal with QuantileSampling expected dimension 1, got 2; [^\n]+$",
+    with refusal(
+        r"^model.dim: HerdedProposal with QuantileSampling expected dimension 1, got 2; [^\n]+$"
     ):
         hf.ParticleFilter(linear_chain(2), 10, hf.HerdedProposal(built))
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 from helpers import cases
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import qmc
 
@@ -18,13 +19,13 @@ from herdfilter.samplers.balanced import (
 
 
 def test_in_one_dimension_particles_are_sorted_by_value():
-    x = np.random.default_rng(0).standard_normal((200, 1))
+    x = default_rng(0).standard_normal((200, 1))
     weights = np.full(200, 1 / 200)
     assert_array_equal(hilbert_order(x, weights), np.argsort(x[:, 0]))
 
 
 def test_origin_unit_and_cut_of_the_circle_do_not_change_the_order():
-    rng = np.random.default_rng(1)
+    rng = default_rng(1)
     x = rng.standard_normal((300, 3))
     weights = rng.dirichlet(np.full(300, 0.5))
     order = hilbert_order(x, weights, (2,))
@@ -44,7 +45,7 @@ def test_points_that_are_not_scrambled_are_those_of_the_sobol_sequence(dim):
 
 
 def test_scrambled_points_are_even_uniform_and_inside_the_cube():
-    rng = np.random.default_rng(2)
+    rng = default_rng(2)
     sets = np.array([scrambled_sobol(64, 3, rng) for _ in range(1000)])
     assert 0 < sets.min() < 1e-4
     assert 1 - 1e-4 < sets.max() < 1
@@ -86,7 +87,7 @@ def skilling(cell, bits):
 @cases("d", 2, 3, 31)
 def test_places_on_the_curve_are_those_of_the_published_program_up_to_the_last_bit(d):
     bits = 62 // d
-    cells = np.random.default_rng(d).integers(2**bits, size=(200, d))
+    cells = default_rng(d).integers(2**bits, size=(200, d))
     cells[:2] = [[0] * d, [2**bits - 1] * d]
     _index(np.array(cells.T, order="C"), bits, index := np.zeros(len(cells), np.int64))
     assert index.tolist() == [skilling(cell, bits) for cell in cells]
@@ -94,7 +95,7 @@ def test_places_on_the_curve_are_those_of_the_published_program_up_to_the_last_b
 
 def test_places_are_sorted_byte_by_byte_as_by_numpy():
     """Also where a byte is the same in all, or some are equal; in Python, where an index out of range is an error."""
-    rng = np.random.default_rng(5)
+    rng = default_rng(5)
     for keys in (
         rng.integers(0, 2**62, 50),
         rng.integers(0, 4, 50) << 40,

@@ -4,8 +4,7 @@ import copy
 from types import SimpleNamespace
 
 import numpy as np
-import pytest
-from helpers import LINE, cases, normal, of_inner_noise, on_a_line, plane
+from helpers import LINE, cases, normal, of_inner_noise, on_a_line, plane, refusal
 
 import herdfilter as hf
 from herdfilter.filters import Observation, Particles, Transition
@@ -136,5 +135,5 @@ def test_weights_have_a_bound_where_guidance_is_wrong():
 
 
 def test_a_flag_that_is_none_is_named():
-    with pytest.raises(ValueError, match="randomised: expected True or False, got 'yes'"):
+    with refusal("randomised: expected True or False, got 'yes'"):
         hf.RankedProposal(randomised="yes")

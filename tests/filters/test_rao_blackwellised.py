@@ -4,7 +4,7 @@ import copy
 
 import numpy as np
 import pytest
-from helpers import cases
+from helpers import EYE, cases, refusal
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
@@ -58,7 +58,7 @@ class Curved:
         return np.column_stack([np.sin(x[:, 0]) + x[:, 2], np.cos(x[:, 0]) * x[:, 1]])
 
     def observation_covariance(self, step):
-        return 0.2 * np.eye(2)
+        return 0.2 * EYE
 
 
 CURVED = Curved()
@@ -176,16 +176,14 @@ def test_what_cannot_be_done_is_refused_in_one_line():
             "needs a model without modes",
         ),
     ):
-        with pytest.raises(TypeError, match=message):
+        with refusal(message, TypeError):
             hf.ParticleFilter(model, 10, part)
-    with pytest.raises(TypeError, match="got FlowProposal; take RankedProposal"):
+    with refusal("got FlowProposal; take RankedProposal", TypeError):
         hf.ParticleFilter(LINEAR, 10, hf.RaoBlackwellisedProposal(hf.FlowProposal()))
     pf = hf.ParticleFilter(
         LINEAR, 10, part, hf.MixtureResampling(hf.GaussianFit(), hf.RandomSampling()), 1.0, rng=0
     )
-    with pytest.raises(
-        ValueError, match="resampling: expected a scheme that copies particles with their Gaussians"
-    ):
+    with refusal("resampling: expected a scheme that copies particles with their Gaussians"):
         pf.run(Z)
 
 

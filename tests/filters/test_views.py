@@ -3,14 +3,14 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from helpers import position_and_speed
+from helpers import EYE, position_and_speed
 from matplotlib.figure import Figure
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
 from herdfilter.filters import Particles
 
-MODEL = position_and_speed(np.eye(2) / 100, 0.1)
+MODEL = position_and_speed(EYE / 100, 0.1)
 
 Z = [[0.1], None, [0.5], [0.3]]
 

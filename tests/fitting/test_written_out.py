@@ -2,6 +2,7 @@
 
 import numpy as np
 from helpers import cases
+from numpy.testing import assert_allclose
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
@@ -113,9 +114,9 @@ def written_out(options, x, w):
 def same_fits(options, x, w):
     fit = options.fit(x, w)
     (weights, means, covariances) = written_out(options, x, w)
-    np.testing.assert_allclose(fit.weights, weights, rtol=1e-6)
-    np.testing.assert_allclose(fit.means, means, rtol=1e-6, atol=1e-8)
-    np.testing.assert_allclose(fit.covariances, covariances, rtol=1e-6, atol=1e-8)
+    assert_allclose(fit.weights, weights, rtol=1e-6)
+    assert_allclose(fit.means, means, rtol=1e-6, atol=1e-8)
+    assert_allclose(fit.covariances, covariances, rtol=1e-6, atol=1e-8)
     return len(weights)
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import cases, refuses
+from helpers import cases, refusal, refuses
 from numpy.testing import assert_allclose
 from scipy import integrate
 
@@ -123,12 +123,12 @@ class NoExpectation:
 
 
 def test_a_kernel_without_an_expectation_is_named():
-    with pytest.raises(
+    with refusal(
+        r"kernel: expected an object with value and slope and scales, got .*NoExpectation",
         TypeError,
-        match=r"kernel: expected an object with value and slope and scales, got .*NoExpectation",
     ):
         herding_error(Points([[0.0]]), LINE, 1.0, NoExpectation())
-    with pytest.raises(TypeError, match="kernel: expected an instance, got the class Matern"):
+    with refusal("kernel: expected an instance, got the class Matern", TypeError):
         as_kernel("kernel", kernels.Matern)
 
 

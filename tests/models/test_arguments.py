@@ -1,7 +1,7 @@
 """Models refuse bad parameters: each argument is named, with what was expected and what came."""
 
 import numpy as np
-from helpers import refuses
+from helpers import EYE, refuses
 
 from herdfilter.models import (
     UNGM,
@@ -46,7 +46,7 @@ test_bad_parameters_are_named = refuses(
 )
 
 X = np.zeros((1, 3))
-BEACONS = RangeOnly(np.eye(2))
+BEACONS = RangeOnly(EYE)
 
 test_bad_calls_are_named = refuses(
     lambda call: call(),

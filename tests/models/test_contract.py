@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import assert_jacobian, cases
-from numpy.testing import assert_allclose
+from helpers import assert_jacobian, cases, refusal
+from numpy.random import default_rng
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 from herdfilter.models import (
@@ -79,14 +80,14 @@ def case(request):
 
 
 def drawn(model):
-    return Motion(model).sample_initial(50, np.random.default_rng(3))
+    return Motion(model).sample_initial(50, default_rng(3))
 
 
 states = pytest.fixture(lambda case: drawn(case.model))
 
 
 def observe(case, x, step=1, seed=4):
-    return Measurement(case.model).sample(x, np.random.default_rng(seed), step)
+    return Measurement(case.model).sample(x, default_rng(seed), step)
 
 
 def test_states_and_transitions_are_as_documented_and_pickled(case, states):
@@ -96,9 +97,9 @@ def test_states_and_transitions_are_as_documented_and_pickled(case, states):
     Q = case.model.transition_covariance(case.dt, 1)
     assert moved.shape == states.shape
     assert Q.shape == (case.model.dim, case.model.dim)
-    np.testing.assert_array_equal(Q, Q.T)
+    assert_array_equal(Q, Q.T)
     pickled = pickle.loads(pickle.dumps(case.model))
-    np.testing.assert_array_equal(pickled.transition_mean(states, case.dt, case.control, 1), moved)
+    assert_array_equal(pickled.transition_mean(states, case.dt, case.control, 1), moved)
 
 
 def test_each_state_is_treated_alone(case, states):
@@ -121,10 +122,8 @@ def test_each_state_is_treated_alone(case, states):
         assert_allclose(alone, likelihoods[i : i + 1], rtol=1e-12, atol=4 * units)
     transition = Transition(case.model, case.dt, case.control, 1)
     transition.propagate(states, np.zeros((len(states), transition.noise_dim)))
-    np.testing.assert_array_equal(states, before)
-    with pytest.raises(
-        ValueError, match=rf"z: expected shape \({len(z)},\), got \({len(z) + 1},\)"
-    ):
+    assert_array_equal(states, before)
+    with refusal(rf"z: expected shape \({len(z)},\), got \({len(z) + 1},\)"):
         case.model.log_likelihood(np.append(z, 0.0), states, 1)
 
 
@@ -167,7 +166,7 @@ def assert_standard(z):
 def test_simulated_transitions_have_the_stated_mean_and_covariance(case, states):
     n = 10_000
     x = np.repeat(states[:1], n, axis=0)
-    noise = np.random.default_rng(5).standard_normal((n, Motion(case.model).noise_dim))
+    noise = default_rng(5).standard_normal((n, Motion(case.model).noise_dim))
     moved = Transition(case.model, case.dt, case.control, 3).propagate(x, noise)
     mean = case.model.transition_mean(states[:1], case.dt, case.control, 3)[0]
     Q = case.model.transition_covariance(case.dt, 3)

@@ -6,8 +6,9 @@ from functools import cache
 
 import numpy as np
 import pytest
-from helpers import refuses
-from numpy.testing import assert_allclose
+from helpers import EYE, refuses
+from numpy.random import default_rng
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import herdfilter as hf
@@ -25,7 +26,7 @@ def models():
 
 
 def states(model, n=5, seed=0):
-    return model.initial.sample(n, np.random.default_rng(seed))
+    return model.initial.sample(n, default_rng(seed))
 
 
 def observed_step(model):
@@ -34,7 +35,7 @@ def observed_step(model):
 
 def test_a_drift_leads_back_from_far_away():
     for name, kind in drifts.DRIFTS.items():
-        rng = np.random.default_rng(0)
+        rng = default_rng(0)
         for dim in kind.dims:
             drift = kind.draw(rng, dim)
             x = 1e3 * drift.scale * rng.standard_normal((20, dim))
@@ -47,7 +48,7 @@ def test_a_drift_leads_back_from_far_away():
 def test_each_state_is_treated_alone_and_left_as_it_is():
     for model in [*models(), random_model(0, "localisation")]:
         x = states(model, 20)
-        rng = np.random.default_rng(2)
+        rng = default_rng(2)
         before = x.copy()
         step = observed_step(model)
         z = model.sample_observation(x[:1], rng, step)[0]
@@ -59,7 +60,7 @@ def test_each_state_is_treated_alone_and_left_as_it_is():
             moved = Transition(model).propagate(x, noise)
             again = Transition(model).propagate(x[7:8], noise[7:8])
             assert_allclose(again, moved[7:8], rtol=1e-9, atol=1e-9)
-        np.testing.assert_array_equal(x, before)
+        assert_array_equal(x, before)
 
 
 def test_likelihoods_are_densities_of_the_simulated_observations():
@@ -75,7 +76,7 @@ def test_likelihoods_are_densities_of_the_simulated_observations():
             0.3, np.abs(view[1] - view[0]).max()
         )  # near enough for a ratio of little variance
         pair[1] = pair[0] + step_size * (pair[1] - pair[0])
-        z = model.sample_observation(np.repeat(pair[:1], n, axis=0), np.random.default_rng(4), step)
+        z = model.sample_observation(np.repeat(pair[:1], n, axis=0), default_rng(4), step)
         ratio = np.exp([np.diff(model.log_likelihood(row, pair, step))[0] for row in z])
         assert ratio.std() > 1e-4
         assert abs(ratio.mean() - 1) < 4.5 * ratio.std() / np.sqrt(n), model
@@ -143,7 +144,7 @@ def test_departures_are_as_stated():
         set(model.labels) - {"additive"}
     )
     x = np.repeat(states(model, 1), n, axis=0)
-    rng = np.random.default_rng(1)
+    rng = default_rng(1)
     mean = model.transition_mean(x, 1.0, None, 1)
     view = model.observation_mean(x, 1)
     own = (
@@ -180,7 +181,7 @@ def test_simulated_noise_is_students_t_or_jumps():
     drift = drifts.linear(np.zeros((1, 1)))
     n = 20_000
     x = np.zeros((n, 1))
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     heavy = noises.only_simulable(drift, np.array([[2.0]]), freedom=3.0)
     drawn = heavy.sample_transition(x, rng, 1.0, None, 1)[:, 0]
     assert stats.kstest(drawn / 2, stats.t(3).cdf).pvalue > 1e-4
@@ -191,8 +192,8 @@ def test_simulated_noise_is_students_t_or_jumps():
 
 X = np.array([[0.3, -1.0], [1.2, 0.4]])
 ALWAYS = observations.ObservedSteps()
-SENSORS = np.eye(2), np.zeros(2), np.array([[3.0, 3.0], [0.0, -2.0]])
-COUNTS = observations.linear_view("counts", np.eye(2), np.zeros(2))
+SENSORS = EYE, np.zeros(2), np.array([[3.0, 3.0], [0.0, -2.0]])
+COUNTS = observations.linear_view("counts", EYE, np.zeros(2))
 
 
 def test_likelihoods_by_scipy():

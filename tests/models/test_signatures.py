@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from helpers import Walk, cases, normal
+from helpers import Walk, cases, normal, refusal
 
 import herdfilter as hf
 from herdfilter.models.contract import takes_state
@@ -82,9 +82,7 @@ def test_a_type_error_inside_a_function_is_its_own():
         def transition_mean(self, x, dt, control, step):
             return math.sin(x, step)
 
-    with pytest.raises(
-        TypeError, match=r"^math.sin\(\) takes exactly one argument \(2 given\)$"
-    ) as caught:
+    with refusal(r"^math.sin\(\) takes exactly one argument \(2 given\)$", TypeError) as caught:
         hf.ParticleFilter(Wrong(), 5, rng=1).run([[0.1]])
     assert caught.traceback[-1].name == "transition_mean"
 
@@ -98,7 +96,7 @@ def test_a_type_error_inside_a_function_is_its_own():
 )
 def test_an_initial_state_or_a_dimension_that_is_none_is_named(changes, message):
     for make in (*USERS.values(), lambda model: hf.simulate(model, 2, 1)):
-        with pytest.raises((TypeError, ValueError), match=f"^{message}"):
+        with refusal(f"^{message}", (TypeError, ValueError)):
             make(changed(**changes))
 
 

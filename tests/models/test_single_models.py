@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from helpers import assert_jacobian, cases
-from numpy.testing import assert_allclose
+from helpers import assert_jacobian, cases, refusal
+from numpy.random import default_rng
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import linalg, stats
 
 import herdfilter as hf
@@ -41,7 +42,7 @@ def test_simulated_robot_drives_a_figure_of_eight():
 
 def test_a_recording_has_the_controls_that_the_truth_was_simulated_with():
     scenario = load_scenario("landmarks")
-    recording = record(scenario, scenario.build_model(), None, np.random.default_rng(0))
+    recording = record(scenario, scenario.build_model(), None, default_rng(0))
     assert set(recording.controls[:, 1]) == {0.25, -0.25}
 
 
@@ -59,12 +60,8 @@ def test_likelihood_is_students_t_about_the_scaled_distance():
 
 def test_simulated_beacons_take_turns_and_ranges_follow_the_likelihood():
     model = RangeOnly(BEACONS)
-    np.testing.assert_array_equal(
-        hf.simulate(model, 7, np.random.default_rng(0))[1][:, 0], [0, 1, 2, 0, 1, 2, 0]
-    )
-    z = Measurement(model).sample(
-        np.tile([3.0, 4.0, 0.0], (20_000, 1)), np.random.default_rng(0), 1
-    )
+    assert_array_equal(hf.simulate(model, 7, default_rng(0))[1][:, 0], [0, 1, 2, 0, 1, 2, 0])
+    z = Measurement(model).sample(np.tile([3.0, 4.0, 0.0], (20_000, 1)), default_rng(0), 1)
     scaled = (z[:, 1] - 1.07 * 5.0) / model.range_spread
     levels = [0.05, 0.25, 0.5, 0.75, 0.95]
     assert_allclose((scaled[:, None] < stats.t.ppf(levels, 5)).mean(axis=0), levels, atol=0.015)
@@ -80,7 +77,7 @@ def test_at_a_sensor_the_jacobian_is_no_number():
     started = BearingsTracking(
         initial_mean=at[0], spectral_density=1e-250, initial_covariance=1e-250 * np.eye(4)
     )
-    with pytest.raises(ValueError, match="jacobian: expected finite numbers, got 4 non-finite"):
+    with refusal("jacobian: expected finite numbers, got 4 non-finite"):
         hf.ExtendedKalmanFilter(started).run([[0.1, 0.2]])
 
 
@@ -119,7 +116,7 @@ def test_likelihood_is_the_density_of_a_return():
     model = StochasticVolatility()
     expected = stats.norm(0, np.exp(x[:, 0] / 2)).logpdf(-3.0)
     assert_allclose(model.log_likelihood([-3.0], x, 1), expected, rtol=1e-12)
-    drawn = model.sample_observation(np.full((4000, 1), -1.0), np.random.default_rng(0), 1)
+    drawn = model.sample_observation(np.full((4000, 1), -1.0), default_rng(0), 1)
     assert stats.kstest(drawn[:, 0], stats.norm(0, np.exp(-0.5)).cdf).pvalue > 1e-3
 
 

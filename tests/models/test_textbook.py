@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from helpers import cases
-from numpy.testing import assert_allclose
+from helpers import cases, refusal
+from numpy.random import default_rng
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 from scipy.integrate import trapezoid
 
@@ -17,7 +18,7 @@ from herdfilter.study.scenario import load_scenario, scenario_files
 
 def states(model, n, steps=3):
     """States at random, some steps after the first."""
-    rng = np.random.default_rng(5)
+    rng = default_rng(5)
     x = model.initial.sample(n, rng)
     for step in range(1, steps + 1):
         x = Transition(model, 1.0, None, step).sample(x, rng)
@@ -35,7 +36,7 @@ def states(model, n, steps=3):
 def test_a_run_is_simulated_and_filtered_to_the_end(name):
     scenario = load_scenario(name)
     model = scenario.build_model()
-    made = record(scenario, scenario.simulated.build_model(), None, np.random.default_rng(1))
+    made = record(scenario, scenario.simulated.build_model(), None, default_rng(1))
     result = feed(hf.make_filter("bootstrap", model, 200, rng=0), made)
     assert np.isfinite([made.truth, result.means]).all()
 
@@ -53,15 +54,15 @@ def test_a_pendulum_swings_as_one_of_small_angle_and_keeps_its_energy_over_the_t
 
 def test_an_epidemic_moves_whole_people_between_compartments():
     model = textbook.Epidemic()
-    rng = np.random.default_rng(2)
+    rng = default_rng(2)
     x = model.sample(50, rng)
     removed = 0
     for step in range(1, 60):
         after = Transition(model, 1.0, None, step).sample(x, rng)
-        np.testing.assert_array_equal(after[:, :4], np.rint(after[:, :4]))
+        assert_array_equal(after[:, :4], np.rint(after[:, :4]))
         left = model.population - after[:, :3].sum(axis=1)
         assert (left >= removed).all()
-        np.testing.assert_array_equal(after[:, 1], x[:, 1] + x[:, 0] - after[:, 0] - after[:, 3])
+        assert_array_equal(after[:, 1], x[:, 1] + x[:, 0] - after[:, 0] - after[:, 3])
         x = after
         removed = left
     assert np.median(removed) > 100
@@ -69,7 +70,7 @@ def test_an_epidemic_moves_whole_people_between_compartments():
 
 def observed(model, x):
     """Many draws of what is observed of one state."""
-    return model.sample_observation(np.repeat(x, 20_000, axis=0), np.random.default_rng(0), 1)
+    return model.sample_observation(np.repeat(x, 20_000, axis=0), default_rng(0), 1)
 
 
 def test_reports_are_negative_binomial():
@@ -128,12 +129,12 @@ JOINT = np.array([[1, 0.5, -0.5, 0], [0.5, 1, 0, -0.5], [-0.5, 0, 1, 0.4], [0, -
 
 def test_returns_and_next_log_variances_have_the_correlations_that_are_stated():
     model = textbook.Leverage()
-    rng = np.random.default_rng(3)
+    rng = default_rng(3)
     x = states(model, 60_000)
     now = x[:, :2]
     later = x[:, 2:]
     z = model.sample_observation(x, rng, 1)
-    np.testing.assert_array_equal(Transition(model, 1.0, None, 4).sample(x, rng)[:, :2], later)
+    assert_array_equal(Transition(model, 1.0, None, 4).sample(x, rng)[:, :2], later)
     epsilon = z * np.exp(-now / 2)
     eta = (later - model.mu - model.phi * (now - model.mu)) / model.sigma
     assert_allclose(np.cov(np.hstack([epsilon, eta]).T), JOINT, atol=0.02)
@@ -182,5 +183,5 @@ def test_counts_of_prey_are_lognormal():
 
 
 def test_a_leverage_that_leaves_no_covariance_is_named():
-    with pytest.raises(ValueError, match="leverage: expected less"):
+    with refusal("leverage: expected less"):
         textbook.Leverage(leverage=-0.99)

@@ -4,8 +4,8 @@ import copy
 
 import numpy as np
 import pytest
-from helpers import EYE, cases, refuses
-from numpy.testing import assert_allclose
+from helpers import EYE, cases, refusal, refuses
+from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
 from herdfilter.models import WithClutter
@@ -30,12 +30,11 @@ def test_scans_that_are_none_are_named_and_leave_the_filter_as_it_was(z, message
         pf = hf.make_filter(name, WithClutter(model, 0.9, 0.1), 20, rng=1)
         pf.predict()
         other = copy.deepcopy(pf)
-        with pytest.raises(ValueError, match=message) as caught:
+        with refusal(message):
             pf.update(z)
-        assert "\n" not in str(caught.value)
         pf.update(X[:, :2])
         other.update(X[:, :2])
-        np.testing.assert_array_equal(pf.mean, other.mean)
+        assert_array_equal(pf.mean, other.mean)
 
 
 @cases(
@@ -45,9 +44,9 @@ def test_scans_that_are_none_are_named_and_leave_the_filter_as_it_was(z, message
     ((0.9, 0.1, [[0.0, 1.0]]), r"^region: expected bounds of shape \(2, 2\), got"),
 )
 def test_numbers_out_of_range_are_named(arguments, message):
-    with pytest.raises(ValueError, match=message):
+    with refusal(message):
         WithClutter(PLANE, *arguments)
-    with pytest.raises(ValueError, match=message):
+    with refusal(message):
         hf.Sensor(lambda x: x, EYE, (), None, None, *arguments)
 
 
@@ -147,7 +146,7 @@ def test_values_of_functions_out_of_range_are_named(p, density, message):
         pf = hf.make_filter("bootstrap", model, 20, rng=1)
         pf.predict()
         before = pf.mean
-        with pytest.raises(ValueError, match=f"^{message}") as caught:
+        with refusal(f"^{message}") as caught:
             pf.update(scan, sensor=used)
         assert "at step 1" in str(caught.value)
-        np.testing.assert_array_equal(pf.mean, before)
+        assert_array_equal(pf.mean, before)

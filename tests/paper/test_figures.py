@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import cases
+from helpers import EYE, cases
 
 import herdfilter as hf
 from herdfilter.paper import fig2, fig4, fig5, reproduce
@@ -73,7 +73,7 @@ def test_the_published_recursion_gives_the_reference_points(points, case):
     sampler = hf.ContinuousHerdedGibbs(target="paper", bandwidth=EXAMPLE_WIDTH)
     assert sampler.sample(mixture, 20, start=reference[0]).x == pytest.approx(reference, abs=1e-5)
     # The figure starts at the exact mode, the reference where an optimiser stopped 1e-4 beside it.
-    smoothed = mixture.convolve(EXAMPLE_WIDTH**2 * np.eye(2))
+    smoothed = mixture.convolve(EXAMPLE_WIDTH**2 * EYE)
     ours = points.numbers.set_index("sampler").loc[CHG, ["x1", "x2"]].to_numpy()
     assert smoothed.log_density(ours[:1]) >= smoothed.log_density(reference[:1])
     assert ours == pytest.approx(reference, abs=1e-3)

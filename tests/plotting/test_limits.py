@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from helpers import result_of
+from numpy.testing import assert_array_equal
 
 import herdfilter as hf
 from herdfilter import plotting
@@ -75,9 +76,9 @@ def test_the_path_of_a_scenario_has_start_end_and_sensor():
     result = result_of(scenario, ["bootstrap"], [10], runs=1)
     figure = plotting.drawings(result)["trajectory"].figure
     lines = {line.get_label(): line.get_xydata() for line in figure.axes[0].lines}
-    np.testing.assert_array_equal(lines["start"], lines["truth"][:1])
-    np.testing.assert_array_equal(lines["end"], lines["truth"][-1:])
-    np.testing.assert_array_equal(lines["sensor"], [[0.0, 0.0]])
+    assert_array_equal(lines["start"], lines["truth"][:1])
+    assert_array_equal(lines["end"], lines["truth"][-1:])
+    assert_array_equal(lines["sensor"], [[0.0, 0.0]])
     assert model_sensors(hf.models.UNGM()) is None
     assert model_sensors(SimpleNamespace(sensors=["a", "b"], radar=3.0)) is None
 

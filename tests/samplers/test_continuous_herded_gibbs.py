@@ -1,8 +1,8 @@
 """Continuous herded Gibbs sampling: the published sequences, the recursion step by step, and the three repairs."""
 
 import numpy as np
-from helpers import cases, published, refuses
-from numpy.testing import assert_allclose
+from helpers import EYE, cases, published, refuses
+from numpy.testing import assert_allclose, assert_array_equal
 
 from herdfilter.bandwidths import Whitened
 from herdfilter.discrepancy import energy_distance
@@ -144,7 +144,7 @@ def test_start_is_the_first_point(random_mixture, target, bandwidth):
 # The repairs
 
 
-TWO_MODES = GaussianMixture([0.7, 0.3], [[0.0, 0.0], [30.0, 30.0]], np.eye(2))
+TWO_MODES = GaussianMixture([0.7, 0.3], [[0.0, 0.0], [30.0, 30.0]], EYE)
 
 
 def share_of_second_mode(sampler):
@@ -178,7 +178,7 @@ def test_the_paper_target_turns_all_repairs_off(random_mixture):
     spelled = ContinuousHerdedGibbs(
         "paper", 0.5, effective_count=False, component_herding=False, sweeps=1
     )
-    np.testing.assert_array_equal(plain, spelled.sample(mixture, 15).x)
+    assert_array_equal(plain, spelled.sample(mixture, 15).x)
     for options in ({"effective_count": True}, {"component_herding": True}, {"sweeps": 2}):
         assert (ContinuousHerdedGibbs("paper", 0.5, **options).sample(mixture, 15).x != plain).any()
 
@@ -199,7 +199,7 @@ def test_the_axes_are_those_of_the_state_for_a_number_and_principal_ones_for_a_m
         sampler = ContinuousHerdedGibbs(bandwidth=bandwidth)
         return np.abs(sampler.sample(turned, 20).x - sampler.sample(straight, 20).x @ turn.T).max()
 
-    assert gap(0.7**2 * np.eye(2)) < 1e-5 < 0.01 < gap(0.7)
+    assert gap(0.7**2 * EYE) < 1e-5 < 0.01 < gap(0.7)
 
 
 # Components so far apart, in kernel widths, that no grid spans the gap
@@ -211,7 +211,7 @@ def test_modes_any_number_of_kernel_widths_apart(distance, full):
     weights = [0.3, 0.2, 0.35, 0.15]
     means = np.array([[0.0, 0.0], [1.7, 0.9], [0.0, 0.0], [1.1, -1.3]])
     shift = np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
-    shape = np.array([[[2.0, 0.5], [0.5, 1.0]]] * 3 + [np.eye(2)]) if full else np.eye(2)
+    shape = np.array([[[2.0, 0.5], [0.5, 1.0]]] * 3 + [EYE]) if full else EYE
     mixture, near = (
         GaussianMixture(weights, means + gap * shift, shape) for gap in (distance, 40.0)
     )
@@ -219,7 +219,7 @@ def test_modes_any_number_of_kernel_widths_apart(distance, full):
     points = ContinuousHerdedGibbs(**options).sample(mixture, 24).x
     expected = ContinuousHerdedGibbs(**options).sample(near, 24).x
     far = points[:, 0] > distance / 2
-    np.testing.assert_array_equal(far, expected[:, 0] > 20)
+    assert_array_equal(far, expected[:, 0] > 20)
     assert 0 < far.sum() < 24
     points[far, 0] -= distance
     expected[far, 0] -= 40

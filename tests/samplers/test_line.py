@@ -2,6 +2,7 @@
 
 import numpy as np
 from helpers import cases
+from numpy.random import default_rng
 from scipy.special import logsumexp, softmax
 
 from herdfilter.mixture import GaussianMixture
@@ -35,7 +36,7 @@ def of_one_unit(mixture, x):
 
 def crowd(spread, weights="even", widths=(1.0, 1.0), size=600):
     """Many components, some standard deviations of one of them apart."""
-    rng = np.random.default_rng(3)
+    rng = default_rng(3)
     means = spread * rng.standard_normal((size, 1))
     covariances = rng.uniform(*widths, (size, 1, 1)) if widths[0] < widths[1] else np.eye(1)
     share = {
@@ -60,7 +61,7 @@ def test_many_components(mixture):
 
 def test_hostile_mixtures_near_and_far(hostile_mixture):
     """At the components, nine of their deviations away, and between them; places are known to one unit in the last place."""
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     seen = 0
     for seed in range(200):
         mixture = hostile_mixture(seed)
@@ -74,7 +75,7 @@ def test_hostile_mixtures_near_and_far(hostile_mixture):
 
 
 def test_the_same_mixture_has_the_same_bits_wherever_its_arrays_lie():
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     weights = rng.dirichlet(np.ones(20))
     means = rng.normal(size=(20, 1))
     x = rng.normal(size=(20, 1))

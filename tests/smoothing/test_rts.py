@@ -5,10 +5,10 @@ from datetime import datetime, timedelta
 import numpy as np
 import pytest
 from filterpy.kalman import MerweScaledSigmaPoints, UnscentedKalmanFilter
-from helpers import CONTROLS, cases, in_units, of_inner_noise
+from helpers import CONTROLS, EYE, cases, in_units, of_inner_noise, refusal
 from helpers import DURATIONS as DT
 from helpers import READINGS as Z
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
@@ -80,7 +80,7 @@ def test_times_are_those_of_the_result_unless_others_are_given(driven):
     for options in ({}, {"times": dates}):
         again = hf.rts_smoother(kf, result, **options)
         agree(again, told.means, told.covariances)
-        np.testing.assert_array_equal(again.times, result.times)
+        assert_array_equal(again.times, result.times)
     assert np.abs(hf.rts_smoother(kf, result, dt=1.0).means - told.means).max() > 0.1
 
 
@@ -92,11 +92,11 @@ def test_readings_of_one_time_are_of_one_state(driven, joint, readings):
     result = kf.run(readings, controls=controls)
     smoothed = hf.rts_smoother(kf, result, controls=controls)
     place = [0, 0, 1, 2, 2]
-    rows = [(k, s.mean(np.eye(2)).T, s.covariance[0, 0], np.nan if z is None else z[0])
+    rows = [(k, s.mean(EYE).T, s.covariance[0, 0], np.nan if z is None else z[0])
             for k, (_, s, z) in zip(place, readings, strict=True)]  # fmt: skip
     means, C = joint(driven, rows, 3, [1.0, 1.5, 0.5], controls[[0, 2, 3]])
     agree(smoothed, means[place], C[np.arange(3), :, np.arange(3)][place])
-    np.testing.assert_array_equal(smoothed.steps, [1, 1, 2, 3, 3])
+    assert_array_equal(smoothed.steps, [1, 1, 2, 3, 3])
 
 
 def test_a_run_that_goes_on_has_the_steps_of_the_filter():
@@ -163,9 +163,7 @@ def test_filters_that_keep_no_gaussian_are_named(driven):
         (hf.ExtendedKalmanFilter, "the class ExtendedKalmanFilter"),
         (driven, "Driven"),
     ):
-        with pytest.raises(
-            TypeError, match=f"filter: rts_smoother expected a Kalman filter .*, got {name}"
-        ):
+        with refusal(f"filter: rts_smoother expected a Kalman filter .*, got {name}", TypeError):
             hf.rts_smoother(other, result)
 
 
@@ -173,8 +171,6 @@ def test_an_indefinite_prediction_is_named():
     """Sigma points whose centre has a negative weight, and a transition that bends."""
     bent = hf.models.from_functions(lambda x: x**2, lambda x: x, [[1.0]], [[10.0]], [0.0], [[1.0]])
     result = hf.ExtendedKalmanFilter(bent).run([[0.1], [0.0]])
-    with pytest.raises(
-        hf.IndefiniteCovarianceError, match="step 2: the predicted covariance"
-    ) as caught:
+    with refusal("step 2: the predicted covariance", hf.IndefiniteCovarianceError) as caught:
         hf.rts_smoother(hf.UnscentedKalmanFilter(bent, alpha=0.5, beta=-3.0), result)
     assert caught.value.step == 2

@@ -2,7 +2,7 @@
 
 import numpy as np
 from helpers import filterpy_filter, kalman, model_of, normal, plane
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
 
@@ -125,6 +125,6 @@ def test_a_seed_decides_and_the_chunks_do_not(monkeypatch):
     other = hf.backward_simulation(PLANE, result, 70, 4)
     monkeypatch.setattr("herdfilter.smoothing.particles.CHUNK_SIZE", 7 * 50 * 2)
     chunks = hf.backward_simulation(PLANE, result, 70, 3)
-    np.testing.assert_array_equal(first.x, again.x)
-    np.testing.assert_array_equal(first.x, chunks.x)
+    assert_array_equal(first.x, again.x)
+    assert_array_equal(first.x, chunks.x)
     assert (first.x != other.x).any()

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from helpers import Walk, WithJacobians, cases, refuses
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 import herdfilter as hf
@@ -39,7 +40,7 @@ def test_it_is_the_kalman_filters_covariance(model):
 
 def published(mean, variance, Q, transition, slope, information):
     """Information form of Tichavsky and others, eq. 21 to 25, with derivatives by hand and truths of its own."""
-    rng = np.random.default_rng(5)
+    rng = default_rng(5)
     J = 1 / variance
     bounds = []
     x = mean + np.sqrt(variance) * rng.standard_normal(200000)
@@ -115,12 +116,12 @@ def test_information_of_overlapping_components_is_the_integral_over_their_densit
     slope = (parts * (means - x[:, None]) / sds**2).sum(axis=1)
     expected = (slope**2 / density).sum() * (x[1] - x[0])
     mixture = hf.GaussianMixture(weights, means[:, None], (sds**2)[:, None, None])
-    draws = mixture.sample(40000, np.random.default_rng(1))
+    draws = mixture.sample(40000, default_rng(1))
     assert 1 / _initial_bound(mixture, draws)[0, 0] == pytest.approx(expected, rel=0.03)
     plane = hf.GaussianMixture(
         weights, np.column_stack([means, [0, 0]]), [np.diag([s**2, 4.0]) for s in sds]
     )
-    bound = _initial_bound(plane, plane.sample(40000, np.random.default_rng(2)))
+    bound = _initial_bound(plane, plane.sample(40000, default_rng(2)))
     assert_allclose(bound, np.diag([1 / expected, 4.0]), rtol=0.03, atol=0.1)
 
 

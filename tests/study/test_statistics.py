@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 import scipy.stats
 from helpers import cases
+from numpy.random import default_rng
 
 from herdfilter.study import statistics
 from herdfilter.study.statistics import fitted_slopes
@@ -12,7 +13,7 @@ from herdfilter.study.statistics import fitted_slopes
 
 @cases("runs level", (6, 0.5), (20, 0.95))
 def test_students_interval_is_the_textbooks(runs, level):
-    values = np.random.default_rng(runs).normal(3.0, 2.0, runs)
+    values = default_rng(runs).normal(3.0, 2.0, runs)
     expected = scipy.stats.t.interval(
         level, runs - 1, values.mean(), values.std(ddof=1) / np.sqrt(runs)
     )
@@ -31,7 +32,7 @@ def test_five_values_have_no_interval_and_equal_ones_have_no_width():
 @cases("n level", (5, 0.5), (6, 0.95), (6, 0.99), (51, 0.99))
 def test_a_medians_interval_is_the_narrowest_pair_of_order_statistics_that_covers(n, level):
     """Ranks i and n - 1 - i: binomial probability of more than i values on either side of the median."""
-    values = np.random.default_rng(n).permutation(n).astype(float)
+    values = default_rng(n).permutation(n).astype(float)
     below = scipy.stats.binom(n, 0.5).cdf(np.arange(n))
     tails = [i for i in range((n + 1) // 2) if below[i] <= (1 - level) / 2 + 1e-12]
     low, high = statistics.median_interval(values, level)
@@ -97,7 +98,7 @@ COUNTS = (10, 40, 160)
 
 
 def table(slope, scatter=0.0, runs=200, seed=0):
-    rng = np.random.default_rng(seed)
+    rng = default_rng(seed)
     rows = [
         (n, run, level * n**slope * np.exp(rng.normal(0, scatter)))
         for run, level in enumerate(rng.lognormal(size=runs))

@@ -2,14 +2,15 @@
 
 import numpy as np
 import pytest
-from helpers import cases, normal, polar
+from helpers import EYE, cases, normal, polar
+from numpy.testing import assert_allclose
 
 import herdfilter as hf
 from herdfilter.models import LinearGaussian, WithClutter
 from herdfilter.tracking import Birth, LMBTracker
 from herdfilter.tracking.bank import GaussianFilters, ListedFilters
 
-ONE = np.eye(2)
+ONE = EYE
 NONE = np.zeros((2, 2))
 WALK = LinearGaussian(
     np.block([[ONE, ONE], [NONE, ONE]]),
@@ -117,10 +118,10 @@ def test_a_batch_of_tracks_is_the_same_tracks_one_by_one(scene, name):
     assert sum(map(len, found.labels)) > 5
     for field in ("means", "covariances", "existence"):
         for one, other in zip(getattr(found, field), getattr(expected, field), strict=True):
-            np.testing.assert_allclose(one, other, **close, err_msg=field)
+            assert_allclose(one, other, **close, err_msg=field)
     assert [one.label for one in batched.tracks] == [one.label for one in listed.tracks]
     for one, other in zip(batched.tracks, listed.tracks, strict=True):
-        np.testing.assert_allclose(one.filter.covariance, other.filter.covariance, **close)
+        assert_allclose(one.filter.covariance, other.filter.covariance, **close)
         assert one.existence == pytest.approx(other.existence, abs=close["atol"])
         assert (one.filter.step, one.filter.time) == (batched.step, batched.time)
 
@@ -133,4 +134,4 @@ def test_tracks_are_a_copy():
     track.filter.update([5.0, 5.0])
     tracker.predict()
     assert tracker.tracks[0].filter.step == 1
-    np.testing.assert_allclose(tracker.tracks[0].mean, [1.0, 0, 0, 0], atol=1e-12)
+    assert_allclose(tracker.tracks[0].mean, [1.0, 0, 0, 0], atol=1e-12)

@@ -1,7 +1,6 @@
 """Tentative, confirmed and coasting tracks."""
 
-import pytest
-from helpers import cases, normal
+from helpers import cases, normal, refusal
 
 import herdfilter as hf
 from herdfilter.tracking import Birth, BirthFromMeasurements, DetectionHistory, LMBTracker
@@ -63,7 +62,7 @@ def test_one_of_several_sensors_keeps_a_track_from_coasting(walk, cluttered):
 
 @cases("confirm", 3, (4, 3))
 def test_odd_confirmations_are_named_in_one_line(confirm, walk, cluttered):
-    with pytest.raises((TypeError, ValueError), match=r"^confirm: expected [^\n]*$"):
+    with refusal(r"^confirm: expected [^\n]*$", (TypeError, ValueError)):
         LMBTracker(cluttered(walk), confirm=confirm)
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 from helpers import cases, refuses
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logsumexp
 
 import herdfilter as hf
@@ -109,14 +109,14 @@ def test_runs_are_bit_identical_whatever_the_hour_and_the_global_stream(tutorial
             )[0]
             runs.append(means(states))
     for run in runs[1:]:
-        np.testing.assert_array_equal(run, runs[0])
+        assert_array_equal(run, runs[0])
 
 
 def test_second_detection_at_the_same_time_moves_nothing(tutorial):
     first = tutorial.detections(1)[0]
     second = Detection(first.state_vector, first.timestamp, measurement_model=tutorial.radar)
     posteriors = tracked(tutorial, [first, second], 30)
-    np.testing.assert_array_equal(posteriors[1].state_vector, posteriors[0].state_vector)
+    assert_array_equal(posteriors[1].state_vector, posteriors[0].state_vector)
     twice = posteriors[0].log_weight + tutorial.radar.logpdf(second, posteriors[0])
     assert_allclose(posteriors[1].log_weight, twice - logsumexp(twice))
 

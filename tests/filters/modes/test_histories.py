@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import assert_same, cases, on_a_line
+from helpers import assert_same, cases, on_a_line, refusal
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
 
@@ -109,7 +109,7 @@ def test_a_second_sensor_updates_the_gaussians(linear_modes):
 
 
 def test_only_auto_is_wrapped():
-    with pytest.raises(TypeError, match="proposal: expected an AutomaticProposal"):
+    with refusal("proposal: expected an AutomaticProposal", TypeError):
         hf.HistoryProposal(hf.RankedProposal())
 
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers import assert_same, cases
+from helpers import assert_same, cases, refusal
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
@@ -117,9 +117,7 @@ def test_resampling_that_moves_particles(linear_modes):
     assert pf.run(Z).mode_probabilities.shape == (4, 2)
     whole = SimpleNamespace(resample=lambda particles, rng, circular=(): particles)
     pf = hf.ParticleFilter(model, 30, resampling=whole, rng=0)
-    with pytest.raises(
-        ValueError, match=r"resampling: expected .* got SimpleNamespace, which keeps it"
-    ):
+    with refusal(r"resampling: expected .* got SimpleNamespace, which keeps it"):
         pf.run(Z)
     pf = hf.ParticleFilter(
         model,
@@ -129,9 +127,7 @@ def test_resampling_that_moves_particles(linear_modes):
         1.0,
         rng=0,
     )
-    with pytest.raises(
-        ValueError, match="resampling: expected a scheme that copies particles with their modes"
-    ):
+    with refusal("resampling: expected a scheme that copies particles with their modes"):
         pf.run(Z)
 
 
@@ -145,18 +141,15 @@ def test_what_knows_no_modes_says_so(linear_modes):
         lambda model: hf.marginal_smoother(model, None),
         lambda model: hf.FixedLagSmoother(hf.make_filter("auto", model), 3),
     ):
-        with pytest.raises(
-            TypeError, match=r"got JumpMarkov, which jumps between 2; .* InteractingMult"
-        ) as error:
+        with refusal(r"got JumpMarkov, which jumps between 2; .* InteractingMult", TypeError):
             make(linear_modes(0))
-        assert "\n" not in str(error.value)
 
 
 def test_bad_parts_are_named():
-    with pytest.raises(ValueError, match="modes: unknown 'drawn'"):
+    with refusal("modes: unknown 'drawn'"):
         hf.ModeProposal(hf.RankedProposal(), "drawn")
-    with pytest.raises(
-        TypeError, match="model: ModeProposal needs models and transition_matrix; UNGM has none"
+    with refusal(
+        "model: ModeProposal needs models and transition_matrix; UNGM has none", TypeError
     ):
         hf.ModeProposal(hf.RankedProposal()).check(hf.models.UNGM())
 
