@@ -2,9 +2,11 @@
 
 import pickle
 import types
+from functools import partial
 
 import filterpy.kalman as fp
 import numpy as np
+from filterpy.kalman.CubatureKalmanFilter import spherical_radial_sigmas
 from helpers import cases, refusal, refuses
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -67,21 +69,19 @@ def prepared(kf):
     return kf
 
 
-def unscented(scale=(0.5, 2.0, 0.5), **options):
-    return prepared(
-        fp.UnscentedKalmanFilter(
-            4, 2, DT, seen, moved, fp.MerweScaledSigmaPoints(4, *scale), **options
-        )
-    )
+def unscented(points=fp.MerweScaledSigmaPoints(4, 0.5, 2.0, 0.5), **options):  # noqa: B008
+    return prepared(fp.UnscentedKalmanFilter(4, 2, DT, seen, moved, points, **options))
 
 
-def largest_difference(
-    kf, ours, observations, predict=lambda kf: kf.predict(), update=lambda kf, z: kf.update(z)
-):
+def updated(kf, z):
+    kf.update(z)
+
+
+def largest_difference(kf, ours, observations, update=updated):
     """Largest difference of means, covariances and log-likelihoods of the two, and of angles but for whole turns."""
     worst = 0.0
     for z in observations:
-        predict(kf)
+        kf.predict()
         ours.predict()
         update(kf, z)
         record = ours.update(z)
@@ -92,12 +92,38 @@ def largest_difference(
     return worst
 
 
-def test_unscented_kalman_filter_has_filterpys_numbers():
-    kf = unscented()
-    ours = hf.UnscentedKalmanFilter(
-        from_filterpy(kf, vectorised="columns"), alpha=0.5, beta=2.0, kappa=0.5
-    )
-    assert largest_difference(kf, ours, Z) < 1e-10
+def with_new_points(kf, z):
+    """filterpy updates with the propagated points, which lack the transition noise; the algorithm draws new ones."""
+    kf.sigmas_f = spherical_radial_sigmas(kf.x, kf.P)
+    kf.update(z[:, None])
+
+
+@cases(
+    "kf ours update",
+    (unscented(), partial(hf.UnscentedKalmanFilter, alpha=0.5, beta=2.0, kappa=0.5), updated),
+    (
+        unscented(fp.JulierSigmaPoints(4, kappa=-0.5)),
+        partial(hf.UnscentedKalmanFilter, kappa=-0.5),
+        updated,
+    ),
+    (
+        prepared(fp.CubatureKalmanFilter(4, 2, DT, seen, moved)),
+        hf.CubatureKalmanFilter,
+        with_new_points,
+    ),
+    ids=["scaled", "negative kappa", "cubature"],
+)
+def test_filters_of_points_have_filterpys_numbers(kf, ours, update):
+    model = from_filterpy(kf, vectorised="columns")
+    assert largest_difference(kf, ours(model), Z, update=update) < 1e-10
+
+
+def test_an_ensemble_is_taken():
+    kf = prepared(fp.EnsembleKalmanFilter(np.zeros(4), np.eye(4), 2, DT, 10, seen, moved))
+    model = from_filterpy(kf)
+    x = np.array([[1.0, 2.0, 3.0, 4.0]])
+    assert_array_equal(model.transition_mean(x, 1.0, None, 1)[0], moved(x[0], DT))
+    assert_array_equal(model.initial.means[0], kf.x)
 
 
 def test_linear_kalman_filter_has_filterpys_numbers_with_control():
@@ -140,8 +166,11 @@ def test_extended_kalman_filter_has_filterpys_numbers(own):
     model = from_filterpy(kf, hx=seen, HJacobian=slope_seen, residual=residual)
     assert model.observation_circular == (1,)
     ours = hf.ExtendedKalmanFilter(model)
-    update = {"update": lambda kf, z: kf.update(z, slope_seen, seen, residual=residual)}
-    assert largest_difference(kf, ours, Z, **update) < 1e-10
+
+    def update(kf, z):
+        kf.update(z, slope_seen, seen, residual=residual)
+
+    assert largest_difference(kf, ours, Z, update) < 1e-10
 
 
 def test_bearings_and_a_heading_across_the_cut_have_filterpys_numbers():
@@ -202,22 +231,6 @@ def test_what_is_done_to_the_filter_later_changes_nothing():
         matrix *= 7
     for old, new in zip(before, parts(), strict=True):
         assert_array_equal(old, new)
-
-
-def test_the_other_filters_with_functions_are_taken():
-    cubature = prepared(fp.CubatureKalmanFilter(4, 2, DT, seen, moved))
-    ensemble = prepared(fp.EnsembleKalmanFilter(np.zeros(4), np.eye(4), 2, DT, 10, seen, moved))
-    x = np.array([[1.0, 2.0, 3.0, 4.0]])
-    for kf in (cubature, ensemble):
-        model = from_filterpy(kf)
-        assert_array_equal(model.transition_mean(x, 1.0, None, 1)[0], moved(x[0], DT))
-        assert_array_equal(model.initial.means[0], kf.x)
-
-
-def test_control_is_given_to_a_function_of_more_arguments():
-    kf = changed(unscented(), fx=lambda x, dt, u: x + u)
-    ours = hf.UnscentedKalmanFilter(from_filterpy(kf, control="u"))
-    assert ours.run([[0.0, 0.0]], controls=[1.0]).steps.size == 1
 
 
 @cases("vectorised", False, "columns")
