@@ -252,9 +252,7 @@ def cases():
     found["times"] = *found[CHAIN][:2], {"times": np.cumsum(found["uneven"][2]["dt"])}
     of_state = {"Q": lambda dt: 0.1 * dt * eye, "R": lambda x: 0.01 * (1 + x[:, :1, None] ** 2)}
     sine = hf.Sensor(
-        lambda x: np.sin(x[:, 0]),
-        of_state["R"],
-        jacobian=lambda x: np.cos(x[:, None]) * [1, 0],
+        lambda x: np.sin(x[:, 0]), of_state["R"], jacobian=lambda x: np.cos(x[:, None]) * [1, 0]
     )
     heavy = hf.Sensor(sine.mean, [[0.01]], log_likelihood=lambda z, x: -abs(z[0] - np.sin(x[:, 0])))
     pendulum = partial(

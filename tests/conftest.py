@@ -101,9 +101,8 @@ def coarse_pictures():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Figure, "savefig", coarse)
-        patch.setattr(
-            "herdfilter.study.workers.begin", lambda function: function
-        )  # it would draw finely
+        # it would draw finely
+        patch.setattr("herdfilter.study.workers.begin", lambda function: function)
         yield
 
 

@@ -195,11 +195,8 @@ def _any_affine_map(case):
 
 def _thin_covariance(case):
     """Fill a plane and keep to it, if components have hardly any extent across it, or none."""
-    flats = (
-        ("oblique", 1e-7),
-        ("oblique", 0.0),
-        ("along an axis", 0.0),
-    )  # the last exactly, not to rounding
+    # the last exactly, not to rounding
+    flats = (("oblique", 1e-7), ("oblique", 0.0), ("along an axis", 0.0))
     for d, components, (name, thickness) in product((d for d in case.dims if d > 1), (1, 3), flats):
         normal = (
             np.eye(d)[-1] if name == "along an axis" else np.resize([1.0, -2.0, 2.0, -1.0, 3.0], d)
@@ -298,9 +295,8 @@ def _close(text, points, others, tolerance):
     apart = np.abs(points.x - others.x).max()
     if not apart <= tolerance:
         yield f"{text}: expected the same points to {tolerance:g}, got some {apart:.3g} apart"
-    equal = (
-        np.ptp(others.weights) == 0
-    )  # others are found from the points, and only as good as these
+    # others are found from the points, and only as good as these
+    equal = np.ptp(others.weights) == 0
     apart = np.abs(points.weights - others.weights).max()
     largest = np.abs(others.weights).max()
     if not apart <= (1e-12 if equal else tolerance) * largest:

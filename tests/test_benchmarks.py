@@ -226,9 +226,8 @@ def test_fitted_exponent_is_that_of_a_power_law(benchmark_module):
     residuals = np.array([0.01, -0.02, 0.01])
     values = np.array(sizes[1:]) ** 1.5 * np.exp(residuals)
     fit = benchmark_module("growth").exponent(sizes, [9.0, *values])
-    half = (
-        np.tan(0.475 * np.pi) * np.sqrt((residuals**2).sum() / 2) / np.log(2)
-    )  # Student's t is Cauchy's distribution
+    # Student's t is Cauchy's distribution
+    half = np.tan(0.475 * np.pi) * np.sqrt((residuals**2).sum() / 2) / np.log(2)
     assert_allclose(fit, [1.5, 1.5 - half, 1.5 + half], rtol=1e-9)
 
 
@@ -391,8 +390,7 @@ def test_posteriors_of_long_runs_are_exact(benchmark_module):
         assert np.allclose(sd, np.sqrt(known.covariances[:, 0, 0]), rtol=0.002)
         if name == "linear":
             x = np.sort(
-                mean[:, None] + sd[:, None] * default_rng(0).standard_normal((60, 20)),
-                axis=1,
+                mean[:, None] + sd[:, None] * default_rng(0).standard_normal((60, 20)), axis=1
             )
             equal = np.full(x.shape, 1 / 20)
             found = module.kolmogorov(masses, -case.reach, case.spacing, x, equal)
@@ -422,9 +420,8 @@ def test_verdict_on_a_published_figure_counts_both_errors_and_its_rounding(bench
 def test_association_repeats_the_program_of_wolf_and_baum(study):
     table = study("bench_known", "papers", "--papers", "herding.wolf", "--most", 2)["as_published"]
     assert (table["verdict"].iloc[:3] == "agrees").all()
-    assert (
-        table["ours"].iloc[-2] < table["ours"].iloc[-1] < 0
-    )  # herded errors fall faster than random ones
+    # herded errors fall faster than random ones
+    assert table["ours"].iloc[-2] < table["ours"].iloc[-1] < 0
 
 
 # The board: its definition is frozen, its numbers are those of the runs, and a filter of one's own can be entered.

@@ -46,9 +46,8 @@ def test_import_loads_numpy_scipy_and_numba_only(fresh):
 
 def test_import_leaves_alone_what_filtering_does_not_need(fresh):
     heavy = {"scipy.stats", "scipy.optimize", "herdfilter.study", "herdfilter.plotting", "sqlite3"}
-    assert heavy.isdisjoint(
-        {*fresh[1]} - {*fresh[0]}
-    )  # numba loads sqlite3 where coverage is installed
+    # numba loads sqlite3 where coverage is installed
+    assert heavy.isdisjoint({*fresh[1]} - {*fresh[0]})
 
 
 def test_import_draws_no_random_numbers(fresh):

@@ -193,6 +193,5 @@ def test_every_call_that_takes_a_number_has_been_tried():
         if "rng" in parameters(one)
     }
     open_to_numbers = {name for name, hint in hints.items() if re.search(r"\bint\b|SeedLike", hint)}
-    assert open_to_numbers - DETERMINISTIC - {"HerdedFilter"} == set(
-        DOORS
-    )  # that one needs the library particles
+    # that one needs the library particles
+    assert open_to_numbers - DETERMINISTIC - {"HerdedFilter"} == set(DOORS)

@@ -191,9 +191,8 @@ def test_tracks_that_are_hardly_ever_missed_share_all_detections():
         if most:
             assert distance(found[:, 1:], np.full((3, 3), 1 / 3)) < most
         else:
-            assert (
-                distance(found[:, 1:], np.full((3, 3), 1 / 3)) > 0.3
-            )  # which single moves alone miss
+            # which single moves alone miss
+            assert distance(found[:, 1:], np.full((3, 3), 1 / 3)) > 0.3
 
 
 def test_the_moves_of_a_sweep_connect_close_tracks_and_stay_few():
@@ -209,9 +208,8 @@ def test_the_moves_of_a_sweep_connect_close_tracks_and_stay_few():
         )
         assert len(pairs) < tracks * (2 + np.ceil(np.log2(tracks)))
         assert (gibbs_moves(np.eye(tracks) + 1.0, False)[:, 1] == -1).all()
-    apart = (
-        np.kron(EYE, np.ones((6, 6))) + 1e-9
-    )  # two groups, whose tracks have the nearest among themselves
+    # two groups, whose tracks have the nearest among themselves
+    apart = np.kron(EYE, np.ones((6, 6))) + 1e-9
     moves = gibbs_moves(np.column_stack([np.full(12, 1e-9), apart]), True)
     assert ((moves[:, 0] < 6) & (moves[:, 1] >= 6)).any()
 

@@ -42,9 +42,8 @@ class TestEveryMethod:
     def test_nothing_to_associate(self, method):
         assert association.marginals(np.empty((0, 4)), method).shape == (0, 4)
         assert_array_equal(association.marginals([[0.3], [5.0]], method), [[1.0], [1.0]])
-        found = association.marginals(
-            [[1, 0, 1], [1, 0, 1.0]], method, rng=0
-        )  # a measurement that is nobody's
+        # a measurement that is nobody's
+        found = association.marginals([[1, 0, 1], [1, 0, 1.0]], method, rng=0)
         assert_array_equal(found[:, 1], 0)
 
 

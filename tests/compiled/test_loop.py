@@ -41,11 +41,7 @@ def pendulum(**changes):
         "R": np.array([[0.2, 0.1], [0.1, 0.3]]),
         "initial_mean": [3.0, 1.0],
     }
-    given |= {
-        "initial_covariance": EYE,
-        "circular": [0],
-        "observation_circular": [0],
-    } | changes
+    given |= {"initial_covariance": EYE, "circular": [0], "observation_circular": [0]} | changes
     return hf.models.CompiledModel(swing, direction, **given), hf.models.from_functions(
         swung, directions, **given
     )
@@ -227,9 +223,8 @@ def test_a_likelihood_that_vanishes_is_left_out_on_request(name, stops):
     assert [outcome.name for outcome in result.outcomes] == ["UPDATED"] * 2 + ["DEGENERATE"] + [
         "UPDATED"
     ] * 2 + ["DEGENERATE"] * 2
-    assert len(stops) == (
-        len(z) if name == "auto" else 3
-    )  # by a likelihood alone, which the loop does not look ahead to
+    # by a likelihood alone, which the loop does not look ahead to
+    assert len(stops) == (len(z) if name == "auto" else 3)
 
 
 def test_half_a_reading_is_dropped_whole_and_said_once_unless_the_model_takes_it():
@@ -299,12 +294,7 @@ def still(x, out):
 
 
 def test_readings_of_several_sensors(proposal, stops):
-    given = {
-        "Q": EYE,
-        "R": None,
-        "initial_mean": [3.0, 4.0],
-        "initial_covariance": 4 * EYE,
-    }
+    given = {"Q": EYE, "R": None, "initial_mean": [3.0, 4.0], "initial_covariance": 4 * EYE}
     models = (
         hf.models.CompiledModel(still, None, **given),
         hf.models.from_functions(lambda x: x, None, **given),

@@ -59,9 +59,8 @@ def test_moments_are_matched_at_the_rate_of_one_over_the_length(size, k):
     moments = rng.dirichlet(np.ones(size)) @ phi
     states = herding(moments, 8_000, phi)
     t = np.arange(1, len(states) + 1)
-    gap = np.linalg.norm(
-        np.cumsum(phi[states], axis=0) - t[:, None] * moments, axis=1
-    )  # t times the error
+    # t times the error
+    gap = np.linalg.norm(np.cumsum(phi[states], axis=0) - t[:, None] * moments, axis=1)
     assert gap.max() < 2 * np.linalg.norm(phi, axis=1).max()
     assert gap[4_000:].max() < 1.5 * gap[:4_000].max()
 

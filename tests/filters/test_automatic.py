@@ -34,16 +34,14 @@ def ways(monkeypatch):
 
 def test_weights_count_and_angles_are_taken_about_their_mean():
     rng = default_rng(2)
-    heading = (
-        np.mod(2 * np.pi + 0.1 * rng.standard_normal((4000, 1)), 2 * np.pi) - np.pi
-    )  # on both sides of the seam
+    # on both sides of the seam
+    heading = np.mod(2 * np.pi + 0.1 * rng.standard_normal((4000, 1)), 2 * np.pi) - np.pi
     assert [Gaussianity(Particles.equal(heading), angles).gaussian for angles in ((), (0,))] == [
         False,
         True,
     ]
-    x = rng.uniform(
-        -3, 3, (400, 1)
-    )  # draws of a uniform distribution, weighted to be those of a Gaussian
+    # draws of a uniform distribution, weighted to be those of a Gaussian
+    x = rng.uniform(-3, 3, (400, 1))
     weights = np.exp(-0.5 * x[:, 0] ** 2)
     assert not Gaussianity(Particles.equal(np.vstack([x] * 10)), ()).gaussian
     assert Gaussianity(Particles.weighted(x, weights / weights.sum()), ()).gaussian
@@ -159,9 +157,8 @@ def test_one_gaussian_is_kept_as_long_as_its_weights_are_as_even_as_chance_allow
         moved = hf.AutomaticProposal().propose(Transition(model), particles, default_rng(0), seen)
         return n * (n * (moved.normalised()[0].weights ** 2).sum() - 1)
 
-    few, many = edge(
-        0.0, 0.5, lambda bend: distance(bend) <= 1, times=20
-    )  # to 5e-7, above what rounding makes of the bound
+    # to 5e-7, above what rounding makes of the bound
+    few, many = edge(0.0, 0.5, lambda bend: distance(bend) <= 1, times=20)
     assert distance(few) > 0.9
     assert not 0.5 <= distance(many) <= 2  # another way
 
@@ -197,9 +194,10 @@ def test_ranked_particles_are_widened_where_the_noise_is_too_narrow_to_part_them
     eye = EYE
     rng = default_rng(n)
     x = np.column_stack([rng.exponential(size=n), rng.standard_normal(n)])
+    # covariance I
     particles = Particles.equal(
         (x - x.mean(axis=0)) @ np.linalg.inv(np.linalg.cholesky(np.cov(x.T, ddof=0))).T
-    )  # covariance I
+    )
 
     def narrow(variance):
         taken.clear()

@@ -133,10 +133,7 @@ def test_an_error_names_the_states_that_have_it_and_leaves_all_as_they_were():
         wide.update([1.0, 2.0, 3.0])
     assert_array_equal(batch.means, before)
     batch.means[2] = -1.0
-    with (
-        np.errstate(invalid="ignore"),
-        refusal(r"^state \[2\]: transition_mean: expected finite"),
-    ):
+    with np.errstate(invalid="ignore"), refusal(r"^state \[2\]: transition_mean: expected finite"):
         batch.run(np.ones((2, 4)))
     assert batch.step == 0
     for wrong in (

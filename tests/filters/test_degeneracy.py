@@ -49,9 +49,8 @@ def test_vanished_weights_may_be_passed_over(window, typical):
     missing = ParticleFilter(window, 30, typical.make(), rng=10).run([*LOST[:2], None, LOST[3]])
     assert skipped.outcomes[2] is Outcome.DEGENERATE
     assert missing.outcomes[2] is Outcome.MISSING
-    same = (
-        2 if typical.observes and not typical.deterministic else 4
-    )  # a look may take random numbers
+    # a look may take random numbers
+    same = 2 if typical.observes and not typical.deterministic else 4
     assert_array_equal(skipped.means[:same], missing.means[:same])
     assert_array_equal(skipped.log_likelihoods[:same], missing.log_likelihoods[:same])
     assert skipped.log_likelihoods[2] == 0

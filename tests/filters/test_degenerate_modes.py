@@ -199,12 +199,8 @@ FILTERS = resolve_filters(FILTERS.split())  # one of each class
 KALMAN = {name for name, spec in FILTERS.items() if spec.filter != "ParticleFilter"}
 OF_FULL_RANK = {"guided", "kalman-mixture-kh"}  # they weigh by transition densities
 ON_A_LINE = {"herded-quantile"}  # for states of one dimension
-SMALLEST = {
-    "enkf": 2,
-    "edh": 2,
-    "ledh": 2,
-    "s2kf": 4,
-}  # of filters that one particle will not do for
+# of filters that one particle will not do for
+SMALLEST = {"enkf": 2, "edh": 2, "ledh": 2, "s2kf": 4}
 
 
 @pytest.fixture(autouse=True)

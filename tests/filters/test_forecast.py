@@ -120,9 +120,8 @@ def test_intervals_hold_the_truth_as_often_as_they_say(model, name, n):
             bounds = ask([0.25, 0.75, 0.025, 0.975])[horizons - 1, :, 0]
             came = came[9 + horizons, 0]
             inside[i] += [(bounds[:, j] <= came) & (came <= bounds[:, j + 1]) for j in (0, 2)]
-    low, high = binom.ppf(
-        [[5e-6], [1 - 5e-6]], runs, [0.5, 0.95]
-    )  # of twelve counts one in 8,000 is outside by chance
+    # of twelve counts one in 8,000 is outside by chance
+    low, high = binom.ppf([[5e-6], [1 - 5e-6]], runs, [0.5, 0.95])
     assert ((low[:, None] <= inside) & (inside <= high[:, None])).all()
 
 

@@ -78,9 +78,8 @@ def test_noise_is_narrow_where_its_least_share_of_the_covariance_is_below_the_bo
     assert not narrow(noise, whole, 0.99 * least)
     assert narrow(noise, whole, 1.01 * least)
     one_direction = np.diag([0.0, 1.0, 1.0]) * noise
-    assert narrow(
-        one_direction, one_direction + whole, 1e-9
-    )  # nothing of the noise, nor of the whole
+    # nothing of the noise, nor of the whole
+    assert narrow(one_direction, one_direction + whole, 1e-9)
 
 
 @cases("where", "anywhere", "on a plane", "far away")

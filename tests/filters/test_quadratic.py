@@ -133,8 +133,7 @@ def test_the_largest_likelihood_may_lie_between_the_states_that_were_met():
     """As far as the quadratic about the best of them says; a state on the flat, the last, promises nothing more."""
     x = np.array([[1.0], [9.0]])
     _, residuals, log_peaks = observed(lambda z, x, step: -0.5 * np.minimum(x[:, 0] ** 2, 25.0), x)
-    promised = log_peaks - 0.5 * np.log(
-        2 * np.pi
-    )  # the largest log-likelihood met is -0.5, at the first state
+    # the largest log-likelihood met is -0.5, at the first state
+    promised = log_peaks - 0.5 * np.log(2 * np.pi)
     assert_allclose(residuals[:, 0], [-1.0, 0.0], atol=1e-9)
     assert_allclose(promised, [0.5, -12.0], atol=1e-9)

@@ -131,9 +131,8 @@ def test_many_particles_are_quick_and_lose_nothing_to_rounding(scheme):
     copies(scheme, np.ones(1), rng)  # compiles
     start = time.thread_time()
     counts = copies(scheme, weights, rng)
-    assert (
-        time.thread_time() - start < 0.25
-    )  # a loop of the interpreter over the particles takes longer
+    # a loop of the interpreter over the particles takes longer
+    assert time.thread_time() - start < 0.25
     assert counts.sum() == n
     assert np.abs(counts - n * weights).max() < 6 * np.sqrt(n * weights.max())
 

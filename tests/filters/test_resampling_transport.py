@@ -23,9 +23,8 @@ def posterior(seed, n=60, d=2, strength=2.0):
 
 
 def transported(scheme, x, weights, circular=()):
-    particles = scheme.resample(
-        Particles.weighted(x, weights), None, circular
-    )  # no generator: no random number
+    # no generator: no random number
+    particles = scheme.resample(Particles.weighted(x, weights), None, circular)
     new = particles.x
     log_weights = particles.log_weights
     assert_allclose(np.exp(log_weights), 1 / len(x), rtol=1e-12)

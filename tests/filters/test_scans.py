@@ -8,12 +8,7 @@ import herdfilter as hf
 
 LINE = on_a_line(R=0.04, variance=4.0)
 PLANE = hf.models.LinearGaussian(
-    [[1.0, 1.0], [0.0, 1.0]],
-    EYE,
-    np.diag([0.2, 0.1]),
-    np.diag([0.5, 0.3]),
-    [0.0, 1.0],
-    EYE,
+    [[1.0, 1.0], [0.0, 1.0]], EYE, np.diag([0.2, 0.1]), np.diag([0.5, 0.3]), [0.0, 1.0], EYE
 )
 P = 0.8
 KAPPA = 0.3

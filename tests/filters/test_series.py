@@ -177,10 +177,8 @@ def test_a_first_step_of_a_thousand_others_asks_for_the_start(run):
     assert told[1] == pytest.approx(0.1, abs=0.01)
     assert run(UnscentedKalmanFilter(line()), times, 0.0).means.shape == (30, 2)
     assert run(UnscentedKalmanFilter(line()), [900.0, 901.0, 902.0]).means.shape == (3, 2)
-    assert run(UnscentedKalmanFilter(line()), [1e9]).means.shape == (
-        1,
-        2,
-    )  # nothing to compare with
+    # nothing to compare with
+    assert run(UnscentedKalmanFilter(line()), [1e9]).means.shape == (1, 2)
 
 
 def test_a_long_wait_of_a_filter_whose_date_is_known_is_right(run):

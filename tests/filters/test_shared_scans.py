@@ -37,9 +37,8 @@ def test_detections_get_their_share_and_what_guides_none_a_tenth_more(n, shift):
         assert (guided[whole >= MIN_QUOTA + 1] >= 0.75 * (whole - 1)[whole >= MIN_QUOTA + 1]).all()
         assert (guided[whole < MIN_QUOTA - 1] == 0).all()
         assert set(rest) == set(np.flatnonzero((guided == 0) & (shares[1:] > NEGLIGIBLE_SHARE)))
-        for quota in guided[
-            guided > 0
-        ]:  # few sizes: of four leading digits in base 2 at most eight
+        # few sizes: of four leading digits in base 2 at most eight
+        for quota in guided[guided > 0]:
             assert quota % 2 ** max(0, int(np.log2(quota)) - 2) == 0
 
 
@@ -47,9 +46,8 @@ def test_as_many_hypotheses_as_leave_each_twenty_particles_are_guided():
     """Five equal ones, the miss among them, and 99 or 100 particles."""
     for n, guided in ((5 * MIN_PER_HYPOTHESIS - 1, False), (5 * MIN_PER_HYPOTHESIS, True)):
         assert (share_out(0.0, np.zeros(4), n)[1][1:] > 0).all() == guided
-    assert (
-        share_out(-np.inf, np.zeros(1), 3)[1] == [0, 3]
-    ).all()  # with few particles, the only one is
+    # with few particles, the only one is
+    assert (share_out(-np.inf, np.zeros(1), 3)[1] == [0, 3]).all()
 
 
 def test_the_evidence_of_a_detection_is_that_of_a_kernel_density_of_the_predicted_ones():

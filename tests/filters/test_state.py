@@ -284,10 +284,8 @@ def test_a_state_says_of_which_filter_and_proposal_it_is():
 
 @cases(
     "kind spoil",
-    (
-        np.random.MT19937,
-        lambda given: given["state"].update(pos=10**9),
-    ),  # NumPy would read the memory there
+    # NumPy would read the memory there
+    (np.random.MT19937, lambda given: given["state"].update(pos=10**9)),
     (np.random.Philox, lambda given: given.update(buffer_pos=-(10**6))),
     (np.random.PCG64, lambda given: given["state"].update(inc=-1)),
     (np.random.PCG64, lambda given: given.update(uinteger=None)),

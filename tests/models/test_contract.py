@@ -136,9 +136,8 @@ def test_jacobians_are_the_derivatives(name):
     model = case.model
     x = drawn(case.model)
     scale = np.sqrt(np.diagonal(np.cov(x.T).reshape(model.dim, model.dim)))
-    scale = np.maximum(
-        scale, 1e-3 * np.abs(x).max(axis=0)
-    )  # rounding is in proportion to the state, not to its spread
+    # rounding is in proportion to the state, not to its spread
+    scale = np.maximum(scale, 1e-3 * np.abs(x).max(axis=0))
     scale = np.where(scale > 0, scale, 1.0)
     seen = model.observation_mean(x, 1)
     angles = list(getattr(model, "observation_circular", ()))

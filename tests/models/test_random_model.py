@@ -72,9 +72,8 @@ def test_likelihoods_are_densities_of_the_simulated_observations():
         n = 500
         pair = states(model, 2, seed=3)
         view = model.sensing.scaled(pair)
-        step_size = 0.3 / max(
-            0.3, np.abs(view[1] - view[0]).max()
-        )  # near enough for a ratio of little variance
+        # near enough for a ratio of little variance
+        step_size = 0.3 / max(0.3, np.abs(view[1] - view[0]).max())
         pair[1] = pair[0] + step_size * (pair[1] - pair[0])
         z = model.sample_observation(np.repeat(pair[:1], n, axis=0), default_rng(4), step)
         ratio = np.exp([np.diff(model.log_likelihood(row, pair, step))[0] for row in z])

@@ -93,9 +93,8 @@ def test_every_coordinate_of_a_point_is_the_maximum_given_the_others():
     coordinate = 1
     mixture = rotated_mixture(3, np.random.default_rng(4))
     x = hf.ContinuousHerdedGibbs(target="paper", bandwidth=0.7).sample(mixture, 12).x
-    current = np.concatenate(
-        [x[11, :coordinate], x[10, coordinate:]]
-    )  # coordinates before it have moved
+    # coordinates before it have moved
+    current = np.concatenate([x[11, :coordinate], x[10, coordinate:]])
     function = fig2.WeightFunction(mixture, x[:11], current, coordinate, 0.7)
     assert function.maximum(np.linspace(-12, 12, 4001)) == pytest.approx(
         x[11, coordinate], abs=1e-6
@@ -156,6 +155,5 @@ def test_the_table_pairs_dimensions_with_the_published_ones():
             ratio.to_numpy(), abs=50
         )
     assert set(fig5.DIMS) <= set(paper.index)
-    assert (
-        numbers["idle_starts"][2] == 0 < 0.95 < numbers["idle_starts"][10]
-    )  # the published ascent stands still
+    # the published ascent stands still
+    assert numbers["idle_starts"][2] == 0 < 0.95 < numbers["idle_starts"][10]

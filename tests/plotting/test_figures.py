@@ -49,9 +49,8 @@ def test_error_over_time_shows_every_filter_and_its_errors(result):
     squares = result.series["guided", 40]["reference"]
     assert_allclose(panels["guided"].lines[0].get_ydata(), np.median(np.sqrt(squares), axis=0))
     assert labels(figure) == ("time (s)", "error, median over runs (m)")
-    assert (
-        max(len(line) for line in figure.get_suptitle().splitlines()) < 130
-    )  # fits above three panels
+    # fits above three panels
+    assert max(len(line) for line in figure.get_suptitle().splitlines()) < 130
 
 
 def test_error_over_particles_shows_summary_and_intervals(result):

@@ -82,10 +82,8 @@ def test_unnormalised_conditionals_give_the_same_points():
 
 def test_rounding_moves_no_point_where_the_objective_is_flat():
     """Between the first few points of a uniform density the objective is the same for many kernel widths."""
-    conditionals = [
-        lambda v, x: 1.0 * (v + x[1] <= 1),
-        lambda v, x: 1.0 * (v + x[0] <= 1),
-    ]  # uniform on a triangle
+    # uniform on a triangle
+    conditionals = [lambda v, x: 1.0 * (v + x[1] <= 1), lambda v, x: 1.0 * (v + x[0] <= 1)]
     bounds = [[0, 1], [0, 1]]
     points = ConditionalHerdedGibbs(0.024, normalised=False).herd(
         conditionals, 40, [0.31, 0.27], bounds

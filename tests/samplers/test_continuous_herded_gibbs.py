@@ -108,9 +108,8 @@ def test_every_move_is_to_the_highest_point_of_its_objective(
         counts = np.zeros(3)
         latest = mixture.means.copy()
         for t in range(len(points)):
-            label = np.argmax(
-                (t + 1) * mixture.weights - counts
-            )  # herding on the component weights
+            # herding on the component weights
+            label = np.argmax((t + 1) * mixture.weights - counts)
             counts[label] += 1
             if t:
                 start = latest[label] if herded else points[t - 1]

@@ -28,14 +28,12 @@ from herdfilter.samplers import (
 
 
 def test_every_sampler_does_what_a_sampler_must_do_and_keeps_its_promises(named, monkeypatch):
-    monkeypatch.setattr(
-        lcd, "POINTS_OF_ALL_STARTS", 20
-    )  # few starts of its descents: the best of many is not asked for
+    # few starts of its descents: the best of many is not asked for
+    monkeypatch.setattr(lcd, "POINTS_OF_ALL_STARTS", 20)
     name, sampler, promises = named
     if name == "herded Gibbs as published":
-        check_everything(
-            sampler, **promises | {"far_components": True, "dims": [1]}
-        )  # there it need not leave a mode
+        # there it need not leave a mode
+        check_everything(sampler, **promises | {"far_components": True, "dims": [1]})
     check_everything(sampler, **promises)
 
 
@@ -217,9 +215,8 @@ def test_points_are_closer_to_the_mixture_than_independent_draws(sampler, random
             mixture.weights, mixture.means @ whiten, whiten.T @ mixture.covariances @ whiten
         )
         pairs = target.sample(20_000, 1) - target.sample(20_000, 2)
-        independent = (
-            np.sqrt((pairs**2).sum(axis=1)).mean() / n
-        )  # the mean for independent draws, exactly
+        # the mean for independent draws, exactly
+        independent = np.sqrt((pairs**2).sum(axis=1)).mean() / n
         ratios.append(
             energy_distance(Points(sampler.sample(mixture, n, seed).x @ whiten), target)
             / independent

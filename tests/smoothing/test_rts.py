@@ -86,9 +86,8 @@ def test_times_are_those_of_the_result_unless_others_are_given(driven):
 
 def test_readings_of_one_time_are_of_one_state(driven, joint, readings):
     kf = hf.ExtendedKalmanFilter(driven)
-    controls = np.array(
-        [[1.0, 0.0], [9.0, 9.0], [0.5, -1.0], [2.0, 1.0], [9.0, 9.0]]
-    )  # on the way to the first of a time
+    # on the way to the first of a time
+    controls = np.array([[1.0, 0.0], [9.0, 9.0], [0.5, -1.0], [2.0, 1.0], [9.0, 9.0]])
     result = kf.run(readings, controls=controls)
     smoothed = hf.rts_smoother(kf, result, controls=controls)
     place = [0, 0, 1, 2, 2]

@@ -79,9 +79,8 @@ def test_more_models_continue_a_store_and_fewer_or_others_do_not(path, tmp_path)
     first = compared(path, models=2, store=store)
     more = compared(path, models=3, store=store, resume=True)
     same_runs(more[more["model"] < 2], first)
-    assert (
-        more.loc[more["model"] < 2, "seconds"].tolist() == first["seconds"].tolist()
-    )  # not run again
+    # not run again
+    assert more.loc[more["model"] < 2, "seconds"].tolist() == first["seconds"].tolist()
     same_runs(more, compared(path, models=3))
     with refusal("models: expected at least the 3 that were begun, got 1", StoreError):
         compared(path, models=1, store=store, resume=True)
@@ -143,10 +142,8 @@ def test_what_is_known_for_sure_counts_for_nothing():
 
 
 def test_the_command_line_tells_of_the_models(path, tmp_path, monkeypatch):
-    for place, nothing in (
-        ("plotting.save_figures", []),
-        ("report.parts.inline", ""),
-    ):  # planned, but not drawn
+    # planned, but not drawn
+    for place, nothing in (("plotting.save_figures", []), ("report.parts.inline", "")):
         monkeypatch.setattr(f"herdfilter.{place}", lambda *arguments, nothing=nothing: nothing)
     out = tmp_path / "out"
     done = completed("compare", path, "--models", "3", "--workers", "1", "--out", out)
@@ -225,13 +222,11 @@ def test_a_model_counts_once_however_many_runs_it_has():
     expected = scipy.stats.t.interval(0.95, 5, logs.mean(), logs.std(ddof=1) / np.sqrt(6))
     assert (row["ratio_low"], row["ratio_high"]) == pytest.approx(np.exp(expected))
     claims = hf.study.claims(pair(0.5 * base[:3]))
-    assert claims[["runs", "better"]].to_numpy().tolist() == [
-        [3, ""]
-    ]  # too few for a claim, though there are 21 runs
+    # too few for a claim, though there are 21 runs
+    assert claims[["runs", "better"]].to_numpy().tolist() == [[3, ""]]
     two = row_of(pair(np.tile([0.25, 1.0], (6, 1))))
-    assert two["ratio"] == pytest.approx(
-        0.5
-    )  # of an even number the geometric mean of the middle two
+    # of an even number the geometric mean of the middle two
+    assert two["ratio"] == pytest.approx(0.5)
 
 
 def test_a_filter_that_fails_has_lost():
@@ -244,10 +239,8 @@ def test_a_filter_that_fails_has_lost():
     good = row_of(pair(column(*[0.5, 0.4] * 4)))
     assert good["better"] == -1
     lost = row_of(pair(column(*[0.5, 0.4] * 3, 0.5, np.nan)))
-    assert (lost["ratio_high"], lost["better"]) == (
-        np.inf,
-        0,
-    )  # no gain is claimed where it fails at a model
+    # no gain is claimed where it fails at a model
+    assert (lost["ratio_high"], lost["better"]) == (np.inf, 0)
 
 
 def test_a_ratio_of_nought_and_an_infinite_one_are_left_out_of_the_geometric_mean_alone():

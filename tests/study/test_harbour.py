@@ -95,9 +95,8 @@ def test_what_the_sensors_are_like_comes_from_the_other_recording():
     assert half.constants == whole.constants
     assert 1.7 < half.constants["radar"].delay < 2.7
     off = (whole.initial["initial_mean"] - whole.truth[0])[:2]
-    assert (
-        off @ np.linalg.solve(whole.initial["initial_covariance"][:2, :2], off) < 14
-    )  # 0.999 of chi-square
+    # 0.999 of chi-square
+    assert off @ np.linalg.solve(whole.initial["initial_covariance"][:2, :2], off) < 14
 
 
 @REAL

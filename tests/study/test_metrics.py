@@ -222,9 +222,8 @@ def test_targets_without_tracks_are_born_and_die_as_the_trackers_are_told():
     truth = record(scenario, scenario.build_model(), None, default_rng(1)).truth
     there = np.isfinite(truth).all(axis=2)
     assert truth.shape[1] == pytest.approx(500, abs=4 * np.sqrt(1000 / 4))
-    assert there[100:].sum(axis=1).mean() == pytest.approx(
-        10, abs=2
-    )  # one birth a step, ten steps each
+    # one birth a step, ten steps each
+    assert there[100:].sum(axis=1).mean() == pytest.approx(10, abs=2)
     for alive in there.T:
         assert len(list(itertools.groupby(alive))) <= 3  # once, without a gap
     assert np.std(truth[there.argmax(axis=0), range(truth.shape[1]), 0]) == pytest.approx(

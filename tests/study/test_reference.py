@@ -67,9 +67,8 @@ def test_error_of_a_large_reference_is_its_distance_to_the_exact_posterior(scena
         squares, rel=0.35
     )
     covariances = np.mean([one.covariances for one in found], axis=0)
-    assert_allclose(
-        covariances, exact.covariances, rtol=0.1
-    )  # the filters' own and that of their means
+    # the filters' own and that of their means
+    assert_allclose(covariances, exact.covariances, rtol=0.1)
 
 
 def test_repeats_average_likelihoods_not_their_logs(scenario):
@@ -77,18 +76,16 @@ def test_repeats_average_likelihoods_not_their_logs(scenario):
     model, recording, exact = recorded(scenario)
     many = large(scenario, model, recording, n=15, repeats=300)
     assert many.log_likelihood == pytest.approx(exact.log_likelihood, abs=0.2)
-    assert np.isnan(
-        large(scenario, model, recording, n=50, repeats=1).error
-    ).all()  # one does not know its error
+    # one does not know its error
+    assert np.isnan(large(scenario, model, recording, n=50, repeats=1).error).all()
 
 
 def test_angles_are_averaged_on_the_circle():
     estimates = np.array([[[np.pi - 0.1, 1.0]], [[-np.pi + 0.3, 2.0]]])
     means, covariances = reference._averaged(estimates, (0,))
     assert_allclose(means, [[-np.pi + 0.1, 1.5]])
-    assert_allclose(
-        covariances, [[[0.08, 0.2], [0.2, 0.5]]]
-    )  # half the square of the distance of two
+    # half the square of the distance of two
+    assert_allclose(covariances, [[[0.08, 0.2], [0.2, 0.5]]])
 
 
 @pytest.fixture

@@ -198,9 +198,8 @@ def test_there_is_one_writer_and_it_needs_a_folder(scenario, store):
 def test_a_full_disk_is_told_and_what_was_finished_is_kept(tmp_path, store, monkeypatch):
     scenario = tmp_path / "walk.toml"
     scenario.write_text(walk(steps=40, runs=10, particles=[10, 15, 20, 25], filters=["bootstrap"]))
-    monkeypatch.setattr(
-        engine.perform, "__defaults__", (0.0, None)
-    )  # every task a batch, so that some fit
+    # every task a batch, so that some fit
+    monkeypatch.setattr(engine.perform, "__defaults__", (0.0, None))
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     signals = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (110_000, limits[1]))  # as if the disk were full

@@ -164,9 +164,8 @@ def test_ends_of_claims_are_order_statistics_at_the_level_that_all_pairs_share(s
             errors[row.a] / errors[row.b], each
         )
         assert (row.runs, row.failures_a, row.failures_b) == (41, 0, 0)
-    pair = claims(
-        table_of({name: errors[name] for name in "ab"}), level=0.9
-    )  # shared with no other
+    # shared with no other
+    pair = claims(table_of({name: errors[name] for name in "ab"}), level=0.9)
     assert pair["difference_low"][0] == median_interval(errors["a"] - errors["b"], 0.9)[0]
     both = pd.concat([table_of(errors), table_of({"a": errors["a"]}, 20)])
     assert claims(both)["n_particles"].tolist() == [100, 100, 100]

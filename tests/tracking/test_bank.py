@@ -112,9 +112,8 @@ def test_a_batch_of_tracks_is_the_same_tracks_one_by_one(scene, name):
     assert isinstance(batched._held.bank, GaussianFilters)
     assert isinstance(listed._held.bank, ListedFilters)
     assert found.labels == expected.labels
-    close = dict.fromkeys(
-        ("rtol", "atol"), 1e-8 if name == "ekf" else 1e-11
-    )  # slopes by differences have ten digits
+    # slopes by differences have ten digits
+    close = dict.fromkeys(("rtol", "atol"), 1e-8 if name == "ekf" else 1e-11)
     assert sum(map(len, found.labels)) > 5
     for field in ("means", "covariances", "existence"):
         for one, other in zip(getattr(found, field), getattr(expected, field), strict=True):

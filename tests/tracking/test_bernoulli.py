@@ -29,9 +29,8 @@ def test_a_detection_that_is_all_but_impossible_or_certain_leaves_finite_rows():
     assert_allclose(found, [[0.0, 1.0, 0.0]] * 3)
     assert_allclose(association_matrix(R, P, np.full((3, 1), -np.inf), 0.0)[:, 1], 0.0)
     assert_allclose(association_matrix(np.zeros(1), P, np.zeros((1, 1)), 0.0), [[1.0, 0.0]])
-    assert association_matrix(np.ones(1), 1.0, np.empty((1, 0)), 0.0).tolist() == [
-        [0.0]
-    ]  # no way is left
+    # no way is left
+    assert association_matrix(np.ones(1), 1.0, np.empty((1, 0)), 0.0).tolist() == [[0.0]]
 
 
 def test_without_clutter_a_detection_is_of_some_target_whatever_its_density():

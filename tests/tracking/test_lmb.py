@@ -379,8 +379,7 @@ def test_a_detection_where_clutter_is_dense_says_less_of_a_track(walk, cluttered
     tracker = LMBTracker(model, (), 1.0, filter="auto", initial=places)
     tracker.predict()
     tracker.update([[-50.0, 0.0], [50.0, 0.0]])
-    odds = (
-        0.9 / np.array([1e-1, 1e-3]) / (2 * np.pi * 1.7)
-    )  # in the middle of a predicted detection
+    # in the middle of a predicted detection
+    odds = 0.9 / np.array([1e-1, 1e-3]) / (2 * np.pi * 1.7)
     expected = 0.1 * (0.1 + odds) / (0.91 + 0.1 * odds)
     assert [track.existence for track in tracker.tracks] == pytest.approx(expected, rel=0.01)

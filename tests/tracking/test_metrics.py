@@ -13,10 +13,8 @@ RNG = np.random.default_rng(17)
 SETS = [
     (RNG.normal(size=(n, 2)) * 3, RNG.normal(size=(m, 2)) * 3) for n in range(5) for m in range(5)
 ]
-BY_ORDER = (
-    np.array([[0.0, 0.0], [1.0, 0.0]]),
-    np.array([[1.0, 0.0], [1.7, 0.9]]),
-)  # the order decides who is whose
+# the order decides who is whose
+BY_ORDER = (np.array([[0.0, 0.0], [1.0, 0.0]]), np.array([[1.0, 0.0], [1.7, 0.9]]))
 CUTOFF = 2.5
 
 

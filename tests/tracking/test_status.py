@@ -40,9 +40,8 @@ def test_a_track_is_confirmed_by_m_of_n_scans_then_coasts_while_none_detects_it(
 
 def test_detections_too_far_apart_do_not_confirm(walk, cluttered):
     assert statuses(walk, cluttered, [HIT, MISS, HIT, MISS], confirm=(2, 2))[0] == ["tentative"] * 4
-    assert (
-        statuses(walk, cluttered, [HIT, None, HIT], confirm=[2, 2])[0][2] == "confirmed"
-    )  # no scan misses no target
+    # no scan misses no target
+    assert statuses(walk, cluttered, [HIT, None, HIT], confirm=[2, 2])[0][2] == "confirmed"
 
 
 def test_before_the_first_detection_time_counts_from_the_start(walk, cluttered):

@@ -137,9 +137,8 @@ def test_measurements_are_the_librarys(model, circular):
     if isinstance(model, seen.RangeRangeRateBinning):  # in the middle of their bins
         z[2:] = 0.5 * np.floor(z[2] / 0.5) + 0.25, 0.2 * np.floor(z[3] / 0.2) + 0.1
     state = State(StateVector(z))
-    near = x[0] + 0.3 * default_rng(5).standard_normal(
-        (3, model.ndim_state)
-    )  # elevations less than a quarter turn apart
+    # elevations less than a quarter turn apart
+    near = x[0] + 0.3 * default_rng(5).standard_normal((3, model.ndim_state))
     theirs = [float(model.logpdf(state, State(StateVector(row)))) for row in near]
     likelihood = Measurement(sensor.on(None)).log_likelihood(z, near, 1)
     assert_allclose(likelihood, theirs, rtol=1e-10)

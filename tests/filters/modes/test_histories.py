@@ -71,9 +71,8 @@ def test_particles_follow_two_modes_that_no_gaussian_of_a_history_has():
     ids=["modes", "scans"],
 )
 def test_its_state_goes_on_to_the_last_bit(model, waiting):
-    pf, other = (
-        hf.make_filter("auto", model, 30, rng=seed) for seed in (1, 2)
-    )  # no random number is used
+    # no random number is used
+    pf, other = (hf.make_filter("auto", model, 30, rng=seed) for seed in (1, 2))
     scan = hasattr(model, "detection_probability")
     for z in ([4.0], [9.0], [1.0]):
         pf.predict()

@@ -79,9 +79,8 @@ def test_selected_histories_keep_their_weights_or_share_those_of_the_rest():
         large = weights > level * (1 + 1e-9)
         assert_array_equal(kept[np.isin(chosen, np.flatnonzero(large))], weights[large])
         assert_allclose(kept[~np.isin(chosen, np.flatnonzero(large))], level)
-        rest = np.flatnonzero(
-            ~large
-        )  # of them those in the middles of as many equal shares of their sum
+        # of them those in the middles of as many equal shares of their sum
+        rest = np.flatnonzero(~large)
         places = (np.arange(room - large.sum()) + 0.5) * level
         expected = rest[np.searchsorted(np.cumsum(weights[rest]), places)]
         assert_array_equal(np.setdiff1d(chosen, np.flatnonzero(large)), expected)
@@ -124,9 +123,8 @@ def test_sensors_and_missing_observations(linear_modes, name):
         assert_allclose(own.mode_probabilities, before @ model.transition_matrix)
         expected = own.predicted_observation()
         for ours, theirs in zip(by_sensor.predicted_observation(sensor), expected, strict=True):
-            assert_allclose(
-                ours, theirs, rtol=1e-9, atol=1e-12
-            )  # the first mean is 0 but for rounding
+            # the first mean is 0 but for rounding
+            assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
         own.update(z)
         by_sensor.update(z, sensor=sensor)
         assert_same(own, by_sensor, "mean", "mode_probabilities", rtol=1e-9)

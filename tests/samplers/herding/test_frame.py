@@ -19,9 +19,8 @@ from herdfilter.samplers import (
 )
 from herdfilter.samplers.herding.frame import far_groups, principal_axes
 
-MOVING = np.array(
-    [[1 / 3, 1 / 2], [1 / 2, 1.0]]
-)  # noise of a position and its velocity, the same along each axis
+# noise of a position and its velocity, the same along each axis
+MOVING = np.array([[1 / 3, 1 / 2], [1 / 2, 1.0]])
 
 
 def symmetric_noise(dim, size, seed):
