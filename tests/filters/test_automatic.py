@@ -5,9 +5,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers import EYE, assert_same, cases, model_of, normal
+from helpers import EYE, assert_same, cases, linear, model_of, normal
 from numpy.random import default_rng
-from numpy.testing import assert_allclose
 
 import herdfilter as hf
 from herdfilter.filters import Particles, Transition
@@ -47,9 +46,9 @@ def test_weights_count_and_angles_are_taken_about_their_mean():
     assert Gaussianity(Particles.weighted(x, weights / weights.sum()), ()).gaussian
 
 
-@cases("n", 20, 128)
-def test_a_linear_gaussian_model_keeps_one_gaussian_and_is_filtered_exactly(monkeypatch, n):
-    model = hf.models.linear_chain(3)
+@cases("d n", (3, 20), (1, 100), (4, 128), (2, 300), (4, 2500))
+def test_a_linear_gaussian_model_keeps_one_gaussian_and_is_filtered_exactly(monkeypatch, d, n):
+    model = linear(d, max(1, d // 2), seed=d)
     taken = ways(monkeypatch)
     _, z = hf.simulate(model, 40, rng=1)
     z[10:20] = np.nan
@@ -209,18 +208,3 @@ def test_ranked_particles_are_widened_where_the_noise_is_too_narrow_to_part_them
 
     few, _ = edge(1e-6, 0.5, narrow)
     assert few / (1 + few) == pytest.approx(1 / n, rel=1e-4)
-
-
-@cases("d", 1, 2, 3, 4)
-def test_with_any_number_of_particles_it_is_the_kalman_filter_on_linear_models(d):
-    rng = default_rng(d)
-    turn = np.linalg.qr(rng.standard_normal((d, d)))[0]
-    H = rng.standard_normal((max(1, d // 2), d))
-    Q, R, P0 = (s * np.eye(k) for s, k in ((0.3, d), (0.5, len(H)), (1.0, d)))
-    prior = {"initial_mean": np.zeros(d), "initial_covariance": P0}
-    model = hf.models.LinearGaussian(0.9 * turn, H, Q, R, **prior)
-    _, z = hf.simulate(model, 30, rng=d)
-    exact = hf.ExtendedKalmanFilter(model).run(z).means
-    for n in (20, 100, 300, 1000, 2500):
-        means = hf.ParticleFilter(model, n, hf.AutomaticProposal()).run(z).means
-        assert_allclose(means, exact, rtol=0, atol=1e-9)

@@ -26,14 +26,6 @@ def test_where_zero_lies_on_the_circle_does_not_matter(turning):
         assert_allclose(turned.log_likelihoods, plain.log_likelihoods, atol=1e-3, err_msg=case)
 
 
-def test_headings_at_the_seam_are_estimated_there(typical):
-    pf = ParticleFilter(compass(np.pi, 0.05), 40, typical.make(), rng=17)
-    result = pf.run([[0.0, np.pi - 0.1], [0.0, -np.pi + 0.1]] * 3, keep_particles=True)
-    assert (np.abs(result.means[:, 1]) > 2.9).all()
-    assert (np.abs(result.particles[..., 1]) <= np.pi).all()
-    assert (result.covariances[:, 1, 1] < 0.3).all()
-
-
 def vehicle(sd, h=lambda x: x[:, :2], R=None, circular=()):
     """One that drives on at the speed 1, in a direction that is known to `sd`."""
     return hf.models.from_functions(

@@ -109,14 +109,6 @@ def test_a_long_loop_is_warned_of_once(walk):
     assert (str(copied), copied.steps) == (str(caught[0].message), [1])
 
 
-def test_every_filter_is_warned_of_all_its_steps_at_once(walk):
-    for name in ("bootstrap", "auto", "ranked"):
-        pf = hf.make_filter(name, steep(walk), 50, rng=0)
-        with pytest.warns(hf.DegeneracyWarning) as caught:
-            pf.run([[3.0], [400.0]])
-        assert caught[0].message.steps == [1, 2]
-
-
 @cases("name", "bootstrap", "auxiliary", "ranked", "sqmc")
 def test_a_collapse_that_the_effective_sample_size_hides_is_told_by_the_ancestors(name):
     """Few of the particles of a wide prior are near the first reading, and the transition does not part their successors."""

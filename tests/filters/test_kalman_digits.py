@@ -181,24 +181,6 @@ def test_differences_follow_the_deviation_and_not_the_size_of_the_state():
     assert_allclose(found[1], found[0], rtol=1e-5)
 
 
-def test_a_condition_is_that_of_the_textbook():
-    """Of matrices of any shape, with noises of any rank."""
-    rng = np.random.default_rng(0)
-    for k, m, rank in ((1, 1, 1), (2, 2, 1), (3, 5, 0), (3, 5, 2), (4, 2, 2)):
-        slopes = rng.normal(size=(4, k, m))
-        factors = rng.normal(size=(4, m, m))
-        half = rng.normal(size=(4, k, rank))
-        noises = half @ half.mT
-        whole = slopes @ slopes.mT + noises
-        cross = factors @ slopes.mT
-        roots, gains, after = condition(slopes, noises, factors, 1, "observation's")
-        assert_allclose(roots, np.tril(roots))
-        assert_allclose(roots @ roots.mT, whole, atol=1e-12)
-        assert_allclose(gains @ roots.mT, cross, atol=1e-12)
-        expected = factors @ factors.mT - cross @ np.linalg.solve(whole, cross.mT)
-        assert_allclose(after @ after.mT, expected, atol=1e-9)
-
-
 def test_negative_weights_may_leave_a_prediction_but_no_update():
     """Rounding, up to 1e-8 of the variances, is raised to zero; a prediction may lose more, but must be definite."""
     slopes = np.array([EYE, np.diag([1.0, 0.0])])

@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 import herdfilter as hf
 from herdfilter.filters import Observation, Particles, Transition
 from herdfilter.filters.kalman import kalman_mixture
+from herdfilter.testing import random_mixture
 
 
 def mapped():
@@ -31,21 +32,13 @@ def linear(**changes):
     return plane(**{"R": [[1.0]]} | changes)
 
 
-def random_mixture(components, d, rng, shared):
-    roots = rng.normal(size=(1 if shared else components, d, d))
-    covariances = roots @ roots.transpose(0, 2, 1) + 0.1 * np.eye(d)
-    return hf.GaussianMixture(
-        rng.dirichlet(np.ones(components)),
-        rng.normal(size=(components, d)),
-        covariances[0] if shared else covariances,
-    )
-
-
 @cases("rule shared", ("extended", True), ("unscented", False), ("cubature", True))
 def test_the_update_is_the_exact_gaussian_sum_where_the_observation_is_linear(rule, shared):
     """Against the conditional of the joint mixture of state and observation (Alspach and Sorenson 1972)."""
     rng = np.random.default_rng(3)
-    prior = random_mixture(6, 3, rng, shared)
+    prior = random_mixture(3, 3, 6)
+    if shared:
+        prior = hf.GaussianMixture(prior.weights, prior.means, prior.covariances[0])
     H = rng.normal(size=(2, 3))
     R = np.diag([0.3, 0.7])
     model = linear(

@@ -2,14 +2,13 @@
 
 import numpy as np
 from helpers import EYE, assert_same, cases, model_of, normal, plane, refusal
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 
 import herdfilter as hf
 from herdfilter.filters.kalman.gaussian import update_gaussians
 from herdfilter.filters.kalman.rules import OptimalPoints, PointRule, ScaledSigmaPoints, moment_rule
 from herdfilter.filters.observation import Observation
-from herdfilter.models.resolved import Measurement
 
 LINEAR = plane(H=[[1.0, 0.5], [0.0, 1.0]], R=[[0.7, 0.2], [0.2, 0.5]])
 KALMAN = {
@@ -132,12 +131,6 @@ def same_results(make, tolerance=1e-14):
     assert_same(
         ours, theirs, "means", "covariances", "log_likelihood", rtol=tolerance, atol=tolerance
     )
-
-
-def test_a_constant_is_one_matrix():
-    """Then it is factorised once."""
-    noises, expected = (Measurement(model).noises(MEANS, 2, 1) for model in (Fixed(), LINEAR))
-    assert_array_equal(noises, expected)
 
 
 @cases("name", *KALMAN)

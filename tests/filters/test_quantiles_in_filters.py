@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from helpers import cases, refusal
+from helpers import cases
 from numpy.testing import assert_array_equal
 
 import herdfilter as hf
@@ -36,14 +36,6 @@ def test_the_error_falls_with_the_number_of_particles(seen, proposal):
         assert abs(result.log_likelihood - exact.log_likelihood) < 6 / n
     assert errors[0] < 0.01
     assert errors[1] < errors[0] / 6
-
-
-@cases("built", hf.QuantileSampling(), hf.MappedSampling(hf.QuantileSampling()), ids=repr)
-def test_more_dimensions_are_refused_before_a_run(built):
-    with refusal(
-        r"^model.dim: HerdedProposal with QuantileSampling expected dimension 1, got 2; [^\n]+$"
-    ):
-        hf.ParticleFilter(linear_chain(2), 10, hf.HerdedProposal(built))
 
 
 @cases("proposal", hf.HerdedProposal, hf.KalmanMixtureProposal)

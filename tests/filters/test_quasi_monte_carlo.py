@@ -103,10 +103,6 @@ def test_places_are_sorted_byte_by_byte_as_by_numpy():
         np.zeros(3, np.int64),
     ):
         assert_array_equal(_radix_order.py_func(keys.copy()), np.argsort(keys, kind="stable"))
-    negative = rng.integers(-(2**63), 2**63 - 1, 20)
-    assert_array_equal(
-        _radix_order.py_func(negative.copy()), np.argsort(negative.view(np.uint64), kind="stable")
-    )
 
 
 def test_no_scheme_resamples_what_is_drawn_from_the_weighted_particles():

@@ -150,30 +150,6 @@ def test_ancestors_are_those_of_the_shares_whatever_the_weights_sum_to(circular)
     assert_array_equal(expected, order[np.searchsorted(below, (np.arange(200) + 0.5) / 200)])
 
 
-def test_guidance_that_leaves_few_particles_gives_way_to_n_times_its_evidence(monkeypatch):
-    """Few are less than the root of n; one that the observation excludes altogether gives way, too."""
-    model = hf.models.linear_chain(1)
-    n = 100
-    rng = default_rng(0)
-    transition = Transition(model)
-    particles = Particles.equal(rng.standard_normal((n, 1)))
-    seen = Observation.read(model, [1.0], 1)
-    blind = hf.RankedProposal(guided=False).propose(transition, particles, rng, seen)
-    for count, less, is_kept in (
-        *((9, np.log(n) - 0.01, True), (9, np.log(n) + 0.01, False), (9, -np.log(n), True)),
-        *((11, 1000.0, True), (1, 0.5 * np.log(n), True), (9, np.inf, False)),
-    ):
-        guided = Particles(np.full((n, 1), 7.0), np.where(np.arange(n) < count, 0.0, -np.inf))
-        shift = blind.normalised()[1] - guided.normalised()[1] - less
-        guided = Particles(guided.x, guided.log_weights + shift)
-        either = (blind, guided)
-        monkeypatch.setattr(
-            hf.RankedProposal, "_take", lambda *args, either=either: either[args[-1]]
-        )
-        found = hf.RankedProposal().propose(transition, particles, rng, seen)
-        assert_allclose(found.x, guided.x if is_kept else blind.x)
-
-
 def test_where_a_transition_can_only_be_simulated_weights_are_kept_until_less_than_half_count():
     model = Simulated()
     rng = default_rng(0)

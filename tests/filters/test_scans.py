@@ -92,14 +92,6 @@ def test_what_is_never_missed_was_not_missed():
         pf.update([])
 
 
-def test_modes_take_scans():
-    modes = hf.models.JumpMarkov([LINE, LINE], [[0.9, 0.1], [0.5, 0.5]])
-    mean, variance, log_likelihood = integrated(SCANS)
-    result = hf.make_filter("auto", hf.models.WithClutter(modes, P, KAPPA), 400, rng=1).run(SCANS)
-    assert result.means[-1, 0] == pytest.approx(mean, abs=0.03 * np.sqrt(variance))
-    assert result.log_likelihood == pytest.approx(log_likelihood, abs=0.03)
-
-
 @cases(
     "name n within varying",
     ("mkf", 400, 1e-9, ()),

@@ -120,12 +120,6 @@ STATE = hf.ParticleFilter(TURN, 30, rng=1).state
         {**STATE, "weights": 2 * STATE["weights"]},
         "weights (30,) of type f8, with the sum 1, got float64 (30,): [0.06",
     ),
-    ({**STATE, "time": np.array("x")}, "time () of type f8, up to 1e+150, got <U1 (): 'x'"),
-    (
-        hf.UnscentedKalmanFilter(TURN).state,
-        "filter ParticleFilter(n_particles=30, proposal=BootstrapProposal), as this filter has, got "
-        "'UnscentedKalmanFilter()'",
-    ),
     (
         hf.ParticleFilter(TURN, 30, rng=np.random.Generator(np.random.MT19937(1))).state,
         'a generator PCG64, as this filter has, got \'{"bit_generator": "MT19937"',
@@ -352,26 +346,6 @@ def test_the_clock_comes_back_with_its_dates_and_what_is_none_is_refused():
             with refusal(f"^state: expected {entry}"):
                 other.restore({**one.state, entry: value})
             assert differing(before, other.state) == []
-
-
-def test_filters_of_a_batch_and_of_tracks_have_states_that_others_take_up():
-    birth = hf.tracking.Birth(0.3, normal([0.0, 0.0], 4.0))
-    z = [series_of(CHAIN)[:4] for _ in range(3)]
-    for name in ("ukf", "bootstrap"):
-        filters = [hf.make_filter(name, CHAIN, 20, rng=k) for k in range(3)]
-        hf.run_many(filters.__getitem__, z, progress=False)
-        tracker = hf.tracking.LMBTracker(
-            hf.models.WithClutter(CHAIN, 0.9, 0.01), [birth], filter=name, n_particles=20, rng=1
-        )
-        tracker.run([[[0.1, 0.2]], [[0.3, 0.1], [4.0, 4.0]], [[0.2, 0.2]]])
-        for one in (*filters, *(track.filter for track in tracker.tracks)):
-            other = hf.make_filter(name, one.model, 20, rng=5)
-            other.restore(one.state)
-            assert differing(one.state, other.state) == []
-            for online in (one, other):
-                online.predict()
-                online.update(np.array([0.1, 0.2]))
-            assert_array_equal(other.mean, one.mean)
 
 
 # A track that starts from its first measurement

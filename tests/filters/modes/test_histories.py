@@ -45,13 +45,6 @@ def test_on_linear_modes_and_scans_it_is_the_mixture_kalman_filter(linear_modes,
     assert auto.ess[0] == pytest.approx(1000, rel=0.05)  # particles that a Gaussian counts for
 
 
-def test_the_repr_tells_that_particles_have_become_histories():
-    pf = hf.make_filter("auto", hf.models.WithClutter(hf.models.linear_chain(2), 0.9, 0.05), 50)
-    assert ", particles=" not in repr(pf)
-    pf.run([[[0.3, 1.0]], []])
-    assert repr(pf).endswith("particles=Histories)")
-
-
 def test_particles_follow_two_modes_that_no_gaussian_of_a_history_has():
     """Median errors of means against many particles, in posterior standard deviations."""
     found = {"auto": [], "mkf": []}
