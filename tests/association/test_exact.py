@@ -15,22 +15,6 @@ from herdfilter.association import Exact, KBest, belief_propagation, exact
 from herdfilter.association.exact import elimination_order
 
 
-@cases("shape", (3, 90), (90, 3))
-def test_sets_of_more_members_than_a_word_has_bits(shape):
-    """Tracks and measurements change places where no track is missed and no measurement is clutter but by weight 1."""
-    rng = default_rng(1)
-    pairs = rng.exponential(size=shape)
-    few = pairs if shape[0] < shape[1] else pairs.T
-    a, b, c = few
-    pair_sums = [a.sum() * b.sum() - a @ b, a.sum() * c.sum() - a @ c, b.sum() * c.sum() - b @ c]
-    triples = (
-        a.sum() * b.sum() * c.sum() - (a @ b) * c.sum() - (a @ c) * b.sum() - (b @ c) * a.sum()
-    )
-    total = 1 + a.sum() + b.sum() + c.sum() + sum(pair_sums) + triples + 2 * (a * b * c).sum()
-    found = association.associate(np.column_stack([np.ones(shape[0]), pairs]))
-    assert found.log_evidence == pytest.approx(math.log(total), abs=1e-12)
-
-
 def test_a_long_chain_of_tracks_is_a_matter_of_two_open_measurements():
     """Each track gates its own measurement and the next: what it counts are the matchings of a path (Fibonacci)."""
     n = 60

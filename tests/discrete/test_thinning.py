@@ -2,7 +2,6 @@
 
 import tracemalloc
 from itertools import combinations
-from time import thread_time
 
 import numpy as np
 import pytest
@@ -46,15 +45,6 @@ def test_energy_distance_is_at_most_four_tenths_of_that_of_every_kth_point(d, m)
     """Measured 0.19 to 0.32; of four samples together random members pass with none."""
     for name, x in samples(1000, d, seed=d).items():
         assert distance(x, hf.thin(x, m)) < 0.4 * of_every(x, m), name
-
-
-@pytest.mark.slow
-def test_ten_thousand_points_in_ten_dimensions_take_less_than_two_seconds():
-    x = default_rng(10).standard_normal((10_000, 10))
-    start = thread_time()
-    chosen = hf.thin(x, 100)
-    assert thread_time() - start < 2
-    assert distance(x, chosen) < 0.5 * distance(x, every(10_000, 100))
 
 
 @cases("name", "t, 3 degrees", "two modes")

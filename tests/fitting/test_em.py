@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from helpers import cases, in_python, refuses
 from numpy.random import default_rng
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
 from herdfilter.fitting import EMFit, em
 from herdfilter.mixture import GaussianMixture
@@ -66,16 +66,6 @@ def test_bic_finds_the_number_of_well_separated_components(components, dims):
         assert len(EMFit("bic", shared=True).fit(x, equal(200))) == components, seed
 
 
-def test_shuffled_particles_give_the_same_bits():
-    x = TWO.sample(100, 12)
-    weights = default_rng(13).dirichlet(np.ones(100))
-    plain = EMFit(3).fit(x, weights)
-    order = default_rng(14).permutation(100)
-    shuffled = EMFit(3).fit(x[order], weights[order])
-    for name in ("weights", "means", "covariances"):
-        assert_array_equal(getattr(plain, name), getattr(shuffled, name))
-
-
 test_bad_options_are_named = refuses(
     lambda options: EMFit(**({"n_components": 2} | options)),
     ({"n_components": 0}, "n_components: expected an integer of at least 1, got 0"),
@@ -98,14 +88,6 @@ def test_of_particles_at_two_places_there_are_two_components_at_most():
         weights, means, _ = by_first_mean(EMFit(n_components).fit(x, equal(40)))
         assert_allclose(weights, [0.25, 0.75], atol=1e-12)
         assert_allclose(means, [[-1.0, 0.0], [2.0, 1.0]], atol=1e-9)
-
-
-@cases("n_components", 2, "bic")
-def test_one_iteration_is_enough_for_a_fit(n_components):
-    """It has the mean of the particles, as every maximum-likelihood fit."""
-    x = TWO.sample(60, 1)
-    fitted = EMFit(n_components, max_iterations=1).fit(x, equal(60))
-    assert_allclose(fitted.mean, x.mean(axis=0), atol=1e-12)
 
 
 def test_compiled_code_stays_inside_its_arrays(monkeypatch):

@@ -70,17 +70,6 @@ def test_mean_and_covariance_are_those_of_the_particles(fit, seed, n, d):
     assert mixture.weights.sum() == pytest.approx(1, abs=1e-12)
 
 
-@every_fit_that_keeps_moments
-def test_mean_and_covariance_are_exact_where_no_weight_is_negligible(fit):
-    rng = default_rng(1)
-    x = rng.standard_normal((50, 3))
-    weights = rng.dirichlet(np.full(50, 5.0))
-    mixture = fit.fit(x, weights)
-    (mean, covariance) = moments(x, weights)
-    assert_allclose(mixture.mean, mean, atol=1e-14)
-    assert_allclose(mixture.covariance, covariance, atol=1e-14)
-
-
 @every_fit
 def test_angles_are_fitted_alike_wherever_they_lie(fit):
     rng = default_rng(2)

@@ -28,9 +28,10 @@ def ran(name, model, z=Z, n=60):
     return pf, pf.run(z, keep_particles=True)
 
 
-@cases("turn", -1.5)
-@every_of_particles
-def test_where_zero_lies_on_the_circle_does_not_matter(name, smoother, turn):
+@every
+def test_where_zero_lies_on_the_circle_does_not_matter(name, smoother):
+    """Headings that go from 2.6 to 4, and the same from 0.1 to 1.5."""
+    turn = 2.5
     plain, turned = turned_compass(lambda model, z: smoother(*ran(name, model, z)), turn)
     assert_allclose(wrap_angles(turned.means - plain.means - [0.0, turn], (1,)), 0, atol=1e-9)
     assert_allclose(turned.covariances, plain.covariances, atol=1e-9)
@@ -39,7 +40,7 @@ def test_where_zero_lies_on_the_circle_does_not_matter(name, smoother, turn):
     if name == "backward_simulation":
         assert (np.abs(turned.x[..., 1]) <= np.pi).all()
         assert_allclose(wrap_angles(turned.x - plain.x - [0.0, turn], (1,)), 0, atol=1e-9)
-    else:
+    elif name != "rts_smoother":
         assert_allclose(turned.weights, plain.weights, atol=1e-9)
 
 

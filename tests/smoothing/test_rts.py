@@ -11,7 +11,6 @@ from helpers import READINGS as Z
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
-from herdfilter.angles import wrap_angles
 
 FILTERS = {
     "extended": hf.ExtendedKalmanFilter,
@@ -135,23 +134,6 @@ def test_units_do_not_matter(driven):
     )
     assert_allclose(other.means / unit, one.means, atol=1e-9)
     assert_allclose(other.covariances / np.outer(unit, unit), one.covariances, atol=1e-9)
-
-
-@cases("build", hf.UnscentedKalmanFilter, hf.ExtendedKalmanFilter)
-def test_angles_are_smoothed_on_the_circle(build):
-    class Heading(hf.models.LinearGaussian):
-        circular = observation_circular = (0,)
-
-    matrices = [[1.0, 1.0], [0.0, 1.0]], [[1.0, 0.0]], np.diag([0.01, 0.02]), [[0.05]]
-    z = np.array([[2.8], [3.1], [3.3], [3.2], [3.6], [3.9]])
-    line = build(hf.models.LinearGaussian(*matrices, [2.7, 0.2], np.diag([0.1, 0.1])))
-    circle = build(Heading(*matrices, [2.7, 0.2], np.diag([0.1, 0.1])))
-    straight = hf.rts_smoother(line, line.run(z))
-    turned = hf.rts_smoother(circle, circle.run(wrap_angles(z, (0,))))
-    assert (np.abs(turned.means[:, 0]) <= np.pi).all()
-    assert (straight.means[:, 0] > np.pi).any()
-    assert (straight.means[:, 0] < np.pi).any()
-    agree(turned, wrap_angles(straight.means, (0,)), straight.covariances, 1e-8)
 
 
 def test_filters_that_keep_no_gaussian_are_named(driven):

@@ -243,13 +243,6 @@ def test_a_filter_that_fails_has_lost():
     assert (lost["ratio_high"], lost["better"]) == (np.inf, 0)
 
 
-def test_a_ratio_of_nought_and_an_infinite_one_are_left_out_of_the_geometric_mean_alone():
-    row = row_of(pair(column(0.0, np.nan, 0.5, 0.5)))
-    assert (row["compared"], row["ratio"]) == (4, pytest.approx(0.5))
-    assert (row["ratio_10"], row["ratio_90"]) == (0.0, np.inf)
-    assert row["worst"].count(";") == 2
-
-
 def test_a_variance_is_right_to_a_quarter_and_a_reference_certain_to_a_third_of_the_smallest_error():
     table = pair(column(0.6, 0.6, 0.6, 2.0, 2.0, 2.0))
     table.loc[table["filter"] == "b", "variance_ratio"] = [0.79, 0.8, 1.0, 1.25, 1.26, np.nan]
@@ -367,9 +360,3 @@ def test_data_of_a_departing_model_and_targets_lost_in_its_spreads(bound, lost):
     last = -round(0.25 * len(z))
     errors = ((means - truth) / model.spread)[last:]
     assert table["final_rmse"][1] == pytest.approx(np.sqrt((errors**2).mean()))
-
-
-def test_arguments_of_plan_study_that_do_not_exist_are_named():
-    """Not taken for a field of the scenario."""
-    with refusal("unexpected keyword argument 'steps'", TypeError):
-        plan_study("random", ["bootstrap"], particles=[20], runs=1, steps=3)

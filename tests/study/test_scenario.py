@@ -6,7 +6,6 @@ import pytest
 from helpers import cases, refusal
 from numpy.testing import assert_allclose
 
-import herdfilter as hf
 from herdfilter.catalogue.specifications import resolve_filters
 from herdfilter.study.plan import plan_study
 from herdfilter.study.recording import record
@@ -20,12 +19,7 @@ type = "UNGM"
 """
 
 OWN_MODEL = """
-from herdfilter import RandomSampling
 from herdfilter.models import LinearGaussian
-
-
-class Drawn(RandomSampling):
-    pass
 
 
 class Walk(LinearGaussian):
@@ -59,18 +53,6 @@ def test_every_shipped_scenario_names_its_source_and_can_be_planned():
                 resolve_filters(entry.filter, scenario.filter)
 
 
-def test_a_model_of_ones_own_is_found_beside_the_file(write):
-    write(OWN_MODEL, "walk.py")
-    own = '[filter.mine]\nproposal = "HerdedProposal(walk.Drawn())"'
-    path = write(
-        f'title = "Walk"\nimports = ["walk"]\nsteps = 5\n[model]\ntype = "walk.py:Walk"\nspeed = 3.0\n{own}'
-    )
-    assert load_scenario(path).build_model().speed == 3.0
-    table = hf.compare(path, filters=["bootstrap", "mine"], particles=[10], runs=2)
-    assert (table["error"] == "").all()
-    assert np.isfinite(table["rmse"]).all()
-
-
 def test_a_changed_model_file_is_read_again(write):
     path = write('title = "Walk"\n[model]\ntype = "walk.py:Walk"')
     write(OWN_MODEL, "walk.py")
@@ -96,14 +78,6 @@ def test_a_changed_model_file_is_read_again(write):
 def test_what_is_wrong_in_a_file_is_named_in_one_line(write, text, message):
     with refusal(re.escape(message)):
         plan_study(write(text))
-
-
-def test_a_filter_of_ones_own_in_the_file(write):
-    own = '[filter.mine]\nproposal = "HerdedProposal(KernelHerding(bandwidth=0.5))"'
-    study = plan_study(write('filters = ["mine", "bootstrap"]\nparticles = [5]' + MINIMAL + own))
-    assert list(study.filters) == ["mine", "bootstrap"]
-    with refusal(r"filter mine: .*did you mean 'HerdedProposal'"):
-        plan_study(write('filters = ["mine"]' + MINIMAL + own.replace("Herded", "Herdd")))
 
 
 def test_a_fixed_initial_truth_is_the_same_in_every_run(write):

@@ -43,13 +43,6 @@ def test_a_medians_interval_is_the_narrowest_pair_of_order_statistics_that_cover
         assert np.isnan(high)
 
 
-def test_ranks_of_a_median_are_found_once(monkeypatch):
-    """SciPy takes milliseconds, and a summary has hundreds of medians over the same number of runs."""
-    expected = statistics.median_interval(np.arange(33.0))
-    monkeypatch.setattr(scipy.stats, "quantile_test", None)
-    assert statistics.median_interval(np.arange(33.0)[::-1]) == expected
-
-
 def test_ratios_of_errors_where_one_is_nought_infinite_or_missing():
     first = np.array([2.0, 1.0, 0.0, 0.0, np.inf, np.inf, 1.0, np.nan, 1.0])
     second = np.array([4.0, 0.0, 0.0, 1.0, 1.0, np.inf, np.inf, 1.0, np.nan])
