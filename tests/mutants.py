@@ -14,7 +14,6 @@ mutants runs the unchanged program, as a control, which no test may fail.
 import argparse
 import ast
 import copy
-import csv
 import os
 import random
 import shlex
@@ -22,11 +21,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections import Counter, defaultdict, namedtuple
+from collections import defaultdict, namedtuple
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import coverage
+import pandas as pd
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -245,24 +245,6 @@ def described(mutant):
     return f"{mutant.path.relative_to(ROOT)}:{old.lineno}", before, after, line
 
 
-def tell(rows, path):
-    """Print counts for each folder, and write every mutant with what came of it."""
-    rows.sort(key=lambda row: (row[0].folder, row[0].path, row[0].place))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file)
-        table.writerow(("folder", "verdict", "place", "old", "new", "line", "tests", "caught by"))
-        for mutant, verdict, count, by in rows:
-            if mutant.choice >= 0:
-                table.writerow((mutant.folder, verdict, *described(mutant), count, by))
-    print("\nmutants of each folder by verdict; then its controls that failed")
-    for folder in FOLDERS:
-        inside = [(m.choice < 0, v) for m, v, *_ in rows if m.folder == folder]
-        verdicts = Counter(verdict for control, verdict in inside if not control)
-        failed = sum(control and verdict != "survived" for control, verdict in inside)
-        print(f"{folder:12}{dict(verdicts)}, {failed}")
-
-
 def main():
     """Learn what the tests execute, try the mutants, several at a time, and print what comes of each."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -288,13 +270,17 @@ def main():
         # To compile takes long; a change may also make a loop endless.
         seconds = 60 + 10 * options.longest + 600 * unseen
         verdict, catcher = attempt(mutant, tests, unseen, seconds) if tests else ("survived", "")
-        rows.append((mutant, verdict, len(tests), catcher))
-        kind = mutant.folder if mutant.choice >= 0 else "control"
-        print(f"{kind:12}{verdict:10}  {'  '.join(described(mutant)[:3])}", flush=True)
+        kind = mutant.folder + ", control" * (mutant.choice < 0)
+        rows.append((kind, verdict, *described(mutant), len(tests), catcher))
+        print(*rows[-1][:5], sep="  ", flush=True)
 
     with ThreadPoolExecutor(options.workers) as pool:
         list(pool.map(try_one, draw(options.seed, options.count)))
-    tell(rows, Path(options.out) / "mutants.csv")
+    columns = ("folder", "verdict", "place", "old", "new", "line", "tests", "caught by")
+    table = pd.DataFrame(rows, columns=columns).sort_values(["folder", "place"])
+    Path(options.out).mkdir(parents=True, exist_ok=True)
+    table.to_csv(Path(options.out) / "mutants.csv", index=False)
+    print(pd.crosstab(table["folder"], table["verdict"], margins=True))
 
 
 if __name__ == "__main__":

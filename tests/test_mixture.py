@@ -68,20 +68,6 @@ def test_log_density_far_in_the_tails_is_finite_and_exact(distance):
     assert mixture.log_density([[1e200]])[0] == -np.inf  # squares overflow
 
 
-def test_shared_and_repeated_covariance_are_the_same_mixture():
-    one = with_shared_covariance(random_mixture(2, 3, 4))
-    many = GaussianMixture(one.weights, one.means, one.covariances)
-    assert one.shared
-    assert not many.shared
-    x = default_rng(2).standard_normal((5, 3))
-    assert_allclose(one.log_density(x), many.log_density(x), rtol=1e-12)
-    assert_allclose(one.covariance, many.covariance, rtol=1e-12)
-    assert_allclose(one.sample(20, 3), many.sample(20, 3), rtol=1e-12)
-    assert_same(one.marginal([2, 0]), many.marginal([2, 0]))
-    assert_same(one.conditional([1], [0.4]), many.conditional([1], [0.4]))
-    assert_same(one.convolve(np.eye(3)), many.convolve(np.eye(3)))
-
-
 # Moments
 
 

@@ -7,7 +7,7 @@ import pytest
 from helpers import assert_same
 from numpy.testing import assert_allclose, assert_array_equal
 
-from herdfilter.filters import Outcome, PartialObservationWarning, ParticleFilter
+from herdfilter.filters import Outcome, ParticleFilter
 
 OBSERVATIONS = [[0.3], [1.1], None, [0.2], [np.nan], [-1.5], [-0.7]]
 
@@ -144,13 +144,6 @@ def test_a_missing_observation_is_a_pure_prediction(walk, typical):
         assert updated.log_likelihood == predicted.log_likelihood
         assert record.log_likelihood == 0
         assert record.outcome is Outcome.MISSING
-
-
-def test_one_nan_among_the_numbers_makes_an_observation_missing(walk):
-    pf = ParticleFilter(walk, 5, rng=9)
-    walk.log_likelihood = lambda z, x, step: pytest.fail("not asked for")
-    with pytest.warns(PartialObservationWarning):
-        assert pf.run([[1.0, np.nan]]).outcomes == (Outcome.MISSING,)
 
 
 # What reaches the model

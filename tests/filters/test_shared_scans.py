@@ -42,14 +42,6 @@ def test_detections_get_their_share_and_what_guides_none_a_tenth_more(n, shift):
             assert quota % 2 ** max(0, int(np.log2(quota)) - 2) == 0
 
 
-def test_as_many_hypotheses_as_leave_each_twenty_particles_are_guided():
-    """Five equal ones, the miss among them, and 99 or 100 particles."""
-    for n, guided in ((5 * MIN_PER_HYPOTHESIS - 1, False), (5 * MIN_PER_HYPOTHESIS, True)):
-        assert (share_out(0.0, np.zeros(4), n)[1][1:] > 0).all() == guided
-    # with few particles, the only one is
-    assert (share_out(-np.inf, np.zeros(1), 3)[1] == [0, 3]).all()
-
-
 def test_the_evidence_of_a_detection_is_that_of_a_kernel_density_of_the_predicted_ones():
     """N(h(x), R), each wider by Scott's share of the covariance of all h(x)."""
     rng = np.random.default_rng(1)

@@ -1,7 +1,6 @@
 """Points that are placed again in turn, polished together, or weighted anew."""
 
 import numpy as np
-import pytest
 from helpers import cases, refusal
 from numpy.random import default_rng
 
@@ -122,18 +121,3 @@ def test_no_other_weights_do_better(kernel, constraint):
                 herding_error(Points(points.x, moved, signed=True), mixture, 1.0, kernel) ** 2
                 >= least - 1e-9
             )
-
-
-def test_equal_points_share_their_weight():
-    """Points that lie on each other make the Gram matrix singular; the error is that of the distinct ones."""
-    mixture = random_mixture(2, 2)
-
-    class Twice:
-        def sample(self, mixture, n, rng=None):
-            x = KernelHerding(1.0).sample(mixture, n // 2).x
-            return Points(np.concatenate([x, x]))
-
-    twice = Reweighted(Twice(), bandwidth=1.0).sample(mixture, 20)
-    once = Reweighted(KernelHerding(1.0), bandwidth=1.0).sample(mixture, 10)
-    error = herding_error(once, mixture, 1.0)
-    assert herding_error(twice, mixture, 1.0) == pytest.approx(error, abs=1e-6)

@@ -116,7 +116,6 @@ readings = pytest.fixture(lambda: READINGS)
 driven = pytest.fixture(lambda: Driven())
 exact = pytest.fixture(lambda: exactly)
 joint = pytest.fixture(lambda: all_states)
-grid_smoother = pytest.fixture(lambda: on_a_grid)
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 """Backward simulation against exact smoothers: Rauch-Tung-Striebel, Gaussian conditioning, and a grid."""
 
 import numpy as np
-from helpers import filterpy_filter, kalman, model_of, normal, plane
+from helpers import filterpy_filter, kalman, plane
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
@@ -90,32 +90,6 @@ def test_the_growth_model_is_smoothed_as_on_a_grid(growth):
     drawn = np.vstack([smoothed(model, z, 500, seed)[0].x[..., 0] for seed in range(6)])
     assert_allclose((drawn > 0).mean(axis=0), marginal[:, x > 0].sum(axis=1), atol=0.05)
     assert_allclose(drawn.mean(axis=0), exact[0][:, 0], atol=0.5)
-
-
-def laplace(x_next, x, dt, control, step):
-    return -np.abs(x_next - 0.9 * x[:, 0]) - np.log(2)
-
-
-def heavy_tailed():
-    return model_of(
-        normal([0.0]),
-        sample_transition=lambda x, rng, dt, control, step: 0.9 * x + rng.laplace(size=x.shape),
-        transition_log_density=laplace,
-        log_likelihood=lambda z, x, step: -0.5 * (z[0] - x[:, 0]) ** 2,
-    )
-
-
-def test_a_model_may_bring_its_own_transition_density(grid_smoother):
-    model = heavy_tailed()
-    x = np.linspace(-15, 15, 301)
-    z = np.array([[0.2], [4.0], [4.5], [-1.0], [0.0], [0.3]])
-    marginal, joint = grid_smoother(
-        model, x[:, None], z, lambda x, step: model.transition_log_density(x, x, 1.0, None, step)
-    )
-    exact = grid_statistics(x, marginal, joint)
-    few, many = (errors(model, z, exact, n, runs=6) for n in (80, 1280))
-    assert (many < 0.5 * few).all(), (few, many)
-    assert (many < 0.1).all(), many
 
 
 def test_a_seed_decides_and_the_chunks_do_not(monkeypatch):
