@@ -269,10 +269,16 @@ def compass(heading=0.0, rate=0.2):
     )
 
 
-def turned_compass(run, turn):
-    """Results of `run(model, observations)` on a compass and on the same turned; the second's means are turned back."""
+def assert_turns(run, turn, atol):
+    """Compare `run(model, observations)` on a compass and on the same turned: zero may lie anywhere on the circle."""
     z = np.column_stack([np.zeros(6), [0.1, 0.3, 0.2, 0.9, 1.1, 1.5]])
-    return run(compass(), z), run(compass(turn), wrap_angles(z + np.array([0.0, turn]), (1,)))
+    shift = np.array([0.0, turn])
+    plain = run(compass(), z)
+    turned = run(compass(turn), wrap_angles(z + shift, (1,)))
+    np.testing.assert_allclose(wrap_angles(turned.means - plain.means - shift, (1,)), 0, atol=atol)
+    np.testing.assert_allclose(turned.covariances, plain.covariances, atol=atol)
+    assert (np.abs(turned.means[:, 1]) <= np.pi).all()
+    return plain, turned
 
 
 def model_of(initial, **functions):

@@ -90,6 +90,14 @@ def test_gradients_of_the_kernel_mean(kernel):
     assert_allclose(gradient, ((mean(x + h) - mean(x - h)) / (2 * h))[:, None], atol=1e-6)
 
 
+def test_the_kernel_peaks_at_one_whatever_its_width():
+    """A point mass against the kernel at its own place, in ten dimensions where the normalised kernel is near 1e6."""
+    place = np.ones((1, 10))
+    point = GaussianMixture([1.0], place, np.zeros((10, 10)))
+    for sigma in (1e-8, 0.1, 1e8):
+        assert_allclose(expected_kernel(point, place, sigma**2 * np.eye(10)), 1, rtol=1e-9)
+
+
 def test_matern_of_half_and_of_large_order():
     r = np.linspace(0, 3, 20)
     assert_allclose(kernels.Laplace().value(r**2), np.exp(-r), rtol=1e-12)

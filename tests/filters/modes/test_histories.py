@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from helpers import assert_same, cases, on_a_line, refusal
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from scipy.stats import norm
 
 import herdfilter as hf
@@ -55,31 +55,6 @@ def test_particles_follow_two_modes_that_no_gaussian_of_a_history_has():
             gap = hf.make_filter(name, SQUARES, 100, rng=seed).run(z).means - exact.means
             errors.append(np.sqrt(np.mean(gap**2 / exact.covariances[:, 0])))
     assert np.median(found["auto"]) < 0.25 * np.median(found["mkf"])
-
-
-@cases(
-    "model waiting",
-    (SQUARES, False),
-    (hf.models.WithClutter(SQUARES, 0.9, 0.02), True),
-    ids=["modes", "scans"],
-)
-def test_its_state_goes_on_to_the_last_bit(model, waiting):
-    # no random number is used
-    pf, other = (hf.make_filter("auto", model, 30, rng=seed) for seed in (1, 2))
-    scan = hasattr(model, "detection_probability")
-    for z in ([4.0], [9.0], [1.0]):
-        pf.predict()
-        pf.update([z, [15.0]] if scan else z)
-    if waiting:
-        pf.predict()
-    other.restore(pf.state)
-    for one in (pf, other):
-        if not waiting:
-            one.predict()
-        one.update([[2.0]] if scan else [2.0])
-    assert_array_equal(pf.mean, other.mean)
-    assert_array_equal(pf.particles, other.particles)
-    assert pf.log_likelihood == other.log_likelihood
 
 
 def test_a_second_sensor_updates_the_gaussians(linear_modes):

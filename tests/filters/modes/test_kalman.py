@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import assert_same, cases
+from helpers import assert_same, assert_turns, cases, compass
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
@@ -87,26 +87,15 @@ def test_selected_histories_keep_their_weights_or_share_those_of_the_rest():
     assert_array_equal(select_histories(np.array([0.5, 0.0, 0.5]), 2)[0], [0, 2])
 
 
-def turning(rate, heading):
-    return hf.models.from_functions(
-        lambda x: x + rate, lambda x: x, [[0.01]], [[0.04]], [heading], [[0.01]], [0], [0]
-    )
-
-
 @cases("name", "imm", "mkf", "auto")
 def test_angles_do_not_know_where_zero_is(name):
-    rates = (0.1, -0.1)
-    z = np.array([[3.2], [3.35], [3.3], [3.1]])
-    results = []
-    for turn in (0.0, 2.0):
-        moving = [turning(rate, np.pi - 0.02 + turn) for rate in rates]
-        model = hf.models.JumpMarkov(moving, [[0.9, 0.1], [0.2, 0.8]])
-        results.append(
-            hf.make_filter(name, model, 30).run((z + turn + np.pi) % (2 * np.pi) - np.pi)
-        )
-    apart = (results[1].means - results[0].means - 2.0 + np.pi) % (2 * np.pi) - np.pi
-    assert_allclose(apart, 0, atol=1e-9)
-    assert_same(results[0], results[1], "mode_probabilities", "covariances", atol=1e-9)
+    def run(model, z):
+        modes = [model, compass(model.initial.mean[1], rate=-0.1)]
+        model = hf.models.JumpMarkov(modes, [[0.9, 0.1], [0.2, 0.8]])
+        return hf.make_filter(name, model, 30).run(z)
+
+    plain, turned = assert_turns(run, 2.5, 1e-9)
+    assert_allclose(turned.mode_probabilities, plain.mode_probabilities, atol=1e-9)
 
 
 @cases("name", "imm", "mkf")
