@@ -6,12 +6,7 @@ from helpers import EYE, cases
 
 import herdfilter as hf
 from herdfilter.compiled import loop
-from herdfilter.filters.proposals.automatic import AutomaticProposal
-from herdfilter.filters.proposals.guided import KalmanMixtureProposal
-from herdfilter.filters.proposals.herded import HerdedProposal
 from herdfilter.filters.proposals.lookahead import Ancestors
-from herdfilter.filters.proposals.ranked import RankedProposal
-from herdfilter.filters.state import Particles
 
 
 def rotate(x, out):
@@ -189,7 +184,7 @@ def done(monkeypatch):
 
         tell(owner, method, called)
 
-    follow = RankedProposal.follow
+    follow = hf.RankedProposal.follow
 
     def followed(self, *args, **options):
         names.add("ranked")
@@ -198,10 +193,10 @@ def done(monkeypatch):
         names.update({"the other way"} if len(made) == 2 and moved is made[1] else ())
         return moved
 
-    tell(RankedProposal, "follow", followed)
-    watch(RankedProposal, "_take", lambda *args: "guided" if args[-1] else "blind")
-    watch(HerdedProposal, "propose", lambda *_: "quantiles")
-    watch(KalmanMixtureProposal, "propose", lambda *_: "guided quantiles")
+    tell(hf.RankedProposal, "follow", followed)
+    watch(hf.RankedProposal, "_take", lambda *args: "guided" if args[-1] else "blind")
+    watch(hf.HerdedProposal, "propose", lambda *_: "quantiles")
+    watch(hf.KalmanMixtureProposal, "propose", lambda *_: "guided quantiles")
     kernels = Ancestors.kernels.__func__
     tell(Ancestors, "kernels", classmethod(lambda *args: names.add("kernels") or kernels(*args)))
     return names
@@ -227,11 +222,12 @@ def test_each_step_is_that_of_the_numpy_model(name, done, monkeypatch):
 
     monkeypatch.setattr(loop, "run_in_steps", counted)
     pf, other = (
-        hf.ParticleFilter(each, n, proposal=AutomaticProposal(), rng=0) for each in (model, quick)
+        hf.ParticleFilter(each, n, proposal=hf.AutomaticProposal(), rng=0)
+        for each in (model, quick)
     )
     for t in range(len(z)):
         if t:
-            other._particles = Particles.unchecked(
+            other._particles = hf.Particles.unchecked(
                 pf._particles.x.copy(), pf._particles.log_weights.copy()
             )
         ours = other.run(z[t : t + 1])

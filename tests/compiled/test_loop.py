@@ -9,7 +9,6 @@ from helpers import EYE, cases, polar, refusal
 
 import herdfilter as hf
 from herdfilter.compiled import loop
-from herdfilter.filters.results import Outcome
 
 UNGM = hf.models.UNGM()
 
@@ -173,7 +172,10 @@ def test_missing_and_partial_observations_and_steps_of_any_length(proposal, stop
     z[15] = np.ma.array([1.0, 2.0], mask=[0, 1])
     dt = rng.uniform(0.1, 0.5, 30)
     result = both(models, z, given={"dt": dt, "controls": np.zeros(30)}, proposal=proposal)
-    assert [k for k, outcome in enumerate(result.outcomes) if outcome is Outcome.MISSING] == [3, 4]
+    assert [k for k, outcome in enumerate(result.outcomes) if outcome is hf.Outcome.MISSING] == [
+        3,
+        4,
+    ]
     assert not stops
 
 
@@ -234,13 +236,13 @@ def test_half_a_reading_is_dropped_whole_and_said_once_unless_the_model_takes_it
         with pytest.warns(hf.PartialObservationWarning) as caught:
             dropped = hf.ParticleFilter(model, 60, rng=0).run(pairs)
         assert len(caught) == 1
-        assert {*dropped.outcomes} == {Outcome.MISSING}
+        assert {*dropped.outcomes} == {hf.Outcome.MISSING}
         assert np.abs(dropped.covariances[-1] - 0.1 / (1 - 0.9**2)).max() < 0.2
     models = rings()
     for model in models:
         model.partial_observations = True
     result = both(models, list(pairs))
-    assert {*result.outcomes} == {Outcome.UPDATED}
+    assert {*result.outcomes} == {hf.Outcome.UPDATED}
     same(result, both(rings(), list(pairs[:, :1])))
 
 

@@ -9,16 +9,15 @@ from numpy.testing import assert_allclose
 
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
-from herdfilter.filters import ParticleFilter
 
 
 def test_where_zero_lies_on_the_circle_does_not_matter(turning):
     z = np.column_stack([np.zeros(6), [0.1, -0.3, 0.2, 0.4, 0.1, 0.5]])
-    plain = ParticleFilter(compass(0.0, 0.05), 40, copy.deepcopy(turning), rng=16).run(z)
+    plain = hf.ParticleFilter(compass(0.0, 0.05), 40, copy.deepcopy(turning), rng=16).run(z)
     for turn in (np.pi, -1.5):
         shift = np.array([0.0, turn])
         case = f"turned by {turn}"
-        pf = ParticleFilter(compass(turn, 0.05), 40, copy.deepcopy(turning), rng=16)
+        pf = hf.ParticleFilter(compass(turn, 0.05), 40, copy.deepcopy(turning), rng=16)
         turned = pf.run(wrap_angles(z + shift, (1,)))
         apart = wrap_angles(turned.means - plain.means - shift, (1,))
         assert_allclose(apart, 0, atol=1e-3, err_msg=case)

@@ -11,8 +11,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
 from herdfilter.filters import DegenerateWeightsError, HerdedProposal, Outcome, ParticleFilter
-from herdfilter.mixture import GaussianMixture
-from herdfilter.points import Points
 
 
 @pytest.fixture
@@ -62,7 +60,7 @@ def test_a_mode_that_lost_all_weight_is_forgotten(walk_class, proposal, promised
     """Two modes a thousand deviations apart; the likelihood vanishes on one of them."""
 
     class Positive(walk_class):
-        initial = GaussianMixture([0.5, 0.5], [[-500.0], [500.0]], [[1.0]])
+        initial = hf.GaussianMixture([0.5, 0.5], [[-500.0], [500.0]], [[1.0]])
 
         def log_likelihood(self, z, x, step):
             return np.where(x[:, 0] > 0, 0.0, -np.inf)
@@ -77,7 +75,7 @@ def test_a_mode_that_lost_all_weight_is_forgotten(walk_class, proposal, promised
 def test_a_sampler_may_return_points_without_weight(walk):
     class Uneven:
         def sample(self, mixture, n, rng=None):
-            return Points(mixture.sample(n, rng), np.arange(n))
+            return hf.Points(mixture.sample(n, rng), np.arange(n))
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")

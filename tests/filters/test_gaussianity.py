@@ -8,7 +8,6 @@ from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 import herdfilter as hf
-from herdfilter.filters import Particles
 from herdfilter.filters.proposals.gaussianity import Gaussianity, narrow, over_chance, standardised
 
 
@@ -58,7 +57,7 @@ def test_kernels_leave_of_the_cumulants_what_is_not_chance(shape, n, d):
     weights = rng.dirichlet(np.full(n, 5.0))
     third, fourth = over_chance(standardised(x, weights)[2], weights)
     assert (third, fourth) == pytest.approx(cumulants(x, weights))
-    found = Gaussianity(Particles(x, np.log(weights)), ())
+    found = Gaussianity(hf.Particles(x, np.log(weights)), ())
     kept = [max(0.0, 1 - 1 / c) for c in (third, fourth)]
     left = 1 - found.width**2
     chance = (weights @ weights) ** (2 / 3)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import cases, on_a_line, plane, refusal, refuses
+from helpers import assert_same, cases, on_a_line, plane, refusal, refuses
 from numpy.testing import assert_allclose, assert_array_equal
 
 from herdfilter.filters.grid import GridFilter
@@ -38,8 +38,7 @@ def test_linear_gaussian_posterior_and_smoothing_are_those_of_kalman_and_of_rauc
         (grid.run(observations), filtered),
         (grid.smooth(observations), rts_smoother(kf, filtered)),
     ):
-        assert_allclose(result.means, exact.means, atol=tolerance)
-        assert_allclose(result.covariances, exact.covariances, atol=tolerance)
+        assert_same(result, exact, "means", "covariances", atol=tolerance)
     assert_allclose(result.log_likelihood, filtered.log_likelihood, atol=tolerance)
 
 
@@ -66,8 +65,7 @@ def test_smoothing_follows_durations_controls_and_readings_of_one_time():
     grid = GridFilter(model, -12, 12, 1601)
     expected = rts_smoother(kf, kf.run(z, **given), controls=given["controls"])
     result, filtered = (f(z, keep_masses=True, **given) for f in (grid.smooth, grid.run))
-    assert_allclose(result.means, expected.means, atol=1e-7)
-    assert_allclose(result.covariances, expected.covariances, atol=1e-7)
+    assert_same(result, expected, "means", "covariances", atol=1e-07)
     assert_array_equal(result.masses[-1], filtered.masses[-1])
     assert_allclose(result.masses[0], result.masses[1], atol=1e-15)
     assert result.log_likelihood == filtered.log_likelihood

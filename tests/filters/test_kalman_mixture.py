@@ -6,7 +6,6 @@ from helpers import EYE, assert_same, cases, plane
 from numpy.testing import assert_allclose
 
 import herdfilter as hf
-from herdfilter.filters import Observation, Particles, Transition
 from herdfilter.filters.kalman import kalman_mixture
 from herdfilter.testing import random_mixture
 
@@ -45,7 +44,9 @@ def test_the_update_is_the_exact_gaussian_sum_where_the_observation_is_linear(ru
         F=np.eye(3), H=H, Q=np.eye(3), R=R, initial_mean=np.zeros(3), initial_covariance=np.eye(3)
     )
     for z, kept in ([0.4, -1.0], [0, 1]), ([np.nan, -1.0], [1]):
-        posterior, log_evidence = kalman_mixture(Observation.read(model, z, 1, True), prior, rule)
+        posterior, log_evidence = kalman_mixture(
+            hf.Observation.read(model, z, 1, True), prior, rule
+        )
         A = np.vstack([np.eye(3), H[kept]])
         noise = np.diag([0, 0, 0, *np.diag(R)[kept]])
         joint = hf.GaussianMixture(
@@ -114,7 +115,7 @@ def test_guided_weights_do_not_depend_on_the_draw_where_the_observation_is_linea
     residuals = z - (x @ model.F.T @ model.H.T)[:, 0]
     expected = log_weights - 0.5 * (residuals**2 / S + np.log(2 * np.pi * S))
     moved = hf.GuidedProposal().propose(
-        Transition(model), Particles(x, log_weights), rng, Observation(model, z, 1)
+        hf.Transition(model), hf.Particles(x, log_weights), rng, hf.Observation(model, z, 1)
     )
     assert_allclose(moved.log_weights, expected, atol=1e-6)
     assert moved.x.shape == (30, 2)

@@ -8,7 +8,6 @@ from scipy.stats import multivariate_normal
 import herdfilter as hf
 from herdfilter.filters.kalman.gaussian import update_gaussians
 from herdfilter.filters.kalman.rules import OptimalPoints, PointRule, ScaledSigmaPoints, moment_rule
-from herdfilter.filters.observation import Observation
 
 LINEAR = plane(H=[[1.0, 0.5], [0.0, 1.0]], R=[[0.7, 0.2], [0.2, 0.5]])
 KALMAN = {
@@ -85,7 +84,7 @@ def test_the_update_is_the_best_linear_one(rule, kept):
     z = np.full(2, np.nan)
     z[kept] = np.array([1.2, -0.4])[kept]
     means, factors, log_densities = update_gaussians(
-        Observation(model, z, 1), MEANS, np.linalg.cholesky(SPREADS), RULES[rule]
+        hf.Observation(model, z, 1), MEANS, np.linalg.cholesky(SPREADS), RULES[rule]
     )
     for mean, P, *found in zip(
         MEANS, SPREADS, means, factors @ factors.mT, log_densities, strict=True

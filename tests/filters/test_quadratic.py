@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers import EYE, cases
+from helpers import EYE, assert_same, cases
 from numpy.testing import assert_allclose
 
 import herdfilter as hf
@@ -80,8 +80,7 @@ def test_the_default_is_the_kalman_filter_where_a_linear_model_has_a_likelihood_
     _, z = hf.simulate(model, steps=20, rng=1)
     kalman = hf.ExtendedKalmanFilter(model).run(z)
     result = hf.ParticleFilter(told_less(model), 50, hf.AutomaticProposal()).run(z)
-    assert_allclose(result.means, kalman.means, atol=1e-6)
-    assert_allclose(result.covariances, kalman.covariances, atol=1e-6)
+    assert_same(result, kalman, "means", "covariances", atol=1e-06)
 
 
 def observed(likelihood, x, noise=0.3):

@@ -7,7 +7,6 @@ import numpy as np
 from helpers import LINE, cases, normal, of_inner_noise, on_a_line, plane, refusal
 
 import herdfilter as hf
-from herdfilter.filters import Observation, Particles, Transition
 
 PLANE = plane()
 GUIDED = hf.RankedProposal(randomised=True)
@@ -119,13 +118,13 @@ def test_weights_have_a_bound_where_guidance_is_wrong():
         observation_covariance=lambda step: np.eye(1),
         log_likelihood=lambda z, x, step: -0.5 * (z[0] - x[:, 0]) ** 2,
     )
-    particles = Particles.equal(np.zeros((2000, 1)))
-    seen = Observation.read(model, [0.0], 1)
+    particles = hf.Particles.equal(np.zeros((2000, 1)))
+    seen = hf.Observation.read(model, [0.0], 1)
 
     def largest(share):
         proposal = hf.RankedProposal(defensive_share=share, randomised=True)
         moved = proposal.propose(
-            Transition(model), particles, np.random.default_rng(0), copy.copy(seen)
+            hf.Transition(model), particles, np.random.default_rng(0), copy.copy(seen)
         )
         return np.exp(moved.log_weights + np.log(2000) - seen.log_likelihood(moved.x)).max()
 

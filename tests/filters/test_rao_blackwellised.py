@@ -4,7 +4,7 @@ import copy
 
 import numpy as np
 import pytest
-from helpers import EYE, cases, refusal
+from helpers import EYE, assert_same, cases, refusal
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
@@ -84,8 +84,7 @@ def test_one_gaussian_with_the_right_moments_is_the_kalman_filter(name, linear):
     z[7, 1] = np.nan
     exact = hf.ExtendedKalmanFilter(PLAIN).run(z)
     result = run(EXACT[name], 60, hf.models.ConditionallyLinear(PLAIN, linear), z)
-    assert_allclose(result.means, exact.means, atol=1e-8)
-    assert_allclose(result.covariances, exact.covariances, atol=1e-8)
+    assert_same(result, exact, "means", "covariances", atol=1e-08)
     assert result.log_likelihood == pytest.approx(exact.log_likelihood, abs=1e-8)
 
 
@@ -117,8 +116,7 @@ def test_a_part_that_is_known_leaves_the_kalman_filter_exactly():
     kalman = hf.UnscentedKalmanFilter(plain).run(z)
     for name in ("bootstrap", "ranked", "sqmc"):
         result = run(PROPOSALS[name], 5, hf.models.ConditionallyLinear(plain, [1, 2]), z)
-        assert_allclose(result.means, kalman.means, atol=1e-8)
-        assert_allclose(result.covariances, kalman.covariances, atol=1e-8)
+        assert_same(result, kalman, "means", "covariances", atol=1e-08)
         assert result.log_likelihood == pytest.approx(kalman.log_likelihood, abs=1e-8)
 
 
@@ -159,8 +157,7 @@ def test_several_sensors_at_one_step_update_the_linear_part_in_turn(name):
         pf.predict()
         pf.update(z[:1], first)
         pf.update(z[1:], second)
-    assert_allclose(pf.mean, exact.mean, atol=0.08)
-    assert_allclose(pf.covariance, exact.covariance, atol=0.08)
+    assert_same(pf, exact, "mean", "covariance", atol=0.08)
 
 
 def test_what_cannot_be_done_is_refused_in_one_line():

@@ -10,7 +10,6 @@ from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
-from herdfilter.filters import Particles
 
 SCHEMES = {
     "multinomial": hf.MultinomialResampling(),
@@ -39,7 +38,7 @@ WEIGHTS = {
 
 def copies(scheme, weights, rng):
     n = len(weights)
-    new = scheme.resample(Particles.weighted(np.arange(n)[:, None], weights), rng).x.astype(int)
+    new = scheme.resample(hf.Particles.weighted(np.arange(n)[:, None], weights), rng).x.astype(int)
     return np.bincount(new[:, 0], minlength=n)
 
 
@@ -138,7 +137,7 @@ def test_copies_are_equally_weighted_in_the_order_of_the_particles_and_drawn_by_
     x = np.arange(30.0)[:, None]
     weights = default_rng(7).dirichlet(np.full(30, 0.5))
     first, again, other = (
-        scheme.resample(Particles.weighted(x, weights), default_rng(s)) for s in (1, 1, 2)
+        scheme.resample(hf.Particles.weighted(x, weights), default_rng(s)) for s in (1, 1, 2)
     )
     assert_allclose(first.log_weights, -np.log(30), atol=1e-14)
     assert (np.diff(first.x[:, 0]) >= 0).all()

@@ -9,7 +9,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
-from herdfilter.filters import Particles
 
 ETPF = hf.OptimalTransportResampling()
 
@@ -24,7 +23,7 @@ def posterior(seed, n=60, d=2, strength=2.0):
 
 def transported(scheme, x, weights, circular=()):
     # no generator: no random number
-    particles = scheme.resample(Particles.weighted(x, weights), None, circular)
+    particles = scheme.resample(hf.Particles.weighted(x, weights), None, circular)
     new = particles.x
     log_weights = particles.log_weights
     assert_allclose(np.exp(log_weights), 1 / len(x), rtol=1e-12)

@@ -8,7 +8,6 @@ from matplotlib.figure import Figure
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
-from herdfilter.filters import Particles
 
 MODEL = position_and_speed(EYE / 100, 0.1)
 
@@ -99,7 +98,7 @@ def test_everything_has_one_short_line(result):
         "StepRecord(step=1, mean=[": pf.record,
         "Gaussians(weights=[1], means=array(1, 2), factors=": kalman.belief,
         "unused_observations=1, particles=array(4, 50, 2))": result,
-        "Particles(n=7, dim=3)": Particles.equal(np.zeros((7, 3))),
+        "Particles(n=7, dim=3)": hf.Particles.equal(np.zeros((7, 3))),
         "Forecast(steps=3, dim=2, observations=array(3, 1))": kalman.forecast(3),
     }.items():
         assert start in repr(thing)

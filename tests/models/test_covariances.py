@@ -6,7 +6,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
 from herdfilter.filters.kalman.gaussian import kalman_mixture
-from herdfilter.models.resolved import Transition
 from herdfilter.models.simulation import simulate_observations
 
 WRONG = {
@@ -111,13 +110,13 @@ def test_what_is_semi_definite_up_to_rounding_passes(right):
     """It stays what it is, but for rounding: a symmetric matrix to the last digit, its factor a factor of it."""
     given = np.array(RIGHT[right], dtype=float)
     model = Plane(Q=RIGHT[right])
-    Q = Transition(model).noise.matrix
+    Q = hf.Transition(model).noise.matrix
     size = np.abs(given).max()
     assert_array_equal(Q, Q.T)
     assert_allclose(Q, given, rtol=1e-15, atol=1e-15 * size)
     if (given == given.T).all() and (np.diag(given) >= 0).all():
         assert_array_equal(Q, given)
     noise = EYE
-    moved = Transition(model).propagate(np.zeros((2, 2)), noise)
+    moved = hf.Transition(model).propagate(np.zeros((2, 2)), noise)
     assert_allclose(moved.T @ moved, given, atol=1e-6 * size)
     assert np.isfinite(hf.ExtendedKalmanFilter(model).run([None] * 2).covariances).all()

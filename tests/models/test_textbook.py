@@ -10,7 +10,6 @@ from scipy.integrate import trapezoid
 
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
-from herdfilter.models.resolved import Transition
 from herdfilter.study.data import lidar, textbook
 from herdfilter.study.recording import feed, record
 from herdfilter.study.scenario import load_scenario, scenario_files
@@ -21,7 +20,7 @@ def states(model, n, steps=3):
     rng = default_rng(5)
     x = model.initial.sample(n, rng)
     for step in range(1, steps + 1):
-        x = Transition(model, 1.0, None, step).sample(x, rng)
+        x = hf.Transition(model, 1.0, None, step).sample(x, rng)
     return x
 
 
@@ -58,7 +57,7 @@ def test_an_epidemic_moves_whole_people_between_compartments():
     x = model.sample(50, rng)
     removed = 0
     for step in range(1, 60):
-        after = Transition(model, 1.0, None, step).sample(x, rng)
+        after = hf.Transition(model, 1.0, None, step).sample(x, rng)
         assert_array_equal(after[:, :4], np.rint(after[:, :4]))
         left = model.population - after[:, :3].sum(axis=1)
         assert (left >= removed).all()
@@ -134,7 +133,7 @@ def test_returns_and_next_log_variances_have_the_correlations_that_are_stated():
     now = x[:, :2]
     later = x[:, 2:]
     z = model.sample_observation(x, rng, 1)
-    assert_array_equal(Transition(model, 1.0, None, 4).sample(x, rng)[:, :2], later)
+    assert_array_equal(hf.Transition(model, 1.0, None, 4).sample(x, rng)[:, :2], later)
     epsilon = z * np.exp(-now / 2)
     eta = (later - model.mu - model.phi * (now - model.mu)) / model.sigma
     assert_allclose(np.cov(np.hstack([epsilon, eta]).T), JOINT, atol=0.02)

@@ -4,7 +4,7 @@ import pickle
 from itertools import product
 
 import numpy as np
-from helpers import EYE, cases, on_a_line, refusal
+from helpers import EYE, assert_same, cases, on_a_line, refusal
 from numpy.testing import assert_allclose
 
 import herdfilter as hf
@@ -133,8 +133,7 @@ def test_a_linear_model_of_four_dimensions_is_smoothed_exactly():
     pf = hf.make_filter("auto", VELOCITY, n_particles=100)
     filtered = pf.run(z, keep_particles=True)
     for found in (hf.marginal_smoother(pf, filtered), hf.fixed_lag_smoother(pf, filtered, 30)):
-        assert_allclose(found.means, exact.means, atol=1e-9)
-        assert_allclose(found.covariances, exact.covariances, atol=1e-9)
+        assert_same(found, exact, "means", "covariances", atol=1e-09)
     by_weights = np.einsum("tn,tnd->td", found.weights, found.particles)
     deviation = (by_weights - exact.means) / np.sqrt(np.einsum("tii->ti", exact.covariances))
     assert np.sqrt(np.mean(deviation**2)) > 0.1

@@ -10,7 +10,6 @@ from numpy.testing import assert_allclose
 
 import herdfilter as hf
 from herdfilter.models import UNGM, BearingsTracking, LinearGaussian, UniformBox
-from herdfilter.models.simulation import simulate
 from herdfilter.study import posterior_cramer_rao_bound
 from herdfilter.study.bounds import _initial_bound
 
@@ -32,7 +31,7 @@ SMOOTH = LinearGaussian(
     ids=["plane", "noise in one direction", "no noise, singular transition"],
 )
 def test_it_is_the_kalman_filters_covariance(model):
-    _, observations = simulate(model, 12, 0)
+    _, observations = hf.simulate(model, 12, 0)
     exact = hf.ExtendedKalmanFilter(model).run(observations).covariances
     bound = posterior_cramer_rao_bound(model, 12, runs=3, rng=0)
     assert_allclose(bound, exact, atol=1e-8)
@@ -75,7 +74,7 @@ def test_no_filter_on_bearings_is_below():
     lowest = (bound[:, 0, 0] + bound[:, 1, 1]).mean()
     squared = []
     for seed in range(40):
-        truth, observations = simulate(model, 15, seed, dt=0.1)
+        truth, observations = hf.simulate(model, 15, seed, dt=0.1)
         errors = hf.ParticleFilter(model, 300, rng=0).run(observations, dt=0.1).means - truth
         squared.append((errors[:, :2] ** 2).sum(axis=1).mean())
     assert np.mean(squared) + 3 * np.std(squared) / np.sqrt(40) > lowest

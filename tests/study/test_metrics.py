@@ -12,7 +12,6 @@ from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 import herdfilter as hf
-from herdfilter.models.simulation import simulate
 from herdfilter.plotting import drawings
 from herdfilter.report.page import render
 from herdfilter.study.engine import run_study
@@ -42,7 +41,7 @@ def nees():
     errors = []
     covariances = []
     for seed in range(RUNS):
-        truth, observations = simulate(TRACK, STEPS, seed)
+        truth, observations = hf.simulate(TRACK, STEPS, seed)
         result = hf.ExtendedKalmanFilter(TRACK).run(observations)
         errors.append(truth - result.means)
         covariances.append(result.covariances)

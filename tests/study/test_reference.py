@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers import cases, kalman, plane, refusal
+from helpers import assert_same, cases, kalman, plane, refusal
 from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal, assert_equal
 
@@ -114,8 +114,7 @@ def test_a_reference_is_computed_once_for_what_decides_it(scenario, kept):
     compute, calls = kept
     first = compute()
     again = compute()
-    assert_array_equal(again.means, first.means)
-    assert_array_equal(again.error, first.error)
+    assert_same(again, first, "means", "error")
     assert (again.log_likelihood, len(calls)) == (first.log_likelihood, 1)
 
     model = scenario.build_model()
@@ -269,8 +268,7 @@ def test_kalman_reference_needs_no_jacobian_of_the_model(scenario, monkeypatch):
             type(model), name, lambda self, x, *_: np.zeros((len(x), 1, 1)), raising=False
         )
     again = reference._kalman(model, recording, None)
-    assert_allclose(again.means, exact.means, rtol=1e-12)
-    assert_allclose(again.covariances, exact.covariances, rtol=1e-12)
+    assert_same(again, exact, "means", "covariances", rtol=1e-12)
     assert again.log_likelihood == pytest.approx(exact.log_likelihood)
 
 

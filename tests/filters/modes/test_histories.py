@@ -7,7 +7,6 @@ from numpy.testing import assert_allclose
 from scipy.stats import norm
 
 import herdfilter as hf
-from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals.histories import Histories
 
 SCANS = [[[0.3], [2.0]], [], None, [[1.1], [-4.0], [0.2]], [[-0.4]]]
@@ -70,8 +69,7 @@ def test_a_second_sensor_updates_the_gaussians(linear_modes):
             pf.update(z)
             pf.update([0.7], sensor)
             pf.update([[0.1], [2.0]], scanning)
-        assert_allclose(auto.mean, mkf.mean, atol=1e-8)
-        assert_allclose(auto.log_likelihood, mkf.log_likelihood, atol=1e-8)
+        assert_same(auto, mkf, "mean", "log_likelihood", atol=1e-08)
         assert_allclose(auto.predicted_observation()[1], mkf.predicted_observation()[1], atol=1e-8)
 
 
@@ -89,7 +87,7 @@ def test_gaussians_are_updated_and_points_weighted_by_one_observation(gaussian):
     z = 1.2
     variances = np.where(gaussian, [0.3, 0.2, 0.4, 0.6], 0.0)
     about = variances[:, None, None], np.array(gaussian)
-    observation = Observation.read(model, [z], 1)
+    observation = hf.Observation.read(model, [z], 1)
     histories = Histories.unchecked(x, np.log(weights))
     histories.covariances, histories.gaussian = about
     updated, total = histories.updated(observation).normalised()

@@ -9,7 +9,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
 from herdfilter.filters.proposals import modes as of_modes
-from herdfilter.filters.resampling import OptimalTransportResampling, RegularisedResampling
 
 NAMES = [
     "bootstrap",
@@ -113,7 +112,7 @@ def test_particles_united_keep_their_modes(linear_modes):
 
 def test_resampling_that_moves_particles(linear_modes):
     model = linear_modes(8)
-    pf = hf.ParticleFilter(model, 30, resampling=RegularisedResampling(), rng=0)
+    pf = hf.ParticleFilter(model, 30, resampling=hf.RegularisedResampling(), rng=0)
     assert pf.run(Z).mode_probabilities.shape == (4, 2)
     whole = SimpleNamespace(resample=lambda particles, rng, circular=(): particles)
     pf = hf.ParticleFilter(model, 30, resampling=whole, rng=0)
@@ -123,7 +122,7 @@ def test_resampling_that_moves_particles(linear_modes):
         model,
         30,
         hf.ModeProposal(hf.BootstrapProposal(), "random"),
-        OptimalTransportResampling(),
+        hf.OptimalTransportResampling(),
         1.0,
         rng=0,
     )
