@@ -16,6 +16,7 @@ from click.testing import CliRunner
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
 from herdfilter.cli import main
+from herdfilter.models.resolved import Measurement
 from herdfilter.study.engine import run_study
 from herdfilter.study.plan import plan_study
 from herdfilter.study.scenario import load_scenario
@@ -284,6 +285,32 @@ def assert_turns(run, turn, atol):
 def model_of(initial, **functions):
     """A model of functions, without any base class."""
     return SimpleNamespace(dim=initial.dim, initial=initial, **functions)
+
+
+def only_simulated(model):
+    """The same linear Gaussian model, whose transition can only be simulated."""
+    root = np.linalg.cholesky(model.Q)
+    return model_of(
+        model.initial,
+        observation_mean=model.observation_mean,
+        observation_covariance=model.observation_covariance,
+        log_likelihood=model.log_likelihood,
+        sample_transition=lambda x, rng, *_: x @ model.F.T + rng.standard_normal(x.shape) @ root.T,
+    )
+
+
+def likelihood_alone(model, likelihood=None):
+    """The same model without mean and covariance of its observation."""
+    parts = (
+        "transition_mean",
+        "transition_covariance",
+        "transition",
+        "noise_dim",
+        "circular",
+    )
+    functions = {name: getattr(model, name) for name in parts if hasattr(model, name)}
+    own = likelihood or (lambda z, x, step: Measurement(model).log_likelihood(z, x, step))
+    return model_of(model.initial, log_likelihood=own, **functions)
 
 
 def normal(mean, variance=1.0):

@@ -92,11 +92,5 @@ def test_the_lowest_versions_are_those_that_are_promised():
     assert pinned < set(printed.stdout.split())  # and libraries of other extras
 
 
-def test_public_names_are_unique_there_and_documented():
-    assert len(herdfilter.__all__) == len(set(herdfilter.__all__))
-    assert [name for name in herdfilter.__all__ if not hasattr(herdfilter, name)] == []
-    assert [name for name in herdfilter.__all__ if not getattr(herdfilter, name).__doc__] == []
-
-
 def test_types_are_published():
     assert resources.files("herdfilter").joinpath("py.typed").is_file()

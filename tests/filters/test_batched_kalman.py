@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import ROWS_KEEP_THEIR_BITS, cases, refusal
+from helpers import EYE, ROWS_KEEP_THEIR_BITS, cases, polar, refusal
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
@@ -10,17 +10,11 @@ from herdfilter._covariances import covariance_factor
 from herdfilter.filters.kalman.gaussian import Gaussians
 from herdfilter.filters.kalman.rules import LINEAR_RULE
 
-EYE = np.eye(2)
 KINDS = {
     "unscented": hf.UnscentedKalmanFilter,
     "extended": hf.ExtendedKalmanFilter,
     "cubature": hf.CubatureKalmanFilter,
 }
-
-
-def bent(x):
-    """Range and bearing, row by row."""
-    return np.column_stack([np.sqrt(x[:, 0] ** 2 + x[:, 1] ** 2), np.arctan2(x[:, 1], x[:, 0])])
 
 
 def turned(x):
@@ -31,7 +25,7 @@ def turned(x):
 MODELS = {
     "linear": hf.models.linear_chain(2),
     "radar": hf.models.from_functions(
-        lambda x: 0.9 * x, bent, 0.1 * EYE, 0.05 * EYE, [3, 1], EYE, observation_circular=[1]
+        lambda x: 0.9 * x, polar, 0.1 * EYE, 0.05 * EYE, [3, 1], EYE, observation_circular=[1]
     ),
     "heading": hf.models.from_functions(
         turned, lambda x: x, 0.2 * EYE, 0.3 * EYE, [3, 0], EYE, circular=[0]

@@ -13,6 +13,7 @@ from helpers import (
     linear,
     model_of,
     of_inner_noise,
+    only_simulated,
     refusal,
 )
 from numpy.testing import assert_allclose, assert_array_equal
@@ -114,18 +115,8 @@ def test_a_given_jacobian_is_used_and_agrees_with_differences():
 
 def test_the_ensemble_takes_a_transition_that_can_only_be_simulated():
     model = linear(1, 1)
-
-    root = np.sqrt(model.Q[0, 0])
-    moving = model_of(
-        model.initial,
-        observation_mean=model.observation_mean,
-        observation_covariance=model.observation_covariance,
-        sample_transition=lambda x, rng, dt, control, step: (
-            x @ model.F.T + root * rng.standard_normal(x.shape)
-        ),
-    )
     _, observations = hf.simulate(model, 5, rng=12)
-    simulated = hf.EnsembleKalmanFilter(moving, 4000, rng=1).run(observations)
+    simulated = hf.EnsembleKalmanFilter(only_simulated(model), 4000, rng=1).run(observations)
     assert_allclose(simulated.means, kalman(model, observations)[0], atol=0.1)
 
 

@@ -4,28 +4,23 @@ import copy
 from types import SimpleNamespace
 
 import numpy as np
-from helpers import LINE, cases, normal, of_inner_noise, on_a_line, plane, refusal
+from helpers import (
+    LINE,
+    cases,
+    likelihood_alone,
+    normal,
+    of_inner_noise,
+    on_a_line,
+    only_simulated,
+    plane,
+    refusal,
+)
 
 import herdfilter as hf
 
 PLANE = plane()
 GUIDED = hf.RankedProposal(randomised=True)
 BLIND = hf.RankedProposal(guided=False, randomised=True)
-SIMULATED = SimpleNamespace(
-    dim=2,
-    initial=PLANE.initial,
-    log_likelihood=PLANE.log_likelihood,
-    sample_transition=lambda x, rng, *_: (
-        x @ PLANE.F.T + rng.standard_normal(x.shape) @ np.linalg.cholesky(PLANE.Q).T
-    ),
-)
-ALONE = SimpleNamespace(  # a likelihood without mean and covariance of the observation
-    dim=2,
-    initial=PLANE.initial,
-    log_likelihood=PLANE.log_likelihood,
-    transition_mean=PLANE.transition_mean,
-    transition_covariance=PLANE.transition_covariance,
-)
 TWO = on_a_line(F=0.9, R=0.5)
 CLUTTERED = hf.models.WithClutter(TWO, 0.8, 0.1)
 SCANS = [[[0.4], [3.0]], [], [[-1.0], [1.5]]]
@@ -71,8 +66,8 @@ CASES = {
     ),
     "noise within": (of_inner_noise(PLANE), ON_PLANE, READINGS, GUIDED, 16, 50),
     "shared gains": (PLANE, ON_PLANE, READINGS[:2], GUIDED, 400, 50),
-    "a likelihood alone": (ALONE, ON_PLANE, READINGS, GUIDED, 20, 50),
-    "a simulation alone": (SIMULATED, ON_PLANE, READINGS, GUIDED, 30, 80),
+    "a likelihood alone": (likelihood_alone(PLANE), ON_PLANE, READINGS, GUIDED, 20, 50),
+    "a simulation alone": (only_simulated(PLANE), ON_PLANE, READINGS, GUIDED, 30, 80),
     "two particles": (UNGM, grid(UNGM, 60), [[3.0], [8.0]], GUIDED, 2, 500),
     "scans": (CLUTTERED, grid(CLUTTERED, 25), SCANS, GUIDED, 60, 50),
     "modes": (JUMPING, hf.MixtureKalmanFilter(JUMPING, 64), [[0.5], [3.0], [2.0]], GUIDED, 24, 50),

@@ -6,20 +6,11 @@ from helpers import EYE, cases, normal, polar
 from numpy.testing import assert_allclose
 
 import herdfilter as hf
-from herdfilter.models import LinearGaussian, WithClutter
+from herdfilter.models import WithClutter
 from herdfilter.tracking import Birth, LMBTracker
 from herdfilter.tracking.bank import GaussianFilters, ListedFilters
 
-ONE = EYE
-NONE = np.zeros((2, 2))
-WALK = LinearGaussian(
-    np.block([[ONE, ONE], [NONE, ONE]]),
-    np.hstack([ONE, NONE]),
-    0.1 * np.eye(4),
-    ONE,
-    np.zeros(4),
-    np.eye(4),
-)
+WALK = hf.models.ConstantVelocity(0.1, 1.0, np.zeros(4), np.eye(4))
 RADAR = hf.Sensor(
     polar, np.diag([1.0, 0.01]), circular=[1], detection_probability=0.8, clutter_density=0.01
 )
@@ -29,7 +20,7 @@ HEADING = hf.models.from_functions(
     ),
     lambda x: x[:, 1:],
     0.05 * np.eye(3),
-    ONE,
+    EYE,
     [3.0, 0.0, 0.0],
     np.eye(3),
     circular=[0],

@@ -249,17 +249,6 @@ def test_impossible_scans_are_named(walk, cluttered, gaussian):
             clear.update(scan)
 
 
-def test_without_clutter_every_detection_is_of_a_target(walk, cluttered, gaussian):
-    starts = [Birth(1.0, gaussian(0, 0)), Birth(1.0, gaussian(2, 0))]
-    births = [Birth(0.01, gaussian(1, 1))]
-    tracker = LMBTracker(
-        cluttered(walk, 0.9, 0.0), births, association="herded-gibbs", filter="ekf", initial=starts
-    )
-    tracker.predict()
-    tracker.update([[0.0, 0.5], [2.0, 0.0], [1.0, 0.5]])
-    assert tracker.cardinality == pytest.approx(3, abs=0.02)
-
-
 @cases(
     "options error expected",
     (
