@@ -71,27 +71,6 @@ def test_smoothing_follows_durations_controls_and_readings_of_one_time():
     assert result.log_likelihood == filtered.log_likelihood
 
 
-def test_nonlinear_smoothing_is_that_of_all_paths():
-    """UNGM by the definition, with dense matrices of transition densities: the forward-backward recursions."""
-    model = UNGM()
-    x = np.linspace(-45, 45, 1501)
-    steps = 6
-    _, observations = simulate(model, steps, np.random.default_rng(3))
-    forward = [np.exp(-(x**2) / 10)]
-    backward = [np.ones(len(x))]
-    shifts = [0.5 * x + 25 * x / (1 + x**2) + 8 * np.cos(1.2 * k) for k in range(1, steps + 1)]
-    moves = [np.exp(-((x[:, None] - f) ** 2) / 20) for f in shifts]  # to the row from the column
-    likelihoods = [np.exp(-((z - x**2 / 20) ** 2) / 2) for z in observations]
-    for move, likelihood in zip(moves, likelihoods, strict=True):
-        forward.append(likelihood * (move @ forward[-1]))
-    for move, likelihood in zip(moves[:0:-1], likelihoods[:0:-1], strict=True):
-        backward.append(move.T @ (likelihood * backward[-1]))
-    expected = np.array([a * b / (a @ b) for a, b in zip(forward[1:], backward[::-1], strict=True)])
-    result = GridFilter(model, -45, 45, 1501).smooth(observations, keep_masses=True)
-    assert_allclose(result.masses, expected, atol=1e-8)
-    assert_allclose(result.means[:, 0], expected @ x, atol=1e-6)
-
-
 def test_ungm_reference_means_and_log_likelihoods_are_reproduced():
     grid = GridFilter(UNGM(), -60, 60, 4801)
     for run in json.loads(REFERENCE.read_text())["runs"][:2]:

@@ -19,11 +19,6 @@ def result():
     return hf.ParticleFilter(MODEL, 50, rng=0).run(Z, keep_particles=True)
 
 
-@pytest.fixture
-def ax():
-    return Figure().subplots()
-
-
 def test_the_table_has_a_row_per_step_and_the_numbers_of_the_result(result):
     table = result.to_dataframe(labels=["place", "speed"])
     assert list(table) == [

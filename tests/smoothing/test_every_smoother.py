@@ -41,6 +41,13 @@ def test_where_zero_lies_on_the_circle_does_not_matter(name, smoother):
         assert_allclose(turned.weights, plain.weights, atol=1e-9)
 
 
+def test_a_grid_smooths_as_do_sums_over_all_pairs(growth):
+    model, x, z, marginal, _ = growth
+    result = hf.GridFilter(model, -45, 45, 901).smooth(z, keep_masses=True)
+    assert_allclose(result.masses, marginal, atol=1e-8)
+    assert_allclose(result.means[:, 0], marginal @ x, atol=1e-6)
+
+
 @cases(
     "given message",
     ({"dt": 0.0}, "dt: expected a positive finite number, got 0"),
