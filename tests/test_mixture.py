@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import cases, normal, refusal, refuses
+from helpers import EYE, cases, normal, refusal, refuses
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import default_rng
@@ -72,10 +72,10 @@ def test_log_density_far_in_the_tails_is_finite_and_exact(distance):
 
 
 def test_moments_by_hand():
-    mixture = GaussianMixture([1, 3], [[0.0, 0.0], [4.0, 8.0]], [np.eye(2), 3 * np.eye(2)])
+    mixture = GaussianMixture([1, 3], [[0.0, 0.0], [4.0, 8.0]], [EYE, 3 * EYE])
     assert_allclose(mixture.mean, [3, 6], rtol=1e-15)
     between = 0.25 * 0.75 * np.outer([4, 8], [4, 8])
-    assert_allclose(mixture.covariance, 2.5 * np.eye(2) + between, rtol=1e-15)
+    assert_allclose(mixture.covariance, 2.5 * EYE + between, rtol=1e-15)
 
 
 def test_components_are_drawn_by_their_weights():
@@ -116,7 +116,7 @@ def test_marginal_is_the_integral_over_the_rest():
 
 
 def test_conditional_far_from_every_component_has_weights_that_sum_to_one():
-    mixture = GaussianMixture([0.5, 0.5], [[0.0, 0.0], [1.0, 1.0]], [np.eye(2), 4 * np.eye(2)])
+    mixture = GaussianMixture([0.5, 0.5], [[0.0, 0.0], [1.0, 1.0]], [EYE, 4 * EYE])
     weights = mixture.conditional(0, 1e5).weights
     assert_allclose(weights, [0.0, 1.0], atol=1e-15)
 
@@ -182,7 +182,7 @@ def test_singular_components_have_moments_but_no_density():
     assert_allclose(SINGULAR.covariance, [[0.75, 0.5], [0.5, 0.5]])
     with refusal("covariances: expected positive definite ones for a density"):
         SINGULAR.log_density([[0.0, 0.0]])
-    assert np.isfinite(SINGULAR.convolve(0.1 * np.eye(2)).log_density([[0.0, 0.0]])).all()
+    assert np.isfinite(SINGULAR.convolve(0.1 * EYE).log_density([[0.0, 0.0]])).all()
 
 
 @few
@@ -201,19 +201,18 @@ def test_the_callers_arrays_stay_the_callers():
     """Reusing a buffer after construction must not move the mixture."""
     weights = np.ones(1)
     means = np.zeros((1, 2))
-    covariances = np.eye(2)
+    covariances = EYE.copy()
     mixture = GaussianMixture(weights, means, covariances)
     weights[0] = 7.0
     means[0, 0] = 9.0
     covariances[0, 0] = 5.0
     assert_array_equal(mixture.weights, [1.0])
     assert_array_equal(mixture.means, [[0.0, 0.0]])
-    assert_array_equal(mixture.covariances, [np.eye(2)])
+    assert_array_equal(mixture.covariances, [EYE])
 
 
 # Bad input
 
-EYE = np.eye(2)
 TWO = [[0.0, 0.0], [1.0, 1.0]]
 
 
@@ -242,7 +241,7 @@ def test_diagonal_and_spherical_covariances_are_known_by_their_shape():
     variances = rng.uniform(1, 2, (3, 2))
     full = GaussianMixture(weights, means, [np.diag(row) for row in variances])
     assert_same(GaussianMixture(weights, means, variances), full)
-    full = GaussianMixture(weights, means, [v * np.eye(2) for v in variances[:, 0]])
+    full = GaussianMixture(weights, means, [v * EYE for v in variances[:, 0]])
     assert_same(GaussianMixture(weights, means, variances[:, 0]), full)
 
 
@@ -252,7 +251,7 @@ def test_a_square_of_covariances_is_the_shared_matrix():
     variances = np.array([[2.0, 0.5], [0.7, 1.0]])
     with refusal("covariances: expected symmetric matrices"):
         GaussianMixture([0.5, 0.5], TWO, variances)
-    found = GaussianMixture([0.5, 0.5], TWO, variances[:, None] * np.eye(2))
+    found = GaussianMixture([0.5, 0.5], TWO, variances[:, None] * EYE)
     assert_array_equal(found.covariances[1], np.diag([0.7, 1.0]))
 
 
@@ -274,8 +273,8 @@ def test_mixtures_of_scikit_learn_keep_their_density(kind):
     assert_allclose(found.weights, bayesian.weights_)
     precisions = bayesian.precisions_
     if kind in ("diag", "spherical"):
-        precisions = [p * np.eye(2) for p in precisions]
-    assert_allclose(found.covariances @ precisions, np.tile(np.eye(2), (2, 1, 1)), atol=1e-10)
+        precisions = [p * EYE for p in precisions]
+    assert_allclose(found.covariances @ precisions, np.tile(EYE, (2, 1, 1)), atol=1e-10)
 
 
 def test_what_is_no_fitted_mixture_of_scikit_learn_is_named():
@@ -311,7 +310,7 @@ test_bad_calls_are_named = refuses(
     (lambda m: m.marginal([]), r"dims: expected distinct indices, at least one, got \[\]"),
     (lambda m: m.conditional([0, 1, 2], [0, 0, 0]), r"dims: expected to leave at least one dimension free"),
     (lambda m: m.conditional([0, 1], [0]), r"values: expected shape \(2,\), got \(1,\)"),
-    (lambda m: m.convolve(np.eye(2)), r"covariance: expected shape \(3, 3\), got \(2, 2\)"),
+    (lambda m: m.convolve(EYE), r"covariance: expected shape \(3, 3\), got \(2, 2\)"),
     (lambda m: m.sample(0), r"n: expected an integer of at least 1, got 0"),
 )  # fmt: skip
 
