@@ -120,28 +120,6 @@ class Walk:
         return -0.5 * ((z - x) ** 2).sum(axis=1)
 
 
-def rows_keep_their_bits():
-    """Whether a row has the same bits among more rows: elsewhere the last bit of one depends on how many there are."""
-    x = np.random.default_rng(0).standard_normal((480, 4))
-    matrix = np.random.default_rng(1).standard_normal((4, 4))
-    functions = (
-        np.exp,
-        np.sin,
-        np.arctan,
-        np.cbrt,
-        lambda x: np.hypot(x, x[:, :1]),
-        lambda x: x @ matrix,
-    )
-    return all(
-        (f(x)[40 * k : 40 * k + 40] == f(x[40 * k : 40 * k + 40])).all()
-        for f in functions
-        for k in range(12)
-    )
-
-
-ROWS_KEEP_THEIR_BITS = rows_keep_their_bits()
-
-
 def in_python(monkeypatch, *modules):
     """Let the compiled functions of modules run in Python, where an index out of range is an error."""
     for module in modules:
