@@ -104,7 +104,8 @@ class FunctionModel:
         observation = ("step",), None, vectorised
         # Set as attributes, not defined as methods: a function that the user did not give must not exist.
         self.transition_mean = _Function("f", f, *transition).rows
-        self.takes_dt = "dt" in _parameters(f)
+        # converted models, whose functions are objects, count time in steps
+        self.takes_dt = inspect.isfunction(f) and "dt" in _parameters(f)
         self.transition_covariance = self.Q = FunctionCovariance("Q", Q, ("dt", "step"), self.dim)
         if transition_jacobian is not None:
             function = _Function("transition_jacobian", transition_jacobian, *transition)
