@@ -72,7 +72,7 @@ test_what_a_simulation_cannot_take_is_named = refuses(
         "^steps: expected a number, or times, dt, controls or sensors for each of them, got none$",
     ),
     ({"steps": 2, "dt": [1, 2, 3]}, "^dt: expected one per step, 2, got 3$"),
-    ({"times": [1.0, 1.0]}, "^times: expected increasing times, got 1.0 after 1.0 at step 2$"),
+    ({"times": [1.0, 1.0]}, "^times: expected increasing times, got 1.0 after 1.0 at step 2"),
     ({"times": [NOON]}, "^start: expected the date of the state before, as times are dates"),
     (
         {"steps": 2, "sensors": "radar"},
