@@ -15,7 +15,7 @@ from pathlib import Path
 
 import page_catalogue
 import page_default
-from page_format import PARTS, RESULTS, Table, measured, read
+from page_format import PARTS, RESULTS, Table, kept, measured, read
 
 FOLDER = Path(__file__).parents[1] / "tables"
 RAW = "../benchmarks/results"
@@ -23,21 +23,24 @@ RAW = "../benchmarks/results"
 
 
 def files() -> Table:
-    """Every results file, with the command that makes it and the minutes that it took."""
+    """Every results file: when, where, how fast and by which command it was made, and why it was kept if the code is newer."""
     log, took = read("measured"), read("figures").set_index("part")["minutes"]
     minutes = {table: took.get(name, "") for name, part in PARTS.items() for table in part.made}
     rows: list[list[object]] = [
         [
-            link(row.table),
-            len(read(row.table)),
+            "demo.txt" if row.table == "demo" else link(row.table),
+            "" if row.table == "demo" else len(read(row.table)),
             row.date,
+            row.version,
+            row.machine,
             minutes.get(row.table, ""),
             f"`{row.command}`",
+            f"† {why}" if (why := kept(row.table)) else "",
         ]
         for row in log.itertuples()
-        if row.table != "demo"  # an excerpt of a table, in README.md
     ]
-    return ["file", "rows", "measured on", "minutes", "command"], rows
+    heads = ["file", "rows", "measured on", "herdfilter", "machine", "minutes", "command"]
+    return [*heads, "older than the code, and kept because"], rows
 
 
 MADE: dict[str, tuple[str, Callable[[], Table]]] = {
