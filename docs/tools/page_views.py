@@ -17,6 +17,8 @@ import page_catalogue
 import page_default
 from page_format import PARTS, RESULTS, Table, kept, measured, read
 
+from herdfilter.study.columns import COLUMNS
+
 FOLDER = Path(__file__).parents[1] / "tables"
 RAW = "../benchmarks/results"
 """The folder of the results files, seen from a page."""
@@ -43,8 +45,14 @@ def files() -> Table:
     return [*heads, "older than the code, and kept because"], rows
 
 
+def columns() -> Table:
+    """The columns of the table that `compare` returns."""
+    return ["column", "meaning"], [[f"`{column.name}`", column.meaning] for column in COLUMNS]
+
+
 MADE: dict[str, tuple[str, Callable[[], Table]]] = {
     "files": ("measured", files),
+    "columns": ("measured", columns),
     "catalogue": ("study", page_catalogue.catalogue),
     "random_filters": ("default", page_default.default_all),
     "random_kinds": ("default_models", page_default.kinds),
@@ -81,7 +89,7 @@ def view(name: str) -> str:
     box = f"```{{data-table}} {path}\n```\n"
     if name in MADE:  # its cells have markup
         box = f"```{{csv-table}}\n:file: {path}\n:header-rows: 1\n:class: sortable\n```\n"
-    if name == "files":
+    if MADE.get(name, ("",))[0] == "measured":  # no numbers
         return box
     return f"{box}\nThe data: {link(source)}, {len(read(source)):,} rows. {measured(source)}\n"
 
