@@ -98,16 +98,6 @@ def milliseconds() -> pd.Series:
     return pd.concat([others, read("mixtures_compiled")]).set_index(keys)["ms"]
 
 
-def rivals(n: int = 20) -> str:
-    """Highest median over families of all samplers with few points."""
-    best = over_families(read("quality").query("n == @n"))["median"].droplevel("n").unstack("d")
-    rows = [
-        [f"`{name}`", *(number(v, 3) for v in row)]
-        for name, row in best.sort_values(best.columns[1]).iterrows()
-    ]
-    return markdown(["sampler", *(f"d = {d}" for d in best)], rows, "quality")
-
-
 def repairs(family: str = "5 components", n: int = 100) -> str:
     """Median energy distance of the samplers that differ by the repairs of herded Gibbs sampling."""
     table = read("quality").query("family == @family and n == @n")

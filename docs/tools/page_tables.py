@@ -41,7 +41,6 @@ from page_samplers import (
     quality,
     rates,
     repairs,
-    rivals,
     thinning,
     thinning_large,
 )
@@ -452,7 +451,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "study_own": study_own,
     "quality": quality,
     "rates": rates,
-    "rivals": rivals,
     "mixtures": mixtures,
     "hundred": hundred,
     "repairs": repairs,

@@ -73,6 +73,16 @@ AS_THEY_ARE = (
     "smoothers",
     "thinning",
     "speed_step",
+    "speed_compiled",
+    "speed_samplers",
+    "speed_growth",
+    "speed_plain",
+    "speed_sqmc",
+    "startup",
+    "break_even",
+    "peers_filters",
+    "peers_budget",
+    "board",
 )
 """Results files that are views themselves."""
 
