@@ -13,7 +13,6 @@ import page_adapters
 import page_association
 import page_board
 import page_choices
-import page_dapper
 import page_default
 import page_determinism
 import page_first
@@ -24,7 +23,6 @@ import page_modes
 import page_need
 import page_peers
 import page_published
-import page_sqmc
 import page_stonesoup
 import page_trackers
 import page_views
@@ -487,7 +485,6 @@ TABLES: dict[str, Callable[[], str]] = {
     **page_association.TABLES,
     **page_board.TABLES,
     **page_choices.TABLES,
-    **page_dapper.TABLES,
     **page_default.TABLES,
     **page_first.TABLES,
     **page_guide.TABLES,
@@ -498,7 +495,6 @@ TABLES: dict[str, Callable[[], str]] = {
     **page_determinism.TABLES,
     **page_published.TABLES,
     **page_peers.TABLES,
-    **page_sqmc.TABLES,
     **page_stonesoup.TABLES,
     **page_trackers.TABLES,
     **page_views.TABLES,
