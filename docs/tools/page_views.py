@@ -26,7 +26,7 @@ RAW = "../benchmarks/results"
 
 
 def files() -> Table:
-    """Every results file: when, where, how fast and by which command it was made, and why it was kept if the code is newer."""
+    """Every results file: how it was made, and why it was kept if the code is newer."""
     log, took = read("measured"), read("figures").set_index("part")["minutes"]
     minutes = {table: took.get(name, "") for name, part in PARTS.items() for table in part.made}
     rows: list[list[object]] = [
@@ -47,7 +47,7 @@ def files() -> Table:
 
 
 def columns() -> Table:
-    """The columns of the table that `compare` returns."""
+    """Return the columns of the table that `compare` returns."""
     return ["column", "meaning"], [[f"`{column.name}`", column.meaning] for column in COLUMNS]
 
 
