@@ -45,6 +45,8 @@ ROOT = Path(__file__).parents[2]
 YES_NO = {"True": "yes", "False": "no"}
 FOUR = ("bootstrap", "herded-kh", "herded-chg", "auto")
 """Filters of the README."""
+WEIGHED = ("bootstrap", "sqmc")
+"""Filters of the catalogue on the page whose likelihoods are compared."""
 
 
 def demo() -> str:
