@@ -329,10 +329,8 @@ def forecasts() -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "clutter": clutter,
-    "dear_many": partial(dear, {"ms": "ms", "at_time": "error, equal time"}, [36]),
     "dear_few": partial(dear, {"ms": "ms", "at_time": "error, equal time"}, [12]),
     "dear_poses": partial(dear, {"at_poses": "error, equal poses"}, [36, 12]),
-    "dear_errors": partial(dear, {"error": "error, sd", "rmse": "off, m"}, [36]),
     "hidden": hidden,
     "hard_radar": hard,
     "demo": demo,
