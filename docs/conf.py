@@ -43,6 +43,10 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
+# Old addresses lead on: a page that was removed, and where its contents are now. A link to one of its sections goes to the
+# section of the same name if the new page has one, else to the top of the page.
+MOVED: dict[str, str] = {}
+
 exclude_patterns = ["_build", "gallery", "**sg_execution_times.rst"]
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
@@ -141,6 +145,25 @@ def mathml(translator, node: nodes.math | nodes.math_block) -> None:
     raise nodes.SkipNode
 
 
+def write_moved(app, exception: Exception | None) -> None:
+    """Write a page that leads on at each address of `MOVED`."""
+    if exception or app.builder.format != "html":
+        return
+    for name, target in MOVED.items():
+        if name in app.env.found_docs:
+            logger.warning("MOVED: %s is still a page", name)
+            continue
+        page, _, section = target.partition("#")
+        Path(app.outdir, f"{name}.html").write_text(
+            f"""<!doctype html><meta charset="utf-8"><title>{name} has moved</title>
+<script>location.replace("{page}" + (location.hash || "{"#" * bool(section)}{section}"))</script>
+<noscript><meta http-equiv="refresh" content="0; url={target}"></noscript>
+<p>This page has moved: <a href="{target}">{target}</a></p>
+""",
+            encoding="utf-8",
+        )
+
+
 def setup(app) -> None:
     """Connect the functions above."""
     app.add_role("autolink", reference_links.LinkRole(), override=True)
@@ -150,3 +173,4 @@ def setup(app) -> None:
     app.connect("autodoc-process-signature", bare_protocol)
     app.connect("source-read", fill_in)
     app.connect("autodoc-process-docstring", plain_docstring)
+    app.connect("build-finished", write_moved)
