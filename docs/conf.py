@@ -45,7 +45,12 @@ extensions = [
 ]
 # Old addresses lead on: a page that was removed, and where its contents are now. A link to one of its sections goes to the
 # section of the same name if the new page has one, else to the top of the page.
-MOVED: dict[str, str] = {}
+MOVED: dict[str, str] = {
+    "kernels": "samplers.html#kernels",
+    "one_dimension": "samplers.html#one-dimension",
+    "conditionals": "without_mixture.html#conditional-densities",
+    "discrete": "without_mixture.html#herding",
+}
 
 exclude_patterns = ["_build", "gallery", "**sg_execution_times.rst"]
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
