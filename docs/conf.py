@@ -50,6 +50,8 @@ MOVED: dict[str, str] = {
     "one_dimension": "samplers.html#one-dimension",
     "conditionals": "without_mixture.html#conditional-densities",
     "discrete": "without_mixture.html#herding",
+    "clutter": "one_target.html",
+    "manoeuvres": "one_target.html#manoeuvres",
 }
 
 exclude_patterns = ["_build", "gallery", "**sg_execution_times.rst"]

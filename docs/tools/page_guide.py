@@ -148,7 +148,7 @@ def others() -> str:
         cells = [number(error.get(name, np.nan)) for name in (DEFAULT, "imm", RANDOM_DRAWS)]
         rows.append(
             [
-                f"[jumps between {kind} motions](manoeuvres.md)",
+                f"[jumps between {kind} motions](one_target.md#manoeuvres)",
                 "error, sd",
                 f"`{error.idxmin()}`",
                 50,
@@ -162,7 +162,13 @@ def others() -> str:
         cells = [on_one_line(table.loc[name], "lost") for name in names]
         what = f"tracks lost of {table['runs'].iloc[0]}"
         rows.append(
-            [f"[{kind} clutter](clutter.md#what-it-is-worth)", what, f"`{in_clutter()}`", N, *cells]
+            [
+                f"[{kind} clutter](one_target.md#what-it-is-worth)",
+                what,
+                f"`{in_clutter()}`",
+                N,
+                *cells,
+            ]
         )
     return markdown(
         [
@@ -236,7 +242,7 @@ def filter_tree() -> str:
             "[one dimension](samplers.md#one-dimension): `herded-quantile`",
             "unbiased": "[randomised `ranked`](particle_mcmc.md#randomised-ranked-particles)",
         },
-        "Jumps between [motions](manoeuvres.md), or [clutter](clutter.md)?": {
+        "Jumps between [motions](one_target.md#manoeuvres), or [clutter](one_target.md)?": {
             "yes": f"[{_either(jumping)}](#by-other-measures)",
         },
         "[Linear, or nearly so?](kalman.md)": {"yes": "[`ukf`](kalman.md#kalman-filters)"},
