@@ -52,6 +52,7 @@ MOVED: dict[str, str] = {
     "discrete": "without_mixture.html#herding",
     "clutter": "one_target.html",
     "manoeuvres": "one_target.html#manoeuvres",
+    "many_targets": "tracking.html#scenarios",
 }
 
 exclude_patterns = ["_build", "gallery", "**sg_execution_times.rst"]
