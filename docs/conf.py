@@ -53,6 +53,10 @@ MOVED: dict[str, str] = {
     "clutter": "one_target.html",
     "manoeuvres": "one_target.html#manoeuvres",
     "many_targets": "tracking.html#scenarios",
+    "linear_parts": "kalman.html#linear-parts",
+    "state": "running.html#a-track-starts-from-its-first-measurement",
+    "looking": "running.html#looking-at-results",
+    "forecasting": "running.html#forecasting",
 }
 
 exclude_patterns = ["_build", "gallery", "**sg_execution_times.rst"]
