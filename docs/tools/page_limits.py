@@ -167,7 +167,7 @@ def loss_counts() -> str:
         ],
         *(
             [
-                f"[{kind} clutter](clutter.md#what-it-is-worth)",
+                f"[{kind} clutter](one_target.md#what-it-is-worth)",
                 "tracks lost",
                 N,
                 *clutter.loc[(in_gate, DEFAULT, N), ["runs", "lost"]],
