@@ -318,8 +318,11 @@ class Particles:
         """
         n = len(self.x)
         ancestors = self.ancestors
-        if ancestors is None or ancestors is each_its_own(n):
-            return (None if ancestors is None else origins), False
+        # not of histories, whose number varies
+        if ancestors is None or type(self) is not Particles:
+            return None, False
+        if ancestors is each_its_own(n):
+            return origins, False
         origins = ancestors if origins is None else origins[ancestors]
         weights = np.bincount(origins, self.weights)
         if 1 / (weights @ weights) >= math.sqrt(n):
