@@ -56,7 +56,7 @@ def figures() -> dict[str, Callable[[], Figure]]:
         "gibbs": (gibbs.discrete, gibbs.target, gibbs.count, gibbs.jump, gibbs.together),
     }
     return {
-        "ten_runs": first.ten_runs,
+        "equal_time": first.equal_time,
         "samplers": samplers.samplers,
         "filters": filters.filters,
         "random_models": filters.random_models,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import operator
+import re
 from collections.abc import Callable, Iterable, Mapping, Set
 from contextlib import suppress
 from difflib import get_close_matches
+from functools import wraps
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ParamSpec
 from unicodedata import category
 
 import numpy as np
@@ -21,6 +24,7 @@ SeedLike = np.random.Generator | int | None
 # a function of states (n, d), and perhaps of other arguments, whose value may need conversion
 UserFunction = Callable[..., ArrayLike]
 RowFunction = Callable[[Array], Array]  # (n, d) -> (n, k)
+P = ParamSpec("P")
 
 # types of entries that stand for themselves; of others some mean a missing entry
 PLAIN_TYPES = {bool, int, float, np.float64}
@@ -39,6 +43,11 @@ MOST = 2**31 - 1  # largest number of points, particles, steps and the like
 MAX_STEPS = 10**7  # steps of one forecast or simulation, in which every step is an object
 # smaller variances, relative to the largest entry, are no measure of rounding in a covariance matrix
 LEAST_SHARE = 1e-6
+OPTION_SYNONYMS = {
+    "'n_particles'": "n np particles nparticles samples size",
+    "'rng'": "seed random generator",
+}
+"""Argument of a filter -> words for it in other libraries."""
 
 
 def shape_text(shape: Shape) -> str:
@@ -47,7 +56,9 @@ def shape_text(shape: Shape) -> str:
 
 
 def short_repr(value: Any, width: int = 80) -> str:
-    """Return the repr of a value for a message: on one line, its middle left out if it is long."""
+    """Return the repr of a value for a message: on one line, its middle left out if it is long; of a class, advice."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}; call it: {value.__name__}()"
     try:
         text = " ".join(repr(value).split())
     except Exception:  # nested too deeply, too many digits, or a class of the caller's
@@ -334,6 +345,16 @@ def as_dims(name: str, value: Any, dim: int | None) -> tuple[int, ...]:
     return dims
 
 
+def as_bounds(name: str, value: Any, dim: int | None, *, finite: bool = False) -> Array:
+    """Return limits (dim, 2), the lower ones first; they may be infinite."""
+    bounds = as_array(name, value, (dim, 2), finite=finite)
+    if not (bounds[:, 0] < bounds[:, 1]).all():  # NaN, too
+        raise ValueError(
+            f"{name}: expected rows (lowest, highest), the first below the second, got {short_repr(bounds.tolist())}"
+        )
+    return bounds
+
+
 def as_any(name: str, value: Any) -> np.ndarray:
     """Return `value` as an array of any type; entries must have one shape."""
     try:
@@ -359,7 +380,7 @@ def as_list(
 def check_methods(name: str, value: Any, *methods: str) -> None:
     """Raise TypeError unless `value` is an object with these methods."""
     if isinstance(value, type):
-        raise TypeError(f"{name}: expected an instance, got the class {value.__name__}")
+        raise TypeError(f"{name}: expected an instance, got {short_repr(value)}")
     if not all(callable(getattr(value, method, None)) for method in methods):
         raise TypeError(
             f"{name}: expected an object with {' and '.join(methods)}, got {short_repr(value)}"
@@ -376,19 +397,41 @@ def as_generator(rng: Any) -> np.random.Generator:
         ) from None
 
 
-def one_of(name: str, value: str, choices: Iterable[str]) -> str:
-    """Return `value` if it is one of the choices; else raise a ValueError that suggests the most similar one."""
+def one_of(
+    name: str,
+    value: str,
+    choices: Iterable[str],
+    synonyms: Mapping[str, str] | None = None,
+) -> str:
+    """Return `value` if it is one of the choices; else raise a ValueError that suggests the most similar one.
+
+    `synonyms` has words of other libraries: what to suggest -> the words for it.
+    """
     choices = list(choices)
     if not isinstance(value, str) or value not in choices:
+        asked = str(value).casefold()
+        words = {*re.split(r"[\W_]+", asked)}
+        hints = [text for text, others in (synonyms or {}).items() if words & {*others.split()}]
         folded = {text.casefold(): text for text in reversed(choices)}
-        similar = get_close_matches(str(value).casefold(), folded, n=1, cutoff=0.5)
-        hint = (
-            f"; did you mean {folded[similar[0]]!r}?"
-            if similar
-            else f"; expected one of {', '.join(choices)}"
-        )
-        raise ValueError(f"{name}: unknown {short_repr(value)}{hint}")
+        # A synonym counts more than a name that is similar by chance.
+        similar = get_close_matches(asked, folded, n=1, cutoff=0.9 if hints else 0.5)
+        hints = [repr(folded[text]) for text in similar] + hints
+        hint = f"did you mean {hints[0]}?" if hints else f"expected one of {', '.join(choices)}"
+        raise ValueError(f"{name}: unknown {short_repr(value)}; {hint}")
     return value
+
+
+def known_keywords(function: Callable[P, None]) -> Callable[P, None]:
+    """Let a constructor refuse a keyword that it does not know with the one that it probably stands for."""
+    names = inspect.signature(function).parameters
+
+    @wraps(function)
+    def call(*args: P.args, **keywords: P.kwargs) -> None:
+        for key in keywords:
+            one_of(function.__qualname__, key, names, OPTION_SYNONYMS)
+        function(*args, **keywords)
+
+    return call
 
 
 def printable(text: str) -> str:
@@ -410,9 +453,8 @@ def check_label(name: str, value: Any) -> None:
 
 def check_part(name: str, part: object, kind: type, expected: str) -> None:
     """Raise TypeError unless `part` is an instance of this kind."""
-    if isinstance(part, type):  # it passes `isinstance` if the kind is a protocol
-        raise TypeError(f"{name}: expected {expected}, got the class {part.__name__}")
-    if isinstance(part, kind):
+    # a class passes `isinstance` if the kind is a protocol
+    if isinstance(part, kind) and not isinstance(part, type):
         return
     call = f"herdfilter.make_filter({part!r}, model, n_particles, rng)"
     advice = f"; to make a filter by its name, call {call}" if isinstance(part, str) else ""

@@ -158,7 +158,7 @@ def check_bandwidth(name: str, bandwidth: Bandwidth) -> Bandwidth:
         return bandwidth
     if isinstance(bandwidth, str | type):
         raise ValueError(
-            f'{name}: expected "auto", a rule, a number, (d,) or (d, d), got {bandwidth!r}'
+            f'{name}: expected "auto", a rule, a number, (d,) or (d, d), got {_checks.short_repr(bandwidth)}'
         )
     # Tuples instead of arrays: samplers with equal bandwidths are equal, and can be hashed.
     if np.ndim(bandwidth) == 0:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict, Unpack, ove
 import numpy as np
 
 from herdfilter import _checks, filters
-from herdfilter.catalogue import catalogue, expressions, specifications
+from herdfilter.catalogue import expressions, specifications
 from herdfilter.filters import kalman as kf
 from herdfilter.filters.kalman.rules import MomentRule
 
@@ -154,10 +154,11 @@ def make_filter(
     >>> hf.make_filter("bootstrap", model, 100, rng=0, resampling="SSPResampling()", resample_below=0.8).resampling
     SSPResampling()
     """
-    spec = specifications.catalogue_spec(_checks.one_of("name", name, catalogue()))
+    spec = specifications.catalogue_spec(specifications.filter_name("name", name))
     for key, value in options.items():
         # The options are those of the class behind the name.
-        _checks.one_of(f"option of {name}", key, specifications.parameter_names(spec.built()))
+        known = specifications.parameter_names(spec.built())
+        _checks.one_of(f"option of {name}", key, known, _checks.OPTION_SYNONYMS)
         # A string without a call is a name, such as that of a tracker's filter.
         if isinstance(value, str) and "(" in value:
             with expressions.prefix_errors(f"{key}: "):

@@ -171,12 +171,8 @@ def maximise_likelihood(
         "theta0", np.atleast_1d(_checks.as_numbers("theta0", theta0, (None,))), (None,)
     )
     p = len(start)
-    box = _checks.as_array("bounds", bounds, (p, 2), finite=False)
+    box = _checks.as_bounds("bounds", bounds, p)
     lower, upper = box.T
-    if not (lower < upper).all():
-        raise ValueError(
-            f"bounds: expected each lower bound below its upper one, got {_checks.short_repr(bounds)}"
-        )
     if ((start < lower) | (start > upper)).any():
         raise ValueError(
             f"theta0: expected parameters within the bounds {box.tolist()}, got {start.tolist()}"

@@ -16,6 +16,14 @@ RAGGED = [[1.0], [1.0, 2.0]]
 X = np.arange(12.0).reshape(6, 2)
 
 
+def planar(**given):
+    """Filter two readings of a state of two entries, which a function may spoil."""
+    EYE = np.eye(2)
+    functions = {"f": lambda x: x, "h": lambda x: x, "R": EYE} | given
+    model = models.from_functions(**functions, Q=EYE, initial_mean=[0, 0], initial_covariance=EYE)
+    return hf.make_filter("auto", model, 20).run(np.zeros((2, 2)))
+
+
 def run(**given):
     return hf.ParticleFilter(WALK, 10, rng=0).run([[0.9], [2.1]], **given)
 
@@ -41,6 +49,24 @@ ODD = {
     "hf.study.claims(None, level='abc')": "table: expected the table of runs",
     "hf.ParticleFilter(WALK, 9, hf.GuidedProposal(lambda *given: None), rng=0).run([[1.0]])": "rule: expected means",
     "models.WithClutter(WALK, 0.9, 1e30, [[0, 1]]).sample_observation(X, np.random.default_rng(0), 1)": "clutter_density",
+    "hf.make_filter('auto', models.UNGM)": r"model: .*, got the class UNGM; call it: UNGM\(\)$",
+    "hf.make_filter('kalman', WALK)": "name: unknown 'kalman'; did you mean 'ekf', or 'ukf'",
+    "hf.compare('ungm', ['grid filter'])": "filter: unknown .*; did you mean GridFilter",
+    "hf.compare('models/own.py')": "scenario: expected .* FILE.py:FUNCTION .*, got 'models/own.py'",
+    "hf.make_filter('ukf', WALK, N=9)": "option of ukf: unknown 'N'; did you mean 'n_particles'",
+    "hf.ParticleFilter(WALK, num_particles=9)": "ParticleFilter.*; did you mean 'n_particles'",
+    "planar(h=None, R=None)": "model: FunctionModel lacks log_likelihood",
+    "run(start='noon')": ".* got 'noon'; pandas.to_datetime",
+    "run(times=[1, 1])": r"times: .*; readings \(time, sensor, z\) may",
+    "run(dt=[1, 0])": r"dt of step 2: .*; for another reading .* update\(z, sensor=\.\.\.\)",
+    "hf.UnscentedKalmanFilter(WALK).predict(0)": r"dt: expected .*, got 0; .* update\(z, sensor=",
+    "hf.make_filter('auto', models.linear_chain(2)).run(X.T)": r"z: .*; got 2 readings: .*transposed",
+    "hf.make_filter('bootstrap', models.UNGM()).run(X.T[:1])": r"z: .*; got 1 readings: .*transposed",
+    "planar(f=lambda x: [x[0], x[1]])": "f: .*; it takes one state: .* vectorised=False$",
+    "planar(h=lambda x: np.hypot(x[0], x[1]))": "h: .*; it takes one state: .* vectorised=False$",
+    "planar(f=lambda x: np.vstack([x[0, :], x[1, :]]))": r"f: .*; it takes states \(d, n\): transpose",
+    "planar(f=lambda x: np.array([x[:, 0], x[:, 1]]))": "f: .*; particles come first: .*column_stack",
+    "planar(f=lambda x, control: x + control)": "control: .* transition_mean takes, got None .* controls=",
 }
 """Call -> the beginning of its refusal."""
 
@@ -50,6 +76,16 @@ def test_what_is_odd_is_named_in_one_line(call):
     with pytest.raises((TypeError, ValueError), match=f"^{ODD[call]}") as caught:
         eval(call)
     assert "\n" not in str(caught.value)
+
+
+def test_what_a_function_raises_itself_says_how_it_was_called():
+    for function, advice in (
+        (lambda x: np.eye(2) @ x, "it takes one state: write x[:, 0]"),
+        (lambda x: undefined, "particles come first"),  # noqa: F821
+    ):
+        with pytest.raises((ValueError, NameError)) as caught:
+            planar(f=function)
+        assert any(advice in note for note in caught.value.__notes__)
 
 
 def test_time_that_takes_too_many_steps_of_integration_is_refused():

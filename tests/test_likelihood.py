@@ -230,7 +230,7 @@ test_bad_input_is_named = refuses(
     ),
     (
         {"bounds": [(1.0, 0.0)]},
-        r"bounds: expected each lower bound below its upper one, got \[\(1.0, 0.0\)\]",
+        r"bounds: expected rows \(lowest, highest\), the first below the second, got \[\[1.0, 0.0\]\]",
     ),
     ({"bounds": (0.0, 1.0)}, r"bounds: expected shape \(1, 2\), got"),
     (

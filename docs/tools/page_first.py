@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pandas as pd
 from page_default import DEFAULT, SHOWN
-from page_format import PARTS, interval, markdown, number, percent, read
+from page_format import PARTS, RESULTS, interval, markdown, number, percent, read
 
 HERDED = ("herded-kh", "herded-chg")
 CASES = {
@@ -16,8 +16,6 @@ CASES = {
     "squares": "squares",
 }
 """Models whose functions are asked, and their names on the pages."""
-TIMED = 500
-"""Number of particles of the default whose time `bootstrap` is given."""
 TUNED = "*On models to tune on; the claim is to come.*\n"
 
 
@@ -81,27 +79,40 @@ def claim_to_come() -> str:
 
 
 def first_numbers() -> str:
-    """Write error and time of the default over those of the bootstrap filter, with as many particles and in as much time."""
+    """Write what the default gains and costs over bootstrap, in five numbers."""
     gain = read("default").query("filter == @DEFAULT and n == @SHOWN").iloc[0]
+    asked = read("evaluations").query("filter == @DEFAULT and n == @SHOWN").iloc[0]
     cost = read("default_times").query("filter == @DEFAULT and n == @SHOWN").iloc[0]
-    timed = read("compiled").query("filter == @DEFAULT and n == @TIMED").iloc[0]
+    timed = read("compiled").query("filter == @DEFAULT and n == @SHOWN").iloc[0]
     rows = [
+        [f"error with as many particles, {gain['models']} models", interval(gain, "to_bootstrap")],
         [
-            f"error, {SHOWN} particles each, {gain['models']} random models",
-            interval(gain, "to_bootstrap"),
+            f"error with as many evaluations of the model, {asked['models']} models",
+            interval(asked, "ratio"),
         ],
-        [f"time of a step, {cost['models']} of these models", number(cost["mean"])],
         [
-            f"error of {TIMED} in as much time, {timed['cases']} models in NumPy",
+            f"time of a step, {cost['models']} models",
+            f"{number(cost['mean'])}, at most {number(cost['largest'])}",
+        ],
+        [
+            f"error in as much time, {timed['cases']} models in NumPy",
             interval(timed, "equal_numpy"),
         ],
-        ["the same models compiled", interval(timed, "equal_compiled")],
+        ["the same, models of compiled functions", interval(timed, "equal_compiled")],
     ]
     return markdown(["", f"`{DEFAULT}` over `bootstrap`"], rows)
 
 
+def verdict() -> str:
+    """Write the last sentence of the demo."""
+    text = (RESULTS / "demo.txt").read_text(encoding="utf-8")
+    sentence = " ".join(text[text.rindex("With ") :].split())
+    return f"> {sentence}\n"
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "first_numbers": first_numbers,
+    "verdict": verdict,
     "evaluations": evaluations,
     "evaluations_cases": evaluations_cases,
     "evaluations_models": evaluations_models,

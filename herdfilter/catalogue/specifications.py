@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -27,8 +28,23 @@ TRACKER_ARGUMENTS = ("birth", "survival_probability")
 
 WORDS = ("about", "group")  # keys of a table that are only for the list of filters
 
+SYNONYMS = {
+    "'rb-bootstrap'": "rbpf rao blackwell blackwellised blackwellized marginalised marginalized",
+    "'auxiliary'": "apf auxiliary",
+    "'herded-kh'": "herding kernel",
+    "'herded-chg'": "gibbs",
+    "'enkf'": "ensemble etkf",
+    "'ukf'": "unscented sigma spkf",
+    "'ckf'": "cubature",
+    "'lmb-ukf'": "lmb phd jpda mht tracker",
+    "'ekf', or 'ukf'": "kalman kf extended",
+    "'bootstrap', or 'auto'": "particle pf sir smc montecarlo condensation",
+    "GridFilter(model, lower, upper, points)": "grid histogram",
+}
+"""Filter -> words for it in papers and other libraries, the special ones first."""
+
 Filters = str | Iterable[str] | Mapping[str, "str | Mapping[str, Any] | FilterFactory"]
-"""Catalogue names, or a mapping from a name to a catalogue name, a table of keywords or a factory."""
+"""Names of the catalogue, or a mapping from a name to a catalogue name, a table of keywords or a factory."""
 
 
 @dataclass(frozen=True)
@@ -154,6 +170,11 @@ def catalogue_spec(name: str) -> FilterSpec:
     return FilterSpec.from_table(name, catalogue()[name])
 
 
+def filter_name(argument: str, name: str, entries: Iterable[str] = ()) -> str:
+    """Return a name of the catalogue, or of other `entries`; else raise a ValueError that suggests one."""
+    return one_of(argument, name, [*catalogue(), *entries], SYNONYMS)
+
+
 def resolve_filters(
     filters: Filters,
     own: Mapping[str, Mapping[str, Any]] | None = None,
@@ -186,14 +207,16 @@ def resolve_filters(
             raise ValueError(
                 f"filters: expected names, or a mapping from names to filters, got {short_repr(filters)}"
             )
-        filters = {name: name for name in names}
+        # a text may hold several names, as on the command line
+        texts = (name if name in entries else re.sub(r"[,\s]+", "\n", name) for name in names)
+        filters = {name: name for text in texts for name in text.split("\n") if name}
     if not filters:
         raise ValueError("filters: expected at least one, got none")
     factories: dict[str, FilterFactory] = {}
     for name, entry in filters.items():
         check_label("filters: name", name)
         if isinstance(entry, str):
-            entry = entries[one_of("filter", entry, entries)]
+            entry = entries[filter_name("filter", entry, entries)]
         if isinstance(entry, Mapping):
             entry = FilterSpec.from_table(name, entry, imports)
         if not callable(entry):

@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 from click import argument, command, option
 
-from herdfilter._checks import check_count, one_of
+from herdfilter._checks import check_count
 from herdfilter._repr import in_blocks
 from herdfilter._version import __version__
-from herdfilter.catalogue import catalogue
+from herdfilter.catalogue.specifications import catalogue, filter_name
 from herdfilter.cli.choose import choose_command
 from herdfilter.cli.compare import compare_command, export, show
 from herdfilter.cli.terminal import (
@@ -104,7 +104,7 @@ def filters(name: str | None) -> None:
         echo("\nherdfilter filters NAME tells how it is composed.")
         return
     # Tables leave out the class of most filters.
-    parts = {"filter": "ParticleFilter", **entries[one_of("filter", name, entries)]}
+    parts = {"filter": "ParticleFilter", **entries[filter_name("filter", name)]}
     rows = [["name", name], *([key, str(value)] for key, value in parts.items())]
     echo("\n".join(with_text(None, rows)))
 

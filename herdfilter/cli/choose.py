@@ -60,14 +60,13 @@ def choose_command(
     # loaded here, as `herdfilter --help` needs none of it
     from herdfilter.study.choosing import CANDIDATES, choose
 
-    names = terminal.names_of(filters) or CANDIDATES
     course = {} if dt is None else {"dt": dt}
     times = (seconds("step-time", step_time), seconds("budget", budget))
     with terminal.finishing(None, ""):
         choice = choose(
             model,
             times[0],
-            filters=names,
+            filters=filters or CANDIDATES,
             steps=steps,
             budget=times[1],
             seed=seed,

@@ -194,7 +194,6 @@ def compare_command(
             f"workers: the cluster at {scheduler} has its own; leave out --workers"
         )
     workers = joblib.cpu_count() if workers is None else _checks.check_count("workers", workers)
-    names = terminal.names_of(filters)
     try:
         counts = None if particles is None else [int(count) for count in particles.split(",")]
     except ValueError:
@@ -202,7 +201,7 @@ def compare_command(
             f"particles: expected integers separated by commas, got {particles!r}"
         ) from None
     with live_line(f"preparing {scenario}", visible=not quiet):
-        study = plan_study(scenario, names, counts, runs, seed, data, **family)
+        study = plan_study(scenario, filters, counts, runs, seed, data, **family)
     # Every finished run is written at once, and so nothing is lost if the machine stops.
     store = None if out is None else out / FILE_NAME
     # Interrupted from here on, the command says how to continue.

@@ -44,7 +44,11 @@ class Group(click.Group):
                 f"the model or a filter ended the program (SystemExit: {error})"
             ) from None
         except click.ClickException as error:  # click would print the usage, too
-            raise InputError(error.format_message()) from None
+            text = error.format_message()
+            # the shell splits lists at spaces
+            if ctx.invoked_subcommand == "compare" and "extra argument" in text:
+                text += "; write lists with commas, as in --filters auto,bootstrap"
+            raise InputError(text) from None
         except Exception as error:
             from herdfilter.study.tasks import own_code
 
@@ -78,11 +82,6 @@ def complete_filters(ctx: Any, param: Any, incomplete: str) -> list[str]:
         name for name in catalogue() if name.startswith(last) and name not in before.split(",")
     ]
     return [f"{before}{comma}{name}" for name in names]
-
-
-def names_of(text: str | None) -> list[str] | None:
-    """Return the names in a text, separated by commas; a comma too many is no mistake."""
-    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
 class PathName(click.Path):

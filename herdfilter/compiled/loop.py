@@ -68,7 +68,7 @@ def proposal_name(online: Any) -> str | None:
         return None  # a subclass may have methods of its own
     proposal = online.proposal
     model = online.model
-    if type(online.rng) is not np.random.Generator:
+    if type(online.rng) is not np.random.Generator or online._motion.limited:
         return None
     if type(proposal) is BootstrapProposal and type(online.resampling) is SystematicResampling:
         return "bootstrap"
@@ -110,6 +110,7 @@ def run(online: Any, steps: Sequence[Step], keep_particles: bool) -> FilterResul
         ancestors=np.empty((sets, n), np.int64),
     )
     outcomes: list[Outcome] = []
+    begun = online.particles
     try:
         for sensor, group in groupby(steps, key=lambda step: step.sensor):
             part = list(group)
@@ -128,6 +129,10 @@ def run(online: Any, steps: Sequence[Step], keep_particles: bool) -> FilterResul
         # the steps so far are not lost
         error.result = _result(online, steps, table, outcomes)  # type: ignore[union-attr]
         raise
+    # The loop does not trace lineages, but the noise of its models is continuous: equal values are of one.
+    for before, after in zip(begun.T, online.particles.T, strict=True):
+        if len(np.unique(after)) < math.sqrt(n) <= len(np.unique(before)):
+            warn_of_loss(online.step, n, alone=False)
     return _result(online, steps, table, outcomes)
 
 
@@ -314,6 +319,7 @@ class Segment:
         x = state.next_x if swapped else state.x
         online._particles = Particles.unchecked(x, state.log_weights, ancestors=ancestors)
         online._particles.weights = state.weights
+        online._origins = None
         rows.steps[first:end] = self.series.steps[first:end]
         t = end - 1
         online.step = int(rows.steps[t])

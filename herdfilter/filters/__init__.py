@@ -5,6 +5,7 @@ from herdfilter.filters.filter import ParticleFilter
 from herdfilter.filters.flow import DaumHuangFilter
 from herdfilter.filters.forecast import Forecast
 from herdfilter.filters.grid import GridFilter
+from herdfilter.filters.inspection import InputWarning
 from herdfilter.filters.kalman import *  # noqa: F403
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals import *  # noqa: F403
@@ -28,6 +29,7 @@ __all__ = [
     "FilterResult",
     "Forecast",
     "GridFilter",
+    "InputWarning",
     "Observation",
     "Outcome",
     "PartialObservationWarning",

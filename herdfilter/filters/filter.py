@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from typing import Any, Literal
 
@@ -60,6 +61,7 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
     (1, (500, 1), 'UPDATED')
     """
 
+    @checks.known_keywords
     def __init__(
         self,
         model: Any,
@@ -87,6 +89,7 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         self._particles: Any = None  # drawn when first needed
         self._waiting: Any = None  # the transition to the present step, until the observation comes
         self._predicted: Any = None  # particles after it, without one, and the generator's state
+        self._origins: Any = None  # of the lineages of the particles of the step before
         self._resampled = False
         self._untouched = True  # neither predicted nor updated since the start
 
@@ -101,20 +104,24 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         if self._waiting is not None or self._particles is None:
             self._settle()
         particles = self._particles
+        self._origins, collapsed = particles.lineages(self._origins)
+        if collapsed:
+            results.warn_of_loss(self.step, self.n_particles, alone=False, stacklevel=3)
         # Equal weights have an ESS of n up to rounding, and are not resampled even at resample_below = 1.
         uneven = particles.ess < (1 - 1e-9) * self.resample_below * self.n_particles
         uneven |= len(particles.x) != particles.n_next
         self._resampled = uneven and not self.proposal.uses.weights
         if self._resampled:
             _log.debug("step %d: resampled, effective sample size %.1f", self.step, particles.ess)
-            resampled = self.resampling.resample(particles, self.rng, self._circular)
+            scheme = self.resampling
+            resampled = proposals.resample_within(scheme, particles, self.rng, self._motion)
             particles = self._checked(resampled, "resample")
         if self.proposal.uses.observation:
             self._waiting = transition.snapshot()  # the model may be changed before the update
             self._particles = particles
             self._predicted = None
         else:
-            proposed = self.proposal.propose(transition, particles, self.rng)
+            proposed = proposals.propose_step(self.proposal, transition, particles, self.rng)
             self._particles = self._checked(proposed, "propose")
             if self._resampled:
                 self._particles.traced(particles.ancestors)
@@ -177,6 +184,7 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
                 self._waiting = None
                 increment = log_sum + (observation.log_offset or 0.0)  # which the weights lack
                 outcome = results.Outcome.UPDATED
+                self._inspection = self._inspection.after(observation)
                 self._untouched = False
             else:
                 outcome = results.Outcome.DEGENERATE
@@ -186,6 +194,10 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
                 _log.warning("%s; the prediction is kept", problem)
         if self._waiting is not None or self._particles is None:
             self._settle()
+        if self._motion.limited:
+            increment += self._particles.log_feasible
+            self._particles = copy.copy(self._particles)
+            self._particles.log_feasible = 0.0
         particles = self._particles
         # The record is of the posterior, or of the prediction if the observation was not used.
         mean, covariance = particles.moments(self._circular)
@@ -194,7 +206,8 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         self._by_model_at_start |= self.step == 0 and sensor is None
         ess, distinct_ancestors, collapsed = particles.counts(mean, covariance, self._circular)
         numbers = (ess, self._resampled, increment, outcome, modes, distinct_ancestors)
-        self.record = results.StepRecord(self.step, mean, covariance, *numbers)
+        share = particles.feasible_share
+        self.record = results.StepRecord(self.step, mean, covariance, *numbers, share)
         if outcome is not results.Outcome.UPDATED or collapsed:
             results.warn_of_step(self.record, z, self.n_particles)
         return self.record
@@ -223,7 +236,8 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         The generator is set back after that draw: whether the prediction is looked at does not change later results.
         """
         if self._particles is None:
-            initial = self.proposal.initial(self.model, self.n_particles, self.rng)
+            n = self.n_particles
+            initial = proposals.draw_initial(self.proposal, self._motion, n, self.rng)
             self._particles = self._checked(initial, "initial")
         if self._waiting is not None and self._predicted is None:
             stream = self.rng.bit_generator

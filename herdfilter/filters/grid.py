@@ -61,7 +61,7 @@ class GridFilter:
     ----------
     model : object
         With `transition_mean`, `transition_covariance` and `log_likelihood`, without angles, and with a `log_density` of its
-        `initial`.
+        `initial`. Limits of the state best lie in the middle between grid points; the grid reaches beyond them.
     lower, upper : float or array_like of shape (d,)
         Corners of the grid, in state units; a number stands for all dimensions. It has to hold the initial distribution.
     points : int or sequence of int, length d
@@ -128,6 +128,9 @@ class GridFilter:
             raise ValueError(
                 f"lower, upper, points: expected a grid that resolves the initial distribution, got mass {mass:g}"
             )
+        # which grid points are within the limits of the state, from step 0 on
+        motion = resolved.Motion(model)
+        self._inside = motion.inside(self.x) if motion.limited else None
 
     def run(
         self,
@@ -164,8 +167,7 @@ class GridFilter:
         d = self.model.dim
         means = np.empty((len(steps), d))
         covariances = np.empty((len(steps), d, d))
-        mass = self._initial
-        log_likelihood = 0.0
+        mass, log_likelihood = self._limit(self._initial)
         time_index = 0
         masses = np.empty((len(steps), len(self.x))) if keep_masses else None
         with results.hold_warnings(UserWarning) as warnings:  # one for all steps
@@ -173,6 +175,8 @@ class GridFilter:
                 if step.dt > 0:
                     time_index += 1
                     mass = self._predict(mass, step.dt, step.control, time_index)
+                    mass, log_inside = self._limit(mass)
+                    log_likelihood += log_inside
                 observation = Observation.read(
                     sensors.sensed(self.model, step.sensor), step.z, time_index
                 )
@@ -233,6 +237,8 @@ class GridFilter:
             if observation is not None:
                 later = later * np.exp(observation.log_likelihood(self.x))
             if step.dt > 0:
+                if self._inside is not None:
+                    later = later * self._inside
                 later = self._predict(later, step.dt, step.control, time_index, back=True)
                 time_index -= 1
             later = later / later.max()  # against underflow
@@ -242,6 +248,14 @@ class GridFilter:
         return GridResult(
             means, covariances, filtered.log_likelihood, masses if keep_masses else None
         )
+
+    def _limit(self, mass: Array) -> tuple[Array, float]:
+        """Return the probabilities (N,) within the limits of the state, and the logarithm of their sum."""
+        if self._inside is None:
+            return mass, 0.0
+        inside = mass * self._inside
+        total = float(inside.sum())
+        return inside / total, float(np.log(total))
 
     def _predict(
         self, mass: Array, dt: float, control: Any, step: int, back: bool = False

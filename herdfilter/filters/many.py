@@ -42,7 +42,7 @@ class TracksError(RuntimeError):
     ...     print(error.errors[1])
     ...
     [2, 1, 1]
-    z: expected finite numbers, or NaN where missing, got inf at step 2; beyond 1e+150 choose larger units
+    z: expected finite numbers, or NaN where missing, got [inf] at step 2; beyond 1e+150 choose larger units
     """
 
     def __init__(self, results: list[FilterResult | None], errors: dict[int, Exception]) -> None:

@@ -27,7 +27,8 @@ class Observation:
     measurement : Measurement
         What has been resolved of its functions.
     z : ndarray
-        The observation in the form that the model's ``log_likelihood`` takes; NaN where an entry is missing.
+        The observation as the model's ``log_likelihood`` takes it: a vector (k,), or a scan (k, m); NaN where an entry is
+        missing.
     step : int
         Its time index.
     log_offset : float or None
@@ -50,6 +51,9 @@ class Observation:
     >>> bool(values[0] == values[1] > values[2])
     True
     """
+
+    lowest = np.nan
+    """The smallest of the first log-likelihoods by a function of the model's own."""
 
     def __init__(
         self,
@@ -82,7 +86,7 @@ class Observation:
         step: int,
         partial: bool | None = None,
     ) -> Observation | None:
-        """Read an observation as a user passes it; None if it is missing.
+        """Read an observation as a user passes it; None if it is missing. A number is a vector of one entry.
 
         It is missing if it is None or NaN in all entries; without `partial`, also if it is NaN in any entry. Masked entries
         and ``pandas.NA`` count as NaN. `partial` defaults to the model's ``partial_observations``, and to True where the
@@ -104,6 +108,8 @@ class Observation:
                 raise ValueError(
                     f"z: expected None or an array of numbers, got {short_repr(z)} at step {step}"
                 ) from None
+        if not z.ndim:
+            z = z[None]
         if z.ndim > 1 and len(z) > 1 and measurement.has_moments:
             raise ValueError(
                 f"z: expected the entries of one observation, got shape {z.shape} at step {step}"
@@ -137,6 +143,8 @@ class Observation:
         """Return log-likelihoods (n,) less `log_offset`, which is set to the largest of them if it is None."""
         if self.log_offset is None and values.max() > -np.inf:
             self.log_offset = float(values.max())
+            if self.measurement.has_likelihood:
+                self.lowest = float(values.min())
         offset = self.log_offset or 0.0
         # no difference can overflow; `errstate` would cost more than the subtraction
         if abs(offset) < LARGEST:
@@ -162,16 +170,15 @@ class Observation:
 
     @cached_property
     def vector(self) -> Array:
-        """The observation as a vector (k,); a number is an entry. TypeError if it is a scan, ValueError if not a vector."""
+        """The observation as a vector (k,). TypeError if it is a scan, ValueError if it is not a vector."""
         if self.measurement.scans:
             raise TypeError(
                 f"z: expected an observation, got a scan of {len(self.z)} detections at step {self.step}; take a filter for "
                 "scans: a particle filter, or a Kalman filter of one Gaussian such as ukf"
             )
-        z = np.atleast_1d(self.z)
-        if z.ndim != 1:
-            raise ValueError(f"z: expected a vector, got shape {z.shape} at step {self.step}")
-        return z
+        if self.z.ndim != 1:
+            raise ValueError(f"z: expected a vector, got shape {self.z.shape} at step {self.step}")
+        return self.z
 
     @cached_property
     def observed_entries(self) -> np.ndarray:

@@ -13,6 +13,7 @@ from herdfilter import _repr
 from herdfilter._checks import check_flags
 from herdfilter.filters import results, saved
 from herdfilter.filters.forecast import Forecaster
+from herdfilter.filters.inspection import InputWarning, Inspection
 from herdfilter.filters.series import Controls, TimeSteps, Watcher, run
 from herdfilter.models import contract, sensors, series, trial
 
@@ -110,6 +111,7 @@ class OnlineFilter(Forecaster, series.Timed):
         self.log_likelihood = 0.0
         self.record = None
         self._clock = series.Clock()
+        self._inspection = Inspection()
         self._by_model_at_start = False
         self._rewind()
 
@@ -174,10 +176,25 @@ class OnlineFilter(Forecaster, series.Timed):
             result: results.FilterResult | None = None
             # A model of compiled functions names the module of a compiled loop; None if the loop cannot run this filter.
             engine = getattr(self.model, "series_engine", "")
-            if engine and watcher is None and gate is None:
-                result = import_module(engine).run(self, steps, keep_particles)
-            if result is None:
-                result = run(self, steps, keep_particles, watcher, gate)
+            try:
+                if engine and watcher is None and gate is None:
+                    result = import_module(engine).run(self, steps, keep_particles)
+                if result is None:
+                    result = run(self, steps, keep_particles, watcher, gate)
+            except ValueError as error:
+                # as many entries are expected as there are readings
+                if str(error).startswith(f"z: expected shape ({len(steps)},)"):
+                    error.args = (f"{error}; got {len(steps)} readings: is the array transposed?",)
+                raise
+        # readings, and the index of a table, have times
+        unset = dt is None and {(step.dt, step.sensor) for step in steps} == {(1.0, None)}
+        if unset and times is None and getattr(self.model, "takes_dt", False):
+            warnings.append(
+                InputWarning(
+                    "dt: expected one, or times, as the model's f takes dt, got None, which stands for 1; if that is right, "
+                    "give dt=1.0"
+                )
+            )
         results.warn_of_run(warnings)
         return result
 

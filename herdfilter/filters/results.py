@@ -74,6 +74,7 @@ class Views:
         ellipses: float | None = 0.95,
         labels: Sequence[str] = (),
         observations: Mapping[int, ArrayLike] | None = None,
+        ancestors: bool = False,
     ) -> Any:
         """Draw the means over time with bands, one panel for each dimension; or as a path in the plane with ellipses.
 
@@ -95,6 +96,9 @@ class Views:
             Names of the dimensions, for the axes.
         observations : mapping of int to array_like, shape (T,), optional
             Dimension -> readings of it, drawn as dots.
+        ancestors : bool
+            Draw the number of distinct ancestors of a particle filter into the first panel over time, dotted, with an axis
+            of its own.
         """
         # Matplotlib is slow to import, and most runs draw nothing.
         from herdfilter.pictures import tracks
@@ -168,6 +172,10 @@ class Views:
                 circular=angles,
                 label=self.name_in_pictures,
             )
+        if ancestors and len(targets[0][1]) == 1:
+            right = axes[0].twinx()
+            right.plot(tracks.plot_times(self, steps)[0], result.distinct_ancestors, ":")
+            right.set_ylabel("distinct ancestors")
         for panel in axes[:-1]:
             panel.set_xlabel("")
         return np.array(axes) if len(axes) > 1 else axes[0]
@@ -221,7 +229,8 @@ class StepRecord:
     resampled : bool
         Whether the particles were resampled on the way to this step.
     log_likelihood : float
-        Increment ``log p(z_step | z_1 .. z_step-1)``; 0 where no observation was used.
+        Increment ``log p(z_step | z_1 .. z_step-1)``; 0 where no observation was used. Of a state with limits it includes
+        the probability that the state stays inside.
     outcome : Outcome
     mode_probabilities : ndarray, shape (J,), or None
         Of a model that jumps between J modes.
@@ -229,6 +238,8 @@ class StepRecord:
         Number of particles of the step before that have a successor. A small number shows a collapse that `ess` hides:
         equal weights of the successors of a few particles. NaN for a proposal that draws from a fit to all particles, and
         in filters without particles.
+    feasible_share : float or None
+        Share of the proposed points that were inside the limits of the state; None if the model has no limits.
 
     Examples
     --------
@@ -252,6 +263,7 @@ class StepRecord:
     outcome: Outcome
     mode_probabilities: Array | None = None
     distinct_ancestors: float = np.nan
+    feasible_share: float | None = None
 
     __repr__ = _repr.fields_in_line
 
@@ -283,6 +295,8 @@ class FilterResult(Views):
     ancestors : ndarray of int, shape (T, n), or None
         Of the particles that were kept: ``result.particles[t - 1][result.ancestors[t]]`` are those that particles t come
         from. None also if they are not known at every step.
+    feasible_share : ndarray, shape (T,), or None
+        As in `StepRecord`.
 
     Examples
     --------
@@ -312,6 +326,7 @@ class FilterResult(Views):
     position_dims: tuple[int, ...] = ()
     distinct_ancestors: Array | None = None
     ancestors: np.ndarray | None = None
+    feasible_share: Array | None = None
 
     def __len__(self) -> int:
         return len(self.means)
@@ -352,8 +367,9 @@ class FilterResult(Views):
             # unknown at some step
             if any(indices is None for indices in columns["ancestors"]):
                 del columns["ancestors"]
-        if records and records[0].mode_probabilities is not None:
-            columns["mode_probabilities"] = [record.mode_probabilities for record in records]
+        for name in ("mode_probabilities", "feasible_share"):
+            if records and getattr(records[0], name) is not None:
+                columns[name] = [getattr(record, name) for record in records]
         # A run that failed in its first step has no records: `reshape` gives (0, d) and (0, d, d).
         return cls(
             means=column("mean").reshape(-1, model.dim),
@@ -380,6 +396,8 @@ class DegenerateWeightsError(RuntimeError):
     ----------
     step : int
         The step at which it happened.
+    infeasible : bool
+        True if the limits of the state exclude all particles, whatever the observation.
     result : FilterResult or None
         In a batch run, the steps before.
 
@@ -398,13 +416,20 @@ class DegenerateWeightsError(RuntimeError):
     1 50
     """
 
-    def __init__(self, step: int, n: int) -> None:
-        super().__init__(step, n)  # what the error is pickled with, as by a worker process
+    def __init__(self, step: int, n: int, infeasible: bool = False) -> None:
+        # what the error is pickled with, as by a worker process
+        super().__init__(step, n, infeasible)
         self.step = step
         self.n = n
+        self.infeasible = infeasible
         self.result: FilterResult | None = None
 
     def __str__(self) -> str:
+        if self.infeasible:
+            return (
+                f"step {self.step}: no point that {self.n} particles lead to is within the limits of the state; use more "
+                "particles, or look at feasible and bounds of the model"
+            )
         return (
             f"step {self.step}: the likelihood vanishes at all {self.n} particles; use more particles, a heavier-tailed "
             'likelihood, or on_degeneracy="predict" to skip such observations'
@@ -478,17 +503,21 @@ def warn_of_step(record: StepRecord, z: Any, n: int) -> None:
         warn_if_partial(z)
 
 
-def warn_of_loss(step: int, n: int, alone: bool) -> None:
-    """Warn that one of n particles has all the weight if it is `alone`, else that all descend from few."""
+def warn_of_loss(step: int, n: int, alone: bool, stacklevel: int = 4) -> None:
+    """Warn that one of n particles has all the weight if it is `alone`, else that all descend from few.
+
+    At the default `stacklevel` the line is told that calls `update`.
+    """
     if n >= FEWEST_TO_WARN:
         weights = f"one of {n} particles has all the weight"
         families = f"{n} particles come from few, and have not spread,"
         warning = DegeneracyWarning(
             f"{weights if alone else families} after an update; what helps: gate=0.999 against outliers, heavier tails, "
-            "more particles, RegularisedResampling() where the transition has little noise, or a filter such as auto"
+            "more particles, a filter such as auto; RegularisedResampling() where the transition has little noise; for a "
+            "constant parameter a small random walk in Q, maximise_likelihood or particle Metropolis-Hastings"
         )
         warning.steps = [step]
-        WARN.get()(warning, stacklevel=4)  # the line that calls `update`
+        WARN.get()(warning, stacklevel=stacklevel)
 
 
 def warn_if_partial(z: Any) -> None:
@@ -506,7 +535,7 @@ def warn_of_run(warnings: list[Any]) -> None:
     for kind in dict.fromkeys(map(type, warnings)):
         of_kind: list[Any] = [warning for warning in warnings if type(warning) is kind]
         if kind is DegeneracyWarning:
-            of_kind[0].steps = [step for warning in of_kind for step in warning.steps]
+            of_kind[0].steps = sorted({step for warning in of_kind for step in warning.steps})
         WARN.get()(of_kind[0], stacklevel=3)
 
 

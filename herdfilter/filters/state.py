@@ -32,9 +32,11 @@ COMPUTED = (
 )  # cached; a changed copy computes them anew
 ALONE = 1.1  # effective sample size below which one particle has all the weight
 NO_WEIGHT = 1e-12  # an ancestor whose successors weigh less than this in total counts as lost
+ONE_PLACE = 1e-3  # relative to the range of all particles: nearer ones of a lineage have not been parted by noise
 NEGLIGIBLE_FAMILY = 1e-3  # lighter families count less when the gaps between families are judged
 ARRAYS = {"weights": "weights", "log_weights": "log_weights", "modes": "modes", "particles": "x"}
 """Name in a saved state -> attribute; a kind of particles adds those of its own."""
+LIMITS = ("feasible_share", "log_feasible")  # numbers of particles of a state with limits
 
 
 class Particles:
@@ -74,6 +76,10 @@ class Particles:
     """Their `Gaussianity`, once a proposal has asked for it."""
     covariances: Any = None
     """Covariances (n, d, d), or (1, d, d) of all, of the Gaussians about the particles; None of points."""
+    feasible_share: Any = None
+    """Share of the proposed points that were inside the limits of the state; None without limits."""
+    log_feasible = 0.0
+    """Log-probability of the limits that neither the weights hold nor an increment of the filter does yet."""
     ancestors: Indices | None
     FIELDS: ClassVar[tuple[str, ...]] = ("x", "log_weights", "modes", "n_next", "ancestors")
     """Names of all that is not computed from the rest."""
@@ -302,6 +308,34 @@ class Particles:
         spread = (total - between) * count**2 >= total
         return ess, distinct, count < ALONE or not spread.all()
 
+    def lineages(self, origins: Indices | None) -> tuple[Indices | None, bool]:
+        r"""Trace the particles one step further: return the origins (n,) of each, and whether the lineages have collapsed.
+
+        `origins` are those of the particles of the step before, None if each begins a lineage. Once few lineages are left,
+        :math:`m = 1 / \sum_j v_j^2 < \sqrt n` with their total weights :math:`v_j`, new ones begin. The old ones have
+        collapsed if in some dimension particles of one lineage are at one place, though their ancestors differ, and those
+        of other lineages elsewhere: the transition has no noise there, and never parts the few values that are left.
+        """
+        n = len(self.x)
+        ancestors = self.ancestors
+        # not of histories, whose number varies
+        if ancestors is None or type(self) is not Particles:
+            return None, False
+        if ancestors is each_its_own(n):
+            return origins, False
+        origins = ancestors if origins is None else origins[ancestors]
+        weights = np.bincount(origins, self.weights)
+        if 1 / (weights @ weights) >= math.sqrt(n):
+            return origins, False
+        member = np.empty(len(weights), dtype=int)
+        member[origins] = each_its_own(n)
+        relatives = member[origins]
+        # Noise of the last step may not have reached all dimensions, as it takes two steps to reach a position.
+        gaps = np.abs(self.x - self.x[relatives])[ancestors != ancestors[relatives]]
+        if not len(gaps):
+            return origins, False
+        return None, bool((gaps.max(axis=0) < ONE_PLACE * np.ptp(self.x, axis=0)).any())
+
     @classmethod
     def checked(
         cls,
@@ -328,6 +362,8 @@ class Particles:
         # Fields of this kind only, such as covariances, are saved under their own names.
         names = ARRAYS | {name: name for name in self.FIELDS[len(Particles.FIELDS) :]}
         arrays = {name: getattr(self, attribute) for name, attribute in names.items()}
+        if self.feasible_share is not None:
+            arrays |= {name: getattr(self, name) for name in LIMITS}
         return {name: array for name, array in arrays.items() if array is not None}
 
     @staticmethod
@@ -348,6 +384,7 @@ class Particles:
         }
         particles = kind.unchecked(arrays["x"], arrays["log_weights"], n_next=n_next)
         vars(particles).update(arrays, **kind.restored_spread(saved, n, dim))
+        vars(particles).update({k: saved.read(k).item() for k in LIMITS if k in saved.entries})
         if not (
             np.abs(np.exp(particles.log_weights) - particles.weights) <= _checks.SUM_ERROR
         ).all():
@@ -528,7 +565,10 @@ class ParticleEstimates:
         for i, log_weight in zip(heavy, np.log(weights[heavy] / weights[heavy].sum()), strict=True):
             particles = others[i]._current()
             parts.append(particles.replaced(log_weights=particles.log_weights + log_weight))
-        vars(union).update(_particles=Particles.join(parts, self.n_particles), _waiting=None)
+        # lineages of different filters have no common origins
+        vars(union).update(
+            _particles=Particles.join(parts, self.n_particles), _waiting=None, _origins=None
+        )
         return union
 
     def _points(self) -> Particles:

@@ -130,7 +130,10 @@ class CompiledFunction(PicklesFunctions):
         if control is not None:
             return np.array(_checks.as_numbers("control", control, (None,))).reshape(-1)
         if "control" in self.arguments:
-            raise TypeError(f"control: expected numbers, as {self.name} takes them, got None")
+            raise TypeError(
+                f"control: expected numbers, as {self.name} takes them, got None; give controls= to run or simulate, "
+                "control= to predict"
+            )
         return np.empty(0)
 
     def check(self, x: Array, k: int = 0, circular: Sequence[int] = ()) -> None:
@@ -301,6 +304,7 @@ class CompiledModel(FunctionModel):
         super().__init__(
             self.f.rows, self.h or h, Q, R, mean, initial_covariance, circular, observation_circular
         )
+        self.takes_dt = "dt" in self.f.arguments
         if log_likelihood is not None:
             self.likelihood = CompiledFunction(log_likelihood, 1, parameters, "log_likelihood")
             self.log_likelihood = self._log_likelihood

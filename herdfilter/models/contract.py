@@ -2,12 +2,15 @@
 
 A model is any object with vectorised functions; it needs no base class, and only what the chosen filter uses must exist.
 Arrays are (n, d), particles first. `step` counts from 1: the initial state is step 0, and so is an observation of it.
-Functions get read-only arrays. The same arguments give the same value, except where an `rng` is among them.
+Functions get read-only arrays. An observation z is a vector (k,), even of one number. The same arguments give the same
+value, except where an `rng` is among them.
 
 =========================================================  ============================================================
 ``dim``                                                    dimension d of the state
 ``circular``                                               indices of angle-valued dimensions, in radians (optional)
 ``initial``                                                a `GaussianMixture`, or an object with ``sample(n, rng)``
+``feasible(x)``                                            (n, d) -> (n,) of truth values: possible states (optional)
+``bounds``                                                 limits (d, 2) of each dimension, which may be infinite (optional)
 ``transition_mean(x, dt, control, step)``                  (n, d) -> (n, d), with ``transition_covariance(dt, step)`` (d, d)
 ``transition(x, noise, dt, control, step)``                if noise (n, ``noise_dim``), from N(0, I), is not additive
 ``sample_transition(x, rng, dt, control, step)``           if the transition can only be simulated
@@ -58,6 +61,7 @@ TRANSITION = {
     "sample_transition": ("x", "rng", "dt", "control", "step"),
     "transition_log_density": ("x_next", "x", "dt", "control", "step"),
     "control": ("step",),
+    "feasible": ("x",),
 }
 # Name that describes observations -> arguments, by position; None if it is not a function
 OBSERVATION = {
@@ -143,6 +147,22 @@ def position_dims(model: Model) -> tuple[int, ...]:
     return tuple(getattr(model, "position_dims", ()))
 
 
+def limited(model: Model) -> bool:
+    """Return True if a model, or one of its modes, limits its states."""
+    if jumps(model):
+        return any(limited(in_mode(model, mode)) for mode in range(len(model.models)))
+    return any(getattr(model, name, None) is not None for name in ("feasible", "bounds"))
+
+
+def refuse_limits(model: Model, user: str) -> None:
+    """Raise TypeError if a model limits its states."""
+    if limited(model):
+        raise TypeError(
+            f"model: {user} needs a state without limits, got {kind(model)} with feasible or bounds; take a particle "
+            "filter, or a Kalman filter of one Gaussian with bounds alone"
+        )
+
+
 def has_scans(model: Model) -> bool:
     """Return True if an observation is a scan: any number k of detections, (k, m)."""
     return bool(getattr(model, "scans", False))
@@ -167,7 +187,7 @@ def require(model: Model, user: str, *alternatives: Sequence[str]) -> None:
     model: my filter needs transition_log_density; UNGM has no transition_log_density
     """
     if isinstance(model, type):
-        raise TypeError(f"model: expected an instance, got the class {model.__name__}")
+        raise TypeError(f"model: expected an instance, got {_checks.short_repr(model)}")
     met = [names for names in alternatives if has(model, names)]
     if not met:
         if jumps(model):

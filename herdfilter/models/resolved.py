@@ -97,6 +97,32 @@ class Motion(Resolved):
         """The function ``transition_jacobian``, or None."""
         return counted(self._jacobian, "transition")
 
+    @cached_property
+    def limited(self) -> bool:
+        """True if the state has limits."""
+        return contract.limited(self.model)
+
+    def inside(self, x: Array, modes: Any = None) -> Any:
+        """Return which states (n, d) are within the limits, (n,); each within those of its mode (n,) if the model jumps."""
+        inside: Any = np.ones(len(x), dtype=bool)
+        if modes is not None:
+            for mode in np.unique(modes):
+                inside[modes == mode] = self.modes[mode].inside(x[modes == mode])
+            return inside
+        bounds = getattr(self.model, "bounds", None)
+        if bounds is not None:
+            lower, upper = np.transpose(bounds)
+            inside = ((x >= lower) & (x <= upper)).all(axis=1)
+        function = getattr(self.model, "feasible", None)
+        if function is not None:
+            values = np.asarray(function(_checks.read_only(x)))
+            if values.dtype != bool or values.size != len(x):
+                raise ValueError(
+                    f"feasible: expected {len(x)} truth values from the model, got {values.dtype} of shape {values.shape}"
+                )
+            inside &= values.ravel()
+        return inside
+
     def copied(self) -> Motion:
         """Return the motion of a copy of the model, unaffected by attributes of the model that are replaced later."""
         try:
@@ -405,7 +431,6 @@ class Measurement(Resolved):
                     f"{len(x)} at step {step}"
                 )
             return values
-        z = np.atleast_1d(z)
         means = self.mean(x, step)
         size = means.shape[1]
         if z.shape != (size,):
@@ -439,7 +464,17 @@ def rows_of(
         x.setflags(False)  # type: ignore[call-arg]  # twice as fast as with a keyword
     counts = THREAD.evaluations
     calls = counts.calls
-    value = function(x, *arguments)
+    try:
+        value = function(x, *arguments)
+    except Exception as error:
+        if "NoneType" in str(error) and len(arguments) > 1 and arguments[-2] is None:
+            raise TypeError(
+                f"control: expected the input that {name} takes, got None ({error}); give controls= to run or simulate, "
+                "control= to predict"
+            ) from error
+        if not hasattr(error, "__notes__") and ": expected" not in str(error):
+            error.add_note(f"{name}: called with states of shape {x.shape}{returned.AXES}")
+        raise
     if counts.calls == calls:  # else it has asked functions that are counted themselves
         counts.calls += 1
         if name == "observation_mean":

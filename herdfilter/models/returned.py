@@ -15,6 +15,7 @@ from herdfilter._checks import (
     shape_text,
 )
 
+AXES = "; particles come first: x[:, 0] is the first entry of each state, and np.column_stack makes rows"
 LARGEST_VARIANCE = 1e300  # largest variance: the square of the largest state
 
 
@@ -27,6 +28,7 @@ def read_numbers(name: str, value: Any, shape: tuple[int | None, ...], step: int
     if array.shape != shape and not fits(array.shape, shape):
         raise ValueError(
             f"{name}: expected shape {shape_text(shape)} from the model at step {step}, got {array.shape}"
+            f"{AXES if array.shape[:1] != shape[:1] else ''}"
         )
     return array
 

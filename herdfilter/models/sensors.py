@@ -37,8 +37,8 @@ class Sensor(PicklesFunctions):
     circular : sequence of int
         Indices of the angle-valued entries of an observation, in radians.
     log_likelihood : callable, optional
-        ``(z, x)`` -> (n,), for noise that is not Gaussian; by default it is derived from mean and covariance. If both of
-        these are None, the sensor serves only particle filters whose proposal ignores the observation.
+        ``(z, x)`` -> (n,), with z a vector (k,), for noise that is not Gaussian; by default it is derived from mean and
+        covariance. If both are None, the sensor serves only particle filters whose proposal ignores the observation.
     jacobian : callable, optional
         Derivative of `mean`, (n, d) -> (n, k, d), for filters that linearise; by default differences are taken.
     detection_probability, clutter_density, region
@@ -178,8 +178,8 @@ def sensed(model: Model, sensor: Sensor | None) -> Model:
         raise TypeError(f"sensor: expected a herdfilter.Sensor, got {_checks.short_repr(sensor)}")
     if unobserved(model):
         raise TypeError(
-            f"sensor: expected a herdfilter.Sensor, as {type(model).__name__} has no observation functions of its own "
-            "(observation_mean and observation_covariance, or log_likelihood), got None"
+            f"model: {contract.kind(model)} lacks log_likelihood, or observation_mean and observation_covariance (h and "
+            "R of from_functions); add them, or give every reading its herdfilter.Sensor, as in update(z, sensor=...)"
         )
     return model
 

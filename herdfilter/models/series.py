@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, timedelta
+from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -50,7 +51,7 @@ class Clock(NamedTuple):
             return cls(None, float(_seconds("start", entry)[0]))
         except ValueError:
             raise ValueError(
-                f"start: expected a number, a duration or a date, got {short_repr(start)}"
+                f"start: expected a number, a duration or a date, got {short_repr(start)}; pandas.to_datetime converts texts"
             ) from None
 
     @property
@@ -75,6 +76,11 @@ class Clock(NamedTuple):
         kinds = {_kind(time) for time in array}
         if not kinds:
             return np.empty(0)
+        if "texts" in kinds:
+            raise ValueError(
+                f"{name}: expected numbers, durations or dates, got the text {short_repr(times[0])}; pandas.to_datetime "
+                "converts texts"
+            )
         if len(kinds) > 1:
             raise ValueError(
                 f"{name}: expected times of one kind, got {' and '.join(sorted(kinds))}"
@@ -220,7 +226,8 @@ def series(
         k = wrong[0]
         before = short_repr(times[k - 1]) if k else f"{clock.time}, the time of the filter's state,"
         raise ValueError(
-            f"times: expected increasing times, got {short_repr(times[k])} after {before} at step {k + 1}"
+            f"times: expected increasing times, got {short_repr(times[k])} after {before} at step {k + 1}; readings "
+            "(time, sensor, z) may have the same time"
         )
     return [
         Step(observations[k], value, inputs[k], sensors[k], times[k], clocks[k])
@@ -283,9 +290,14 @@ def as_duration(name: str, value: Any) -> float:
             return as_positive(name, value.total_seconds())
         if isinstance(value, np.timedelta64):
             return as_positive(name, float(value / SECOND))
-    except (TypeError, ValueError):  # NumPy's months and years have no fixed length
-        raise ValueError(f"{name}: expected a positive duration, got {short_repr(value)}") from None
-    return as_positive(name, value)
+        return as_positive(name, value)
+    except (TypeError, ValueError) as error:  # NumPy's months and years have no fixed length
+        text = str(error)
+        if isinstance(value, timedelta | np.timedelta64):
+            text = f"{name}: expected a positive duration, got {short_repr(value)}"
+        if isinstance(value, Real | timedelta | np.timedelta64) and not value:
+            text += "; for another reading at the same time call update(z, sensor=...), or run readings (time, sensor, z)"
+        raise ValueError(text) from None
 
 
 def _seconds(name: str, array: np.ndarray, origin: Any = None, zoned: bool = False) -> Array:
@@ -309,6 +321,8 @@ def _zoned(time: Any) -> bool:
 
 
 def _kind(time: Any) -> str:
+    if isinstance(time, str | bytes):
+        return "texts"
     if isinstance(time, date | np.datetime64):
         return "dates"
     return "durations" if isinstance(time, timedelta | np.timedelta64) else "numbers"

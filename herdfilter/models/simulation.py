@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Sized
+from collections.abc import Callable, Sequence, Sized
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from herdfilter.models import contract, resolved
 from herdfilter.models.sensors import Sensor, sensed
 from herdfilter.models.series import series
 from herdfilter.models.trial import check_state
+
+MOST_DRAWS = 10_000  # of a state, until one is within the limits
 
 
 def simulated_controls(model: contract.Model, steps: int) -> Array | None:
@@ -48,8 +51,9 @@ def simulate(
 ) -> tuple[Array, Any]:
     """Simulate a trajectory and its observations, with all options that the `run` of a filter has.
 
-    A model with a function ``control(step)`` moves by these inputs unless others are given; pass them to the filter, too.
-    TypeError if the model lacks a function that simulation needs.
+    A model with a function ``control(step)`` moves by these inputs unless others are given; pass them to the filter, too. A
+    state with limits is drawn again until it is inside, which truncates each transition. TypeError if the model lacks a
+    function that simulation needs.
 
     Parameters
     ----------
@@ -144,11 +148,16 @@ def simulate(
         contract.require(
             mode_model, "simulation", ("transition",), contract.ADDITIVE, ("sample_transition",)
         )
+    motion = resolved.Motion(models[path[0]])
     if initial is None:
-        states = resolved.Motion(models[path[0]]).sample_initial(1, rng)
+        states = _draw_inside(motion, 0, lambda: motion.sample_initial(1, rng))
     else:
         x = _checks.as_array("initial", initial, (model.dim,))
         states = wrap_angles(x[None], contract.circular_dims(model))
+        if not motion.inside(states).all():
+            raise ValueError(
+                f"initial: expected a state within the limits of the model, got {x.tolist()}"
+            )
     truth = []
     observations = []
     step = 0
@@ -157,9 +166,8 @@ def simulate(
         step += entry.dt > 0
         mode_model = models[path[step]]
         if entry.dt > 0:
-            states = resolved.Transition(mode_model, entry.dt, entry.control, step).sample(
-                states, rng
-            )
+            transition = resolved.Transition(mode_model, entry.dt, entry.control, step)
+            states = _draw_inside(transition.motion, step, partial(transition.sample, states, rng))
         truth.append(states[0])
         observed = mode_model if entry.sensor is None else sensed(mode_model, entry.sensor)
         z = resolved.Measurement(observed).sample(states, rng, step)[0]
@@ -167,6 +175,18 @@ def simulate(
     # sensors and scans differ in the number of their entries, so there is no one array
     listed = sensors is not None or contract.has_scans(model)
     return np.array(truth), observations if listed else np.array(observations)
+
+
+def _draw_inside(motion: resolved.Motion, step: int, draw: Callable[[], Array]) -> Array:
+    """Draw one state (1, d), again until it is within the limits of the model, if there are some."""
+    for _ in range(MOST_DRAWS):
+        states = draw()
+        if not motion.limited or motion.inside(states).all():
+            return states
+    raise ValueError(
+        f"model: expected a state within the limits in {MOST_DRAWS} draws at step {step}, got none; look at feasible and "
+        "bounds"
+    )
 
 
 def sample_modes(model: contract.Model, steps: int, rng: SeedLike) -> NDArray[np.int64]:

@@ -37,11 +37,13 @@ def check_state(model: Model, user: str, *needed: str) -> None:
     """Raise an error if `dim`, `circular` or `initial` is wrong, or the initial distribution lacks a `needed` name."""
     contract.require(model, user, ("dim", "initial"))
     dim = _checks.check_count("model.dim", model.dim)
+    if getattr(model, "bounds", None) is not None:
+        _checks.as_bounds("model.bounds", model.bounds, dim)
     initial = model.initial
     circular = getattr(model, "circular", None)
     _checks.as_dims("model.circular", () if circular is None else circular, dim)
     if isinstance(initial, type):
-        raise TypeError(f"model.initial: expected an instance, got the class {initial.__name__}")
+        raise TypeError(f"model.initial: expected an instance, got {_checks.short_repr(initial)}")
     missing = [name for name in needed if not hasattr(initial, name)]
     if missing:
         raise TypeError(

@@ -97,12 +97,7 @@ class WithClutter(contract.Wrapper):
                 assign(self, **{name: value})
         if self.region is None:
             return
-        region = _checks.as_array("region", self.region, (None, 2))
-        if not (region[:, 0] < region[:, 1]).all():
-            raise ValueError(
-                f"region: expected rows (lowest, highest), the first below the second, got {region.tolist()}"
-            )
-        assign(self, region=region)
+        assign(self, region=_checks.as_bounds("region", self.region, None, finite=True))
         # Raises an error if the region has another length than an observation. A covariance that depends on the state is
         # left alone, as the model's functions are not called before a filter needs them.
         if self._detection.has_moments and not self._detection.takes_state:

@@ -149,8 +149,11 @@ class ParticleStep:
         x = self.particles
         w = self.weights
         transition = self.onward
-        # A model's own density may differ from that of its noise, and on a circle a regression has no meaning.
+        # A model's own density may differ from that of its noise, and on a circle a regression has no meaning; it knows no
+        # limits either.
         if transition.circular or transition.motion.has_density or not transition.additive:
+            return None
+        if transition.motion.limited:
             return None
         if x.shape[1] == 1 or not gaussianity.Gaussianity(Particles.weighted(x, w), ()).gaussian:
             return None

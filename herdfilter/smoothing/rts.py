@@ -22,6 +22,7 @@ from herdfilter.filters.kalman.gaussian import linearise_transition
 from herdfilter.filters.kalman.gaussian_filters import ONE_GAUSSIAN
 from herdfilter.filters.kalman.rules import MomentRule
 from herdfilter.filters.series import Controls, TimeSteps
+from herdfilter.models.contract import refuse_limits
 from herdfilter.smoothing.results import Course, Horizons, SmoothedResult
 
 CERTAIN_SHARE = 1e-11
@@ -80,6 +81,7 @@ def rts_smoother(
 def check_gaussian(filter: Any, user: str, or_else: str = "") -> None:  # noqa: A002
     """Raise TypeError unless `filter` is a Kalman filter that keeps one Gaussian; `or_else` names other kinds allowed."""
     if isinstance(filter, ONE_GAUSSIAN):
+        refuse_limits(filter.model, user)
         return
     name = f"the class {filter.__name__}" if isinstance(filter, type) else type(filter).__name__
     hint = (

@@ -80,6 +80,7 @@ def posterior_cramer_rao_bound(
         model, "the Cramer-Rao bound", ("dim", "initial", *contract.ADDITIVE, *contract.OBSERVED)
     )
     contract.require_constant_noise(model, "the Cramer-Rao bound")
+    contract.refuse_limits(model, "the Cramer-Rao bound")
     if not isinstance(model.initial, GaussianMixture):
         raise TypeError(
             f"initial: expected a GaussianMixture for the Cramer-Rao bound, got {_checks.short_repr(model.initial)}"

@@ -219,6 +219,7 @@ def _kalman(model: Any, recording: Recording, rng: np.random.Generator) -> Refer
             f"initial: expected one Gaussian for the Kalman reference, got {short_repr(model.initial)}"
         )
     measurement = Measurement(model)
+    contract.refuse_limits(model, "the Kalman reference")
     # Exact for a linear model, which is checked at every step.
     kf = ExtendedKalmanFilter(_WithSlopes(model))
     dts = np.broadcast_to(recording.dt, len(recording))

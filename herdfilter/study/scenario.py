@@ -224,6 +224,11 @@ def load_scenario(scenario: str | os.PathLike[str] | Scenario) -> Scenario:
             'put your model into hf.study.Scenario("name", "title", {"type": "file.py:function"})'
         )
     text = os.fspath(scenario)
+    if Path(text).suffix not in ("", ".toml"):
+        raise ValueError(
+            "scenario: expected a name, a TOML file, or FILE.py:FUNCTION with the function that builds a model, got "
+            f"{short_repr(text)}"
+        )
     # A name of the registry has neither ending nor folder.
     if text.endswith(".toml") or os.sep in text:
         path = Path(text).expanduser()

@@ -19,8 +19,7 @@ from herdfilter._repr import summary_repr
 from herdfilter.association.base import solve_clusters
 from herdfilter.association.belief_propagation import BeliefPropagation
 from herdfilter.association.calls import as_method
-from herdfilter.catalogue import catalogue
-from herdfilter.catalogue.specifications import catalogue_spec
+from herdfilter.catalogue.specifications import catalogue_spec, filter_name
 from herdfilter.filters.kalman import gaussian
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
 from herdfilter.filters.series import Watcher, run
@@ -127,6 +126,7 @@ class LMBTracker(Timed):
         _checks.check_part(
             "model", model, with_clutter.WithClutter, "a herdfilter.models.WithClutter"
         )
+        contract.refuse_limits(model, "LMBTracker")
         self.model = model
         self.birth = (
             birth if isinstance(birth, BirthFromMeasurements) else _as_births("birth", birth)
@@ -138,7 +138,7 @@ class LMBTracker(Timed):
         self.filter = filter
         self._method = as_method("association", association)
         if not callable(filter):
-            _checks.one_of("filter", filter, catalogue())
+            filter_name("filter", filter)
         self.n_particles = _checks.check_count("n_particles", n_particles)
         self.rng = _checks.as_generator(rng)
         # Each track has a generator of its own, and each tracker seeds of its own, though they may share `rng`.

@@ -158,6 +158,12 @@ def test_what_is_built_must_be_a_model(scenario, name):
         plan_study(scenario(text.replace("noise = 2.0", "")))
 
 
+def test_a_text_may_hold_several_names():
+    for filters in ("bootstrap, auto", "bootstrap auto", ["bootstrap,auto"]):
+        assert [*hf.catalogue.resolve_filters(filters)] == ["bootstrap", "auto"]
+    assert [*hf.catalogue.resolve_filters("of mine", {"of mine": {}})] == ["of mine"]
+
+
 def test_a_wrong_name_is_named_with_the_nearest():
     with pytest.raises(
         ValueError, match=r"^filter: unknown 'herdedkh'; did you mean 'herded-kh'\?$"

@@ -2,10 +2,11 @@
 
 import pickle
 import warnings
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from helpers import cases, on_a_line
+from helpers import cases, on_a_line, position_and_speed
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
@@ -131,6 +132,45 @@ def test_a_collapse_that_the_effective_sample_size_hides_is_told_by_the_ancestor
         hidden += (result.ess[:2].max() > 100) and result.distinct_ancestors[:2].min() < 30
     assert told >= 7
     assert hidden >= 6
+
+
+def grow(x, out):
+    out[0] = x[0] * x[1]
+    out[1] = x[1]
+
+
+def growing(drift):
+    """An autoregressive number with an unknown factor, a random walk whose steps have the variance `drift`."""
+    prior = [0.0, 0.5], np.diag([1.0, 0.1])
+    return hf.models.CompiledModel(grow, lambda x: x[0], np.diag([1.0, drift]), [[0.5]], *prior)
+
+
+def lost_steps(name, model, **options):
+    """Return the steps at which a run warns of a collapse; with a watcher it is not compiled."""
+    z = hf.simulate(model, 200, rng=3)[1]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        hf.make_filter(name, model, 100, rng=1).run(z, **options)
+    return [step for warning in caught for step in warning.message.steps]
+
+
+@cases("name", "bootstrap", "ranked", "sqmc")
+def test_a_constant_parameter_of_which_few_values_are_left_is_warned_of(name):
+    assert 200 in lost_steps(name, growing(0.0))  # the compiled loop looks at the end
+    assert min(lost_steps(name, growing(0.0), watcher=Mock())) < 100
+
+
+@cases(
+    "name model",
+    ("auto", growing(0.0)),  # kernels about its particles part them
+    ("ranked", growing(1e-4)),
+    (
+        "ranked",
+        position_and_speed(np.diag([0.0, 0.1]), 30.0),
+    ),  # noise takes two steps to a position
+)
+def test_lineages_that_noise_parts_are_not_warned_of(name, model):
+    assert lost_steps(name, model) == lost_steps(name, model, watcher=Mock()) == []
 
 
 def test_successors_that_the_noise_parts_are_not_warned_of():

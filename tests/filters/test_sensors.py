@@ -169,7 +169,7 @@ def test_a_model_without_observation_functions_asks_for_a_sensor(name):
     online.predict()
     with pytest.raises(
         TypeError,
-        match=r"^sensor: expected a herdfilter.Sensor, as FunctionModel has no observation",
+        match=r"^model: FunctionModel lacks log_likelihood, or .*, as in update\(z, sensor=\.\.\.\)$",
     ):
         online.update([1.0])
     with pytest.raises(TypeError, match=r"^sensor: expected a herdfilter.Sensor, got 3$"):

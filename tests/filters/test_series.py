@@ -124,7 +124,7 @@ test_times_and_controls_that_do_not_fit_are_named = refuses(
     ),
     (
         {"times": ["2024-01-01", "2024-01-02", "2024-01-03"]},
-        "times: expected numbers .*'2024-01-01'",
+        "times: expected numbers, .*'2024-01-01'; pandas.to_datetime",
     ),
     ({"start": "noon"}, "start: expected a number, a duration or a date, got 'noon'"),
     ({"dt": np.timedelta64(2, "M")}, "dt: expected a positive duration, got"),

@@ -56,7 +56,9 @@ def test_all_dimensions_are_drawn_over_time_with_truth_and_readings(result):
         ("time", "speed"),
     ]
     given = Figure().subplots(2)
-    assert list(result.plot(given)) == list(given)
+    assert list(result.plot(given, ancestors=True)) == list(given)
+    right = given[0].figure.axes[2]
+    assert_array_equal(right.lines[0].get_ydata(), result.distinct_ancestors)
     assert len(hf.ExtendedKalmanFilter(hf.models.linear_chain(6)).run([None] * 3).plot()) == 4
     plt.close("all")
 

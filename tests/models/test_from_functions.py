@@ -98,11 +98,40 @@ def test_arguments_are_passed_by_name():
 
 test_what_does_not_fit_is_named = refuses(
     lambda changes: ungm(**changes),
-    (TypeError, {"f": lambda x, u: x}, r"^f: .* of dt, control, step, got one of \(x, u\); give others a default$"),
+    (TypeError, {"f": lambda x, u: x}, r"^f: .* of dt, control, step, got one of \(x, u\); give others a default"),
     ({"h": None}, r"^h: expected a value, as R is given, got None$"),
     (TypeError, {"Q": lambda x: x}, r"^Q: expected a matrix, or a function of any of dt, step, got one of \(x\)$"),
     ({"R": 0.1}, r"^R: expected a matrix, such as \[\[0.1\]\], or a function, got shape \(\)$"),
+    ({"noise_dim": 1}, r"^noise_dim: expected f\(x, noise\), and neither Q nor .*, got f of \(x, step\)$"),
+    (TypeError, {"log_likelihood": lambda z: z}, r"^log_likelihood: .* an observation and the states, first, and .* \(z\)"),
+    ({"position_dims": [1]}, r"^position_dims: expected .* from 0 to 0, such as \[0\], got \[1\]$"),
 )  # fmt: skip
+
+
+@cases("vectorised", True, False)
+def test_noise_and_a_likelihood_of_ones_own_are_those_of_a_class(vectorised, observations):
+    # each serves one state as well as rows of states
+    def f(x, step, noise):
+        return x / 2 + 25 * x / (1 + x**2) + 8 * np.cos(1.2 * step) + np.sqrt(10) * noise
+
+    def log_likelihood(z, x):
+        return -0.5 * (z[0] - x[..., 0] ** 2 / 20) ** 2 - 0.5 * np.log(2 * np.pi)
+
+    start = {"initial_mean": [0.0], "initial_covariance": [[5.0]], "position_dims": [0]}
+    options = {"noise_dim": 1, "partial_observations": True, "vectorised": vectorised}
+    model = hf.models.from_functions(f, log_likelihood=log_likelihood, **start, **options)
+    series = [*observations[:, 0], np.nan]
+    result, expected = (hf.make_filter("bootstrap", m, 30, 5).run(series) for m in (model, UNGM))
+    assert_allclose(result.means, expected.means, rtol=1e-9)
+    assert result.log_likelihood == pytest.approx(expected.log_likelihood)
+    assert result.position_dims == (0,)
+    assert model.partial_observations
+
+
+@cases("z", 1.0, [1.0], np.float64(1), np.array(1.0), np.ma.array([1.0]))
+def test_an_observation_is_a_vector_however_it_is_given(z):
+    assert hf.Observation.read(UNGM, z, 1).z.tolist() == [1.0]
+    assert hf.Observation.read(hf.Sensor(slope, [[1.0]]).on(UNGM), z, 1).z.shape == (1,)
 
 
 def slope(x):
@@ -138,7 +167,7 @@ def test_an_error_within_a_function_is_told_what_it_was_called_with():
         hf.make_filter("ukf", ungm(f=lambda x: np.eye(2) @ x)).run([[1.0]])
     (note,) = caught.value.__notes__
     assert note.startswith("f: called with states of shape (")
-    assert note.endswith("needs vectorised=False")
+    assert "particles come first" in note
 
 
 LINE = {"Q": np.eye(2), "initial_mean": [0, 0], "initial_covariance": [[4, 2], [2, 3]]}

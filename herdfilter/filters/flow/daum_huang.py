@@ -66,6 +66,7 @@ class DaumHuangFilter(EnsembleKalmanFilter):
     _transitions = (contract.ADDITIVE, contract.FROM_NOISE)
     _settings = ("rule", "local", "flow_steps")
 
+    @_checks.known_keywords
     def __init__(
         self,
         model: contract.Model,

@@ -92,6 +92,9 @@ class BatchedKalmanFilter(series.Timed):
     _single: Any = None
     _observed_by: Any = KalmanFilter._observed_by
     _predict: Any = KalmanFilter._predict
+    _truncated: Any = KalmanFilter._truncated
+    _bounds: Any = None
+    _log_feasible = 0.0
     predict: Any = _naming_states(KalmanFilter.predict)
 
     def __init__(
@@ -105,6 +108,7 @@ class BatchedKalmanFilter(series.Timed):
             model, "BatchedKalmanFilter", ("dim", *contract.ADDITIVE), ("dim", *contract.FROM_NOISE)
         )
         contract.require(sensors.to_check(model), "BatchedKalmanFilter", contract.OBSERVED)
+        contract.refuse_limits(model, "BatchedKalmanFilter")
         if contract.has_scans(model):
             raise TypeError(
                 f"model: expected one without scans, got {contract.kind(model)}; see hf.tracking.LMBTracker"
@@ -133,6 +137,7 @@ class BatchedKalmanFilter(series.Timed):
         first = filters[0]
         if (
             contract.has_scans(first.model)
+            or contract.limited(first.model)
             or len({*map(id, filters)}) < len(filters)
             or len({(id(kf.model), kf.rule, kf.step, kf._clock) for kf in filters}) > 1
             # a second observation is an error of its own

@@ -62,6 +62,11 @@ class KalmanFilter(OnlineFilter):
     # A model's initial distribution needs these methods, and its transition all functions of one of these sets.
     _initial_needs: tuple[str, ...] = ("mean", "covariance")
     _transitions: tuple[tuple[str, ...], ...] = (contract.ADDITIVE, contract.FROM_NOISE)
+    # one Gaussian can be truncated at bounds of the state
+    _takes_bounds = True
+    # those of the model, and their log-probability that no increment holds yet
+    _bounds: Any = None
+    _log_feasible = 0.0
     # attributes that a filter must share with one whose state it takes over
     _settings: tuple[str, ...] = ("rule",)
 
@@ -74,6 +79,8 @@ class KalmanFilter(OnlineFilter):
         user = type(self).__name__
         trial.check_state(model, user, *self._initial_needs)
         contract.require(model, user, *self._transitions)
+        if not self._takes_bounds or getattr(model, "feasible", None) is not None:
+            contract.refuse_limits(model, user)
         contract.require(sensors.to_check(model), user, contract.OBSERVED)
 
     @property
@@ -102,6 +109,8 @@ class KalmanFilter(OnlineFilter):
         dt = series.as_duration("dt", dt)
         control = series.as_control(control)
         self.belief = self._predict(resolved.Transition(self.model, dt, control, self.step + 1))
+        self._bounds = getattr(self.model, "bounds", None)  # it may be another model
+        self._log_feasible += self._truncated(self.belief)[1]
         self.step += 1
         self._clock = self._clock.later(dt)
 
@@ -154,6 +163,10 @@ class KalmanFilter(OnlineFilter):
             if observation is not None:
                 belief, increment = self._update(observation)
                 outcome = results.Outcome.UPDATED
+                self._inspection = self._inspection.after(observation)
+                # that of the prediction has been counted
+                increment += self._truncated(belief)[1] - self._truncated(self.belief)[1]
+            increment += self._log_feasible
             mean, covariance = self._moments(belief)
             record = results.StepRecord(
                 self.step,
@@ -174,6 +187,7 @@ class KalmanFilter(OnlineFilter):
         if not all(np.isfinite(part).all() for part in (mean, covariance, increment)):
             raise overflow_error(z, self.step)
         self.belief = belief
+        self._log_feasible = 0.0
         self.record = record
         self.log_likelihood += increment
         self._by_model_at_start |= self.step == 0 and sensor is None
@@ -212,7 +226,7 @@ class KalmanFilter(OnlineFilter):
             name: _repr.brief(getattr(self, name)) for name in self._settings
         }
         _exchange_arrays(self.belief, entries.setdefault)
-        return entries
+        return entries | {"log_feasible": self._log_feasible}
 
     def _restored_attributes(self, state: SavedState) -> dict[str, Any]:
         for name in self._settings:
@@ -223,10 +237,17 @@ class KalmanFilter(OnlineFilter):
             rows = np.shape(state.entries.get("weights", value))[:1]
             return state.read(name, (*rows, *value.shape[1:]))
 
-        return {"belief": _exchange_arrays(self.belief, read)}
+        log_feasible = state.read("log_feasible").item()
+        return {"belief": _exchange_arrays(self.belief, read), "_log_feasible": log_feasible}
 
     def _rewind(self) -> None:
         self.belief = self._initial_belief
+        self._bounds = getattr(self.model, "bounds", None)
+        self._log_feasible = self._truncated(self.belief)[1]
+
+    def _truncated(self, belief: Any) -> tuple[Any, float]:
+        """Return a belief within the bounds of the state, if there are some, and the log-probability of these."""
+        return (belief, 0.0) if self._bounds is None else belief.truncated(self._bounds)
 
     # An ensemble, and filters of several modes, replace some of the methods below.
 
@@ -237,7 +258,7 @@ class KalmanFilter(OnlineFilter):
 
     def _predict(self, transition: resolved.Transition) -> Any:
         """Return the belief at the step that `transition` leads to."""
-        return self.belief.predict(transition, self.rule)
+        return self._truncated(self.belief)[0].predict(transition, self.rule)
 
     def _update(self, observation: Observation) -> tuple[Any, float]:
         """Return the belief after an observation, and the log-density of the observation."""
@@ -249,12 +270,13 @@ class KalmanFilter(OnlineFilter):
 
     def _moments(self, belief: Any) -> tuple[Array, Array]:
         """Return mean (d,) and covariance (d, d) of a belief."""
-        mean, covariance = belief.moments(self._circular)
+        mean, covariance = self._truncated(belief)[0].moments(self._circular)
         return mean, covariance
 
     def _predicted_observation(self, measurement: resolved.Measurement) -> tuple[Array, Array]:
         """Return mean (k,) and covariance (k, k) of the observation at this step, its noise included."""
-        mean, covariance = self.belief.predicted_observation(measurement, self.rule, self.step)
+        belief = self._truncated(self.belief)[0]
+        mean, covariance = belief.predicted_observation(measurement, self.rule, self.step)
         return mean, covariance
 
     def _combine(self, beliefs: Sequence[Any], weights: Array) -> Any:

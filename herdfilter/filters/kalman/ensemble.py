@@ -48,12 +48,14 @@ class EnsembleKalmanFilter(KalmanFilter):
     belief: Ensemble
     _settings: tuple[str, ...] = ()
     _initial_needs: tuple[str, ...] = ("sample",)
+    _takes_bounds = False
     _transitions: tuple[tuple[str, ...], ...] = (
         contract.ADDITIVE,
         contract.FROM_NOISE,
         ("sample_transition",),
     )
 
+    @_checks.known_keywords
     def __init__(
         self,
         model: contract.Model,

@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
+from scipy.special import log_ndtr
 
 from herdfilter._checks import Array
 from herdfilter._covariances import covariance_factor
@@ -30,6 +31,7 @@ from herdfilter.models.resolved import Measurement, Motion, Transition, read_cov
 
 MOST_ITERATIONS = 20  # most iterations of the extended Kalman update
 SMALLEST_CHANGE = 1e-8  # change at which the iteration stops, in standard deviations of the prior
+FARTHEST_END = 1e8  # of an interval, in standard deviations: infinite ends are as far
 NEGLIGIBLE_HYPOTHESIS = 1e-12  # hypotheses of smaller weight are dropped
 
 
@@ -245,6 +247,25 @@ class Gaussians:
         merged_mixture = self.mixed(self.weights[:, None], circular)
         return merged_mixture.means[0], merged_mixture.covariances[0]
 
+    def truncated(self, bounds: Array) -> tuple[Gaussians, float]:
+        """Return one Gaussian with the moments that it has within bounds (d, 2), and the log-probability of these.
+
+        One dimension after the other (Simon and Simon 2010, "Constrained Kalman filtering via density function truncation
+        for turbofan engine health estimation", International Journal of Systems Science 41): exact for one.
+        """
+        mean = self.means[0].copy()
+        covariance = self.covariances[0]
+        log_probability = 0.0
+        for i in np.flatnonzero(np.diagonal(covariance)):
+            sd = np.sqrt(covariance[i, i])
+            log_mass, shift, variance = truncated_normal((np.asarray(bounds[i]) - mean[i]) / sd)
+            along = covariance[i] / sd
+            mean += shift * along
+            covariance = covariance - (1 - variance) * np.outer(along, along)
+            log_probability += log_mass
+        factors = covariance_factor(covariance[None])
+        return Gaussians(self.weights, mean[None], factors), log_probability
+
     def _in_modes(
         self,
         resolved: Any,
@@ -264,6 +285,20 @@ class Gaussians:
             for array, part in zip(arrays, parts, strict=True):
                 array[rows] = part
         return arrays
+
+
+def truncated_normal(ends: Array) -> tuple[float, float, float]:
+    """Return the log-probability of an interval (2,) under N(0, 1), and the mean and variance within."""
+    ends = np.clip(ends, -FARTHEST_END, FARTHEST_END)
+    if ends.sum() > 0:  # in the lower tail, where probabilities keep their digits
+        log_mass, mean, variance = truncated_normal(-ends[::-1])
+        return log_mass, -mean, variance
+    below, up_to = log_ndtr(ends).tolist()
+    log_mass = up_to + np.log1p(-np.exp(below - up_to))
+    densities = np.exp(-0.5 * ends**2 - log_mass) / np.sqrt(2 * np.pi)
+    mean = densities[0] - densities[1]
+    products = ends * densities
+    return log_mass, mean, max(1 + products[0] - products[1] - mean**2, 0.0)
 
 
 def merge_gaussians(

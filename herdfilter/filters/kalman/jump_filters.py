@@ -22,6 +22,7 @@ class ModeFilter(KalmanFilter):
     """Base of the Kalman filters of models that jump, whose Gaussians each follow the model of their mode."""
 
     belief: Gaussians
+    _takes_bounds = False
 
     def __init__(self, model: contract.Model, rule: str | rules.MomentRule = "unscented") -> None:
         self.rule = rules.moment_rule(rule)

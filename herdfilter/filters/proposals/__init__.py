@@ -11,6 +11,8 @@ from herdfilter.filters.proposals.herded import HerdedProposal
 from herdfilter.filters.proposals.histories import HistoryProposal
 from herdfilter.filters.proposals.histories import for_model as for_model
 from herdfilter.filters.proposals.histories import propose_step as propose_step
+from herdfilter.filters.proposals.limits import draw_initial as draw_initial
+from herdfilter.filters.proposals.limits import resample_within as resample_within
 from herdfilter.filters.proposals.modes import ModeProposal
 from herdfilter.filters.proposals.quasi_monte_carlo import SequentialQuasiMonteCarlo
 from herdfilter.filters.proposals.ranked import RankedProposal

@@ -63,6 +63,8 @@ class Gaussianity:
         shape: Gaussianity | None = particles.gaussianity
         if shape is None:
             shape = particles.gaussianity = cls(particles, circular, ranked)
+            if particles.feasible_share not in (None, 1):
+                shape.gaussian = False  # but cut off at a limit
         return shape
 
     @cached_property

@@ -14,11 +14,12 @@ from herdfilter.angles import wrap
 from herdfilter.filters import state
 from herdfilter.filters.kalman import gaussian, rules
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.proposals import base, herded
+from herdfilter.filters.proposals import base, herded, limits
+from herdfilter.filters.results import DegenerateWeightsError
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
 from herdfilter.models.contract import ADDITIVE
-from herdfilter.models.resolved import Transition
+from herdfilter.models.resolved import Motion, Transition
 from herdfilter.samplers.base import Sampler
 
 WIDENING = 1e-9
@@ -269,15 +270,21 @@ def first_update(
         return particles.updated(observation)
     n = len(particles)
     circular = contract.circular_dims(model)
+    motion = Motion(model)
+    feasible = motion.inside if motion.limited else None
     for share in (0.0, UNGUIDED_SHARE):
         q = guided_mixture(observation, prior, None, 0.0, share)
-        start = proposal.initial(
-            SimpleNamespace(dim=model.dim, circular=circular, initial=q), n, rng
+        drawn_model = SimpleNamespace(
+            dim=model.dim, circular=circular, initial=q, feasible=feasible
         )
+        try:
+            start = limits.draw_initial(proposal, Motion(drawn_model), n, rng)
+        except DegenerateWeightsError:  # the observation leads all points outside
+            return particles.updated(observation)
         x = prior.mean + wrap(start.x - prior.mean, circular)
-        posterior = start.reweighted(
-            herded.log_ratio(prior, q, x) + observation.log_likelihood(start.x)
-        )
+        log_ratio = herded.log_ratio(prior, q, x) + start.log_feasible
+        posterior = start.reweighted(log_ratio + observation.log_likelihood(start.x))
+        posterior.log_feasible = 0.0
         weighted, evidence = posterior.normalised()
         # as even as chance would leave them
         if evidence > -np.inf and n * (n / weighted.ess - 1) <= 1:

@@ -19,6 +19,7 @@ from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals import base
 from herdfilter.filters.proposals.automatic import AutomaticProposal
 from herdfilter.filters.proposals.gaussianity import Gaussianity
+from herdfilter.filters.proposals.limits import propose_within
 from herdfilter.filters.proposals.lookahead import SPARE_POINTS, Ancestors
 from herdfilter.filters.proposals.modes import ModeProposal, label
 from herdfilter.filters.proposals.scans import Hypothesis, parts_from_scan
@@ -87,6 +88,7 @@ class HistoryProposal:
 
     def check(self, model: contract.Model) -> None:
         """See `Proposal`."""
+        contract.refuse_limits(model, "HistoryProposal")
         (self._in_modes if contract.jumps(model) else self.proposal).check(model)
 
     def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
@@ -296,7 +298,7 @@ def for_model(
         return proposal
     if not contract.jumps(model):
         return proposal.proposal if isinstance(proposal, ModeProposal) else proposal
-    if isinstance(proposal, AutomaticProposal) and model.dim > 1:
+    if isinstance(proposal, AutomaticProposal) and model.dim > 1 and not contract.limited(model):
         return HistoryProposal(proposal)
     if not isinstance(proposal, ModeProposal):
         return ModeProposal(proposal, resampling=resampling)
@@ -308,12 +310,14 @@ def propose_step(
     transition: Transition,
     particles: Particles,
     rng: np.random.Generator,
-    observation: Observation | None,
+    observation: Observation | None = None,
 ) -> Particles:
-    """Make a step by a proposal: in histories, detection by detection, or by the proposal alone.
+    """Make a step by a proposal: within limits, in histories, detection by detection, or by the proposal alone.
 
     An `AutomaticProposal` carries histories from the first scan on, unless the state has one dimension.
     """
+    if transition.motion.limited:
+        return propose_within(proposal, transition, particles, rng, observation)
     scan = observation is not None and observation.is_scan
     if isinstance(proposal, AutomaticProposal) and (
         isinstance(particles, Histories) or (scan and particles.x.shape[1] > 1)

@@ -80,7 +80,10 @@ def linear_observations(
     except np.linalg.LinAlgError:  # directions that nothing spans are ignored
         inverse_root = np.linalg.pinv(root)
     states = transition.wrapped(centres[members, None] + stencil(d) @ root.T).reshape(-1, d)
-    values = observation.log_likelihood(np.concatenate([centres, states]))
+    points = np.concatenate([centres, states])
+    values = observation.log_likelihood(points)
+    if transition.motion.limited:  # outside a likelihood means nothing
+        values[~transition.motion.inside(points)] = -np.inf
     shifts = angles.wrap(centres - centres[members[group]], transition.circular)
     linearised: tuple[Array, Array, Array] = _linearise(
         np.maximum(values, LEAST_LOG_LIKELIHOOD),

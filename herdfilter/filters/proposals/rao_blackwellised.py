@@ -94,6 +94,7 @@ class RaoBlackwellisedProposal:
                 "linear: take herdfilter.models.ConditionallyLinear(model, linear=[...])"
             )
         contract.require(model, user, (*contract.ADDITIVE, *contract.OBSERVED))
+        contract.refuse_limits(model, user)
         if contract.has_scans(model):
             raise TypeError(
                 f"model: {user} needs observations, got scans; take the model without WithClutter"

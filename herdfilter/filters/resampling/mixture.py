@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from herdfilter._checks import check_methods
+from herdfilter._checks import check_methods, short_repr
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.state import Particles
 from herdfilter.fitting.base import Fit
@@ -74,12 +74,9 @@ class MixtureResampling:
 
 def check_fit(fit: object) -> None:
     """Raise TypeError unless `fit` is a Fit."""
-    if isinstance(fit, type):
-        raise TypeError(f"fit: expected an instance, got the class {fit.__name__}")
-    if not isinstance(fit, Fit):
-        raise TypeError(
-            f"fit: expected an object with fit(particles, weights, circular), got {fit!r}"
-        )
+    if isinstance(fit, type) or not isinstance(fit, Fit):
+        expected = "an object with fit(particles, weights, circular)"
+        raise TypeError(f"fit: expected {expected}, got {short_repr(fit)}")
     # A fit without the argument `circular` would fail only at the first resampling, steps later.
     try:
         inspect.signature(fit.fit).bind(None, None, ())
