@@ -27,9 +27,9 @@ Answers = dict[str, str]
 """The answer on a branch -> where it leads."""
 
 PROBLEMS: dict[str, tuple[str, set[str], set[str], int]] = {
-    "a model you know little of": ("herding.md", set(), set(), 0),
+    "a model you know little of": ("claims.md", set(), set(), 0),
     "one mode, linear sensor": (
-        "herding.md#where-it-loses",
+        "claims.md#where-it-loses",
         {"linear sensor"},
         {"multimodal prior"},
         0,
@@ -274,7 +274,7 @@ def sampler_tree() -> str:
         "[A few Gaussians, again and again?](samplers.md#mapped-sampling)": {
             "yes": "[`MappedSampling(KernelHerding())`](samplers.md#mapped-sampling)"
         },
-        "[Points cost you nothing?](benchmarks.md#samplers)": {
+        "[Points cost you nothing?](data.md#samples)": {
             "yes": "[`RandomSampling()`](samplers.md), more of them"
         },
     }
