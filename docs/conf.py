@@ -43,6 +43,41 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
+# Old addresses lead on: a page that was removed, and where its contents are now. A link to one of its sections goes to the
+# section of the same name if the new page has one, else to the top of the page.
+MOVED: dict[str, str] = {
+    "kernels": "samplers.html#kernels",
+    "one_dimension": "samplers.html#one-dimension",
+    "conditionals": "without_mixture.html#conditional-densities",
+    "discrete": "without_mixture.html#herding",
+    "clutter": "one_target.html",
+    "manoeuvres": "one_target.html#manoeuvres",
+    "many_targets": "tracking.html#scenarios",
+    "linear_parts": "kalman.html#linear-parts",
+    "state": "running.html#a-track-starts-from-its-first-measurement",
+    "looking": "running.html#looking-at-results",
+    "forecasting": "running.html#forecasting",
+    "evaluation": "comparing.html",
+    "report": "comparing.html#the-report",
+    "long": "comparing.html#interrupted-and-resumed",
+    "consistency": "comparing.html#consistency",
+    "own_scenario": "scenarios.html",
+    "many_models": "random_models.html",
+    "herding": "claims.html",
+    "study": "data.html#the-study",
+    "discrepancy": "claims.html#points",
+    "results": "data.html",
+    "benchmarks": "provenance.html",
+    "board": "data.html#the-board",
+    "peers": "libraries.html#points",
+    "other_filters": "libraries.html",
+    "stonesoup": "adapters.html#stone-soup",
+    "vision": "need.html#what-it-will-become-and-what-not",
+    "as_published": "published_figures.html",
+    "as_published_herding": "published_figures.html",
+    "as_published_sqmc": "published_figures.html",
+}
+
 exclude_patterns = ["_build", "gallery", "**sg_execution_times.rst"]
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
@@ -141,6 +176,25 @@ def mathml(translator, node: nodes.math | nodes.math_block) -> None:
     raise nodes.SkipNode
 
 
+def write_moved(app, exception: Exception | None) -> None:
+    """Write a page that leads on at each address of `MOVED`."""
+    if exception or app.builder.format != "html":
+        return
+    for name, target in MOVED.items():
+        if name in app.env.found_docs:
+            logger.warning("MOVED: %s is still a page", name)
+            continue
+        page, _, section = target.partition("#")
+        Path(app.outdir, f"{name}.html").write_text(
+            f"""<!doctype html><meta charset="utf-8"><title>{name} has moved</title>
+<script>location.replace("{page}" + (location.hash || "{"#" * bool(section)}{section}"))</script>
+<noscript><meta http-equiv="refresh" content="0; url={target}"></noscript>
+<p>This page has moved: <a href="{target}">{target}</a></p>
+""",
+            encoding="utf-8",
+        )
+
+
 def setup(app) -> None:
     """Connect the functions above."""
     app.add_role("autolink", reference_links.LinkRole(), override=True)
@@ -150,3 +204,4 @@ def setup(app) -> None:
     app.connect("autodoc-process-signature", bare_protocol)
     app.connect("source-read", fill_in)
     app.connect("autodoc-process-docstring", plain_docstring)
+    app.connect("build-finished", write_moved)

@@ -57,7 +57,7 @@ def study(run, tmp_path):
 
 def test_there_are_at_most_eight_scripts_and_the_page_names_each():
     names = {path.name for path in FOLDER.glob("bench_*.py")}
-    page = (FOLDER.parent / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    page = (FOLDER.parent / "docs" / "provenance.md").read_text(encoding="utf-8")
     assert len(names) <= 8
     assert {name for name in names if f"`python benchmarks/{name}`" not in page} == set()
 
@@ -156,7 +156,7 @@ def test_figures_are_made_part_by_part_or_kept_with_a_reason(
 def test_commands_beneath_tables_are_understood_and_make_their_tables(benchmark_module):
     """Each is parsed by its own script, up to a --help at its end, and the script writes a file of that name."""
     measured = pd.read_csv(FOLDER / "results" / "measured.csv")
-    page = (FOLDER.parent / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    page = (FOLDER.parent / "docs" / "provenance.md").read_text(encoding="utf-8")
     for name, commands in measured.loc[
         measured["table"] != "demo", ["table", "command"]
     ].itertuples(index=False):

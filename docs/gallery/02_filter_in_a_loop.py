@@ -95,5 +95,5 @@ print("root mean squares of the bootstrap filters and of auto:", rms)
 # One run of one model proves little. Let it start at ``initial_mean=[1.4, 0.0]``: the weight may then swing beyond a right
 # angle, and two angles have the same sine. The posterior is no longer close to a Gaussian, and herding gains less.
 #
-# Next: :doc:`/herding` measures on many models when herding helps and when not. :doc:`/running` has all that a loop may
+# Next: :doc:`/claims` measures on many models when herding helps and when not. :doc:`/running` has all that a loop may
 # meet, :doc:`/model` all that a model may be.

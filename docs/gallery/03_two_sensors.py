@@ -95,5 +95,5 @@ fig.legend(loc="outside right upper", fontsize="small")
 # %%
 # If readings come one by one, :class:`herdfilter.Replay` does the same in a loop.
 #
-# Next: :doc:`/sensors` has this loop, readings with dates, and sensors that move. :doc:`/clutter` has sensors that miss
+# Next: :doc:`/sensors` has this loop, readings with dates, and sensors that move. :doc:`/one_target` has sensors that miss
 # the boat or give false alarms.

@@ -103,5 +103,5 @@ for seed in range(1, 9):
 # One of them is ahead of all three above. Flights differ, too: :func:`herdfilter.compare` takes many, and gives the
 # difference between filters with intervals.
 #
-# Next: :doc:`/manoeuvres` and :doc:`/clutter` recommend filters after many runs. For more than one aircraft see
+# Next: :doc:`/one_target` recommends filters after many runs. For more than one aircraft see
 # :doc:`/tracking`.

@@ -59,5 +59,5 @@ study.report(folder)
 #
 #    herdfilter compare ungm --filters bootstrap,sqmc,herded-quantile --particles 20,50 --runs 10 --out results
 #
-# The parts of the report: :doc:`/report`. The measures, and how intervals are made: :doc:`/evaluation`. A scenario of
-# your own: :doc:`/own_scenario`.
+# The parts of the report, the measures, and how intervals are made: :doc:`/comparing`. A scenario of your own:
+# :doc:`/scenarios`.

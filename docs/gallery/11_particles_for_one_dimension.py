@@ -106,5 +106,5 @@ for ax, (title, found) in zip(axes, cases.items(), strict=True):
 # Kalman filters gain most: see the lowest row. Herding gains as well, over the same draw by chance and over ``bootstrap``,
 # which copies particles; less so in the hard case. An error of ten is a filter that took one valley for another.
 #
-# The method, more dimensions and times: :doc:`/linear_parts`. A step takes three to five times as long there as with
+# The method, more dimensions and times: :doc:`/kalman`. A step takes three to five times as long there as with
 # particles for the whole state, so that it pays from some 300 particles on.

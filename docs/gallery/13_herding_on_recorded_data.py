@@ -103,4 +103,4 @@ fig.legend(
 # ones. On the flight of ``herdfilter compare uav`` a Kalman filter is ahead of all particle filters.
 #
 # The sensors, and why trackers are alike on these data: :doc:`/harbour`. When herding helps, on many models:
-# :doc:`/herding`.
+# :doc:`/claims`.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pandas as pd
-from page_format import interval, markdown, number, percent, read
+from page_format import interval, markdown, read
 
 COUNTS = (50, 500)
 
@@ -26,31 +26,4 @@ def board() -> str:
     return markdown(["filter", "models", *heads], body, "board")
 
 
-def board_beside() -> str:
-    """Write what else is in the rows, with 500 particles."""
-    shares = {
-        "variance_right": "right variance",
-        "lost": "lost",
-        "beyond": "beyond",
-        "uncertain": "uncertain",
-    }
-    body = [
-        [
-            f"`{row['filter']}`",
-            interval(row, "log_likelihood_500"),
-            number(row["time_500"]),
-            *(percent(row[f"{key}_500"]) for key in shares),
-            row["compared_500"],
-            row["failures_500"],
-            row["seed"],
-        ]
-        for _, row in rows().iterrows()
-    ]
-    return markdown(
-        ["filter", "log-likelihood", "time", *shares.values(), "compared", "failures", "seed"],
-        body,
-        "board",
-    )
-
-
-TABLES = {"board": board, "board_beside": board_beside}
+TABLES = {"board": board}

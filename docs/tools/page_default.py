@@ -12,7 +12,7 @@ DEFAULT = "auto"
 ORDER = ("bootstrap", "sqmc", "ranked", "auto-random", "auto")
 SHOWN = 100
 """Number of particles that the page tells of; all others are in the data files."""
-FEWEST, WORST, BEST = 3, 7, 4
+FEWEST, WORST, BEST = 3, 6, 3
 """Models of a kind that the table of kinds tells of; kinds on the page."""
 FIRST_CLAIMED = 1_000_000
 """Seed of a model, from which on there are claims."""
@@ -81,11 +81,11 @@ def default_targets() -> str:
     times, n = _own("default_times"), _listed(equal.index)
     within = f"in the time of {_listed(int(steps) for steps in budget.index)} steps of `bootstrap`, n = 100"
     times = times[times["n"].isin([100, 1000, 10_000])]
-    step = f"CPU time of a step over that of `bootstrap`, n = {_listed(times['n'])} ({times['models'].max()} models)"
+    step = f"CPU time of a step over `bootstrap`'s, n = {_listed(times['n'])} ({times['models'].max()} models)"
     wanted: list[tuple[str, object, object, Callable[[float], str]]] = [
-        (f"error over that of `bootstrap`, n = {n}", 0.25, equal["to_bootstrap"], number),
+        (f"error over `bootstrap`'s, n = {n}", 0.25, equal["to_bootstrap"], number),
         (
-            f"error over that of the best random filter {within}",
+            f"error over the best random filter's {within}",
             [*BUDGETS.values()],
             budget["ratio"],
             number,
@@ -130,7 +130,7 @@ def _asked_of_other_kinds() -> list[tuple[str, object, object, Callable[[float],
     table = table[table["n"] == table["n"].min()].set_index("kind")
     wanted: list[tuple[str, object, object, Callable[[float], str]]] = [
         (
-            f"error over that of `bootstrap`, n = {table['n'].iloc[0]}, {kind}",
+            f"error over `bootstrap`'s, n = {table['n'].iloc[0]}, {kind}",
             most,
             table.loc[kind, "to_bootstrap"],
             number,
@@ -192,15 +192,6 @@ def default_kinds() -> str:
     heads, rows = kinds()
     text = f"n = {read('default_models')['n'].iloc[0]}, the {WORST} worst of {len(rows)} kinds, and the {BEST} best.\n\n"
     return text + markdown(heads, rows[:WORST] + rows[-BEST:], "default_models")
-
-
-def default_from() -> str:
-    """Write from how many particles on the default is not above bootstrap, over models."""
-    table = read("default_models")
-    counts = table["from_n"].value_counts().sort_index()
-    labels = [f"{n:g}" if np.isfinite(n) else "not by the largest" for n in counts.index]
-    heads = ["no larger error than `bootstrap`, from n =", *labels]
-    return markdown(heads, [["models", *counts]], "default_models")
 
 
 def kinds() -> Table:
@@ -352,12 +343,12 @@ def default_budget() -> str:
                 interval(row, "ratio") if name == DEFAULT else number(row["ratio"])
                 for name, row in zip(names, found, strict=True)
             ]
-            more = [number(own["raw"]), percent(own["above"]), own["none"], own["uncertain"]]
+            more = [percent(own["above"]), own["none"], own["uncertain"]]
             rows.append(
                 [f"{budget:g} steps", f"{cost:g} us" if cost else "", own["models"], *ratios, *more]
             )
-    heads = [f"`{name}`" for name in names] + [
-        "raw",
+    heads = [
+        *(f"`{name}`" for name in names),
         f"`{DEFAULT}` above 1",
         "none fits",
         "reference uncertain",
@@ -380,7 +371,8 @@ def compiled_means() -> str:
             f"{number(row['largest'])} ({row['of']})",
         ]
         for _, row in table.sort_values(["n", "filter"]).iterrows()
-        if row["n"] in COMPILED_COUNTS and row["filter"] != "ranked"
+        if row["n"] in (COMPILED_COUNTS if row["filter"] == DEFAULT else COMPILED_COUNTS[1:2])
+        and row["filter"] != "ranked"
     ]
     heads = ["filter", "n", "error, equal n", "step, NumPy", "step, compiled"]
     heads += ["error, equal time, NumPy", "error, equal time, compiled", "largest, compiled"]
@@ -455,7 +447,6 @@ TABLES = {
         default_beside,
         default_again,
         default_kinds,
-        default_from,
         default_other_kinds,
         default_exponent,
         default_growth,

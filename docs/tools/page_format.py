@@ -41,17 +41,9 @@ def markdown(heads: Iterable[str], rows: Iterable[Iterable[object]], *sources: s
 
 
 def measured(*sources: str) -> str:
-    """Say with which version, when and on which machine results files were measured, and what makes them anew."""
-    log = read("measured").set_index("table").loc[list(sources)]
-    log = log.assign(kept=[kept(name) for name in log.index]).drop_duplicates()
-    reasons, scope = log.pop("kept").tolist(), ""
-    if len(reasons) > 1 and len(set(reasons)) == 1:  # said once
-        reasons[:-1], scope = [""] * (len(reasons) - 1), "all of these "
-    return "\n".join(
-        f"*herdfilter {row.version}, {row.date}{f', {row.machine}' if row.machine else ''}: `{row.command}`"
-        + (f"; {scope}older than the code, and kept: {reason}*" if reason else "*")
-        for row, reason in zip(log.itertuples(), reasons, strict=True)
-    )
+    """Link results files to the list that says when and how they were measured; a dagger marks those kept on purpose."""
+    marks = dict.fromkeys(name + "†" * bool(kept(name)) for name in sources)
+    return f"*Measured: [{', '.join(marks)}](provenance.md)*"
 
 
 def kept(table: str) -> str:

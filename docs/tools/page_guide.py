@@ -27,14 +27,14 @@ Answers = dict[str, str]
 """The answer on a branch -> where it leads."""
 
 PROBLEMS: dict[str, tuple[str, set[str], set[str], int]] = {
-    "a model you know little of": ("herding.md", set(), set(), 0),
+    "a model you know little of": ("claims.md", set(), set(), 0),
     "one mode, linear sensor": (
-        "herding.md#where-it-loses",
+        "claims.md#where-it-loses",
         {"linear sensor"},
         {"multimodal prior"},
         0,
     ),
-    "a state of one dimension": ("one_dimension.md", set(), set(), 1),
+    "a state of one dimension": ("samplers.md#one-dimension", set(), set(), 1),
     "several far modes": ("filters.md#fits", {"wells", "multimodal prior"}, set(), 0),
     "counts, or heavy tails": (
         "model.md#noise-that-depends-on-the-state",
@@ -148,7 +148,7 @@ def others() -> str:
         cells = [number(error.get(name, np.nan)) for name in (DEFAULT, "imm", RANDOM_DRAWS)]
         rows.append(
             [
-                f"[jumps between {kind} motions](manoeuvres.md)",
+                f"[jumps between {kind} motions](one_target.md#manoeuvres)",
                 "error, sd",
                 f"`{error.idxmin()}`",
                 50,
@@ -162,7 +162,13 @@ def others() -> str:
         cells = [on_one_line(table.loc[name], "lost") for name in names]
         what = f"tracks lost of {table['runs'].iloc[0]}"
         rows.append(
-            [f"[{kind} clutter](clutter.md#what-it-is-worth)", what, f"`{in_clutter()}`", N, *cells]
+            [
+                f"[{kind} clutter](one_target.md#what-it-is-worth)",
+                what,
+                f"`{in_clutter()}`",
+                N,
+                *cells,
+            ]
         )
     return markdown(
         [
@@ -232,11 +238,11 @@ def filter_tree() -> str:
             "yes": f"[`{tracker()}`](#where-targets-meet); for your own scans [`LMBTracker`](tracking.md)"
         },
         "[A likelihood for parameters?](likelihood.md)": {
-            "smooth": "[`augmented-gauss-kh`](likelihood.md#which-filters-are-smooth); [one dimension](one_dimension.md): "
-            "`herded-quantile`",
+            "smooth": "[`augmented-gauss-kh`](likelihood.md#which-filters-are-smooth); "
+            "[one dimension](samplers.md#one-dimension): `herded-quantile`",
             "unbiased": "[randomised `ranked`](particle_mcmc.md#randomised-ranked-particles)",
         },
-        "Jumps between [motions](manoeuvres.md), or [clutter](clutter.md)?": {
+        "Jumps between [motions](one_target.md#manoeuvres), or [clutter](one_target.md)?": {
             "yes": f"[{_either(jumping)}](#by-other-measures)",
         },
         "[Linear, or nearly so?](kalman.md)": {"yes": "[`ukf`](kalman.md#kalman-filters)"},
@@ -255,20 +261,20 @@ def sampler_tree() -> str:
     """Write the questions that lead to a sampler."""
     questions: dict[str, Answers] = {
         "[Points at hand already?](thinning.md)": {"yes": "[`hf.thin`](thinning.md)"},
-        "[Conditional densities](conditionals.md), or [a finite set](discrete.md)?": {
-            "densities": "[`ConditionalHerdedGibbs`](conditionals.md)",
-            "set": "[herding on it](discrete.md#herding)",
+        "[Conditional densities](without_mixture.md), or [a finite set](without_mixture.md#herding)?": {
+            "densities": "[`ConditionalHerdedGibbs`](without_mixture.md#conditional-densities)",
+            "set": "[herding on it](without_mixture.md#herding)",
         },
-        "[One dimension?](one_dimension.md)": {
-            "yes": "[`QuantileSampling()`](one_dimension.md#how-they-are-found)"
+        "[One dimension?](samplers.md#one-dimension)": {
+            "yes": "[`QuantileSampling()`](samplers.md#one-dimension)"
         },
-        "[One Gaussian?](kernels.md#optimal-gaussian-points)": {
-            "yes": "[`LCDSampling()`](kernels.md#optimal-gaussian-points)"
+        "[One Gaussian?](samplers.md#optimal-gaussian-points)": {
+            "yes": "[`LCDSampling()`](samplers.md#optimal-gaussian-points)"
         },
         "[A few Gaussians, again and again?](samplers.md#mapped-sampling)": {
             "yes": "[`MappedSampling(KernelHerding())`](samplers.md#mapped-sampling)"
         },
-        "[Points cost you nothing?](benchmarks.md#samplers)": {
+        "[Points cost you nothing?](data.md#samples)": {
             "yes": "[`RandomSampling()`](samplers.md), more of them"
         },
     }

@@ -44,7 +44,7 @@ def losses() -> list[dict[str, object]]:
     named = read("default_scenarios").set_index(["scenario", "n"])
     simulable = geometric_mean("ratio", models_of("only simulation possible")[DEFAULT].to_numpy())
     robot, budget = (
-        "[a robot that must find itself](herding.md#the-named-scenarios)",
+        "[a robot that must find itself](claims.md#the-named-scenarios)",
         within(7.0, 0.0).loc[DEFAULT],
     )
     found: list[tuple[str, object, str, Mapping[str, float], str]] = [
@@ -64,7 +64,7 @@ def losses() -> list[dict[str, object]]:
         ),
         *(
             (
-                "[bearings only](herding.md#the-named-scenarios)",
+                "[bearings only](claims.md#the-named-scenarios)",
                 n,
                 f"`{RANDOM_DRAWS}`",
                 named.loc[("bearings_only", n)],
@@ -106,7 +106,7 @@ def loss_counts() -> str:
         for name in (DEFAULT, RANDOM_DRAWS)
     ]
     named, sides = (
-        "herding.md#the-named-scenarios",
+        "claims.md#the-named-scenarios",
         "[two boats side by side](harbour.md#one-vessel)",
     )
     rows: list[list[object]] = [
@@ -129,7 +129,7 @@ def loss_counts() -> str:
         ],
         *(
             [
-                "[single models](herding.md#where-it-loses)",
+                "[single models](claims.md#where-it-loses)",
                 "shown to be worse",
                 row.n,
                 row.models,
@@ -140,7 +140,7 @@ def loss_counts() -> str:
             for row in again.itertuples()
         ),
         [
-            "[the variance](herding.md#what-is-claimed)",
+            "[the variance](claims.md#what-is-claimed)",
             "models off by a fifth",
             N,
             models,
@@ -167,7 +167,7 @@ def loss_counts() -> str:
         ],
         *(
             [
-                f"[{kind} clutter](clutter.md#what-it-is-worth)",
+                f"[{kind} clutter](one_target.md#what-it-is-worth)",
                 "tracks lost",
                 N,
                 *clutter.loc[(in_gate, DEFAULT, N), ["runs", "lost"]],

@@ -34,15 +34,14 @@ def columns(subject: str) -> list[str]:
 
 
 def features(subject: str) -> str:
-    """Who can do what; below it the version of each column, its release, and the day on which it was seen."""
+    """Who can do what."""
     peers = {name: FEATURES["peers"][name] for name in columns(subject)}
     headings = [peer.get("heading", peer["label"]) for peer in peers.values()]
     cells = [
         [row["feature"], row["herdfilter"][0], *(row[name][0] for name in peers)]
         for row in FEATURES[subject]
     ]
-    dates = [f"{peer['label']} {peer['version']} ({peer['seen']})" for peer in peers.values()]
-    return f"{markdown(['feature', 'herdfilter', *headings], cells)}\n*As seen of {', '.join(dates)}.*\n"
+    return markdown(["feature", "herdfilter", *headings], cells)
 
 
 def seen() -> str:

@@ -12,61 +12,6 @@ EXACT = 1e-6
 """Error below which a filter is exact: it is shown as 0."""
 
 
-def at_counts(scenario: str) -> str:
-    """Errors, and microseconds of a step, of the particle filters at each count."""
-    table = read("peers_filters").query("scenario == @scenario and n > 0")
-    counts, cells = sorted(table["n"].unique()), table.set_index(["filter", "n"])
-
-    def cell(name: str, n: int, column: str, factor: float = 1.0) -> str:
-        return number(factor * cells.loc[(name, n), column]) if (name, n) in cells.index else ""
-
-    rows = [
-        [
-            f"`{name}`",
-            *(cell(name, n, "error") for n in counts),
-            *(cell(name, n, "ms_per_step", 1e3) for n in counts),
-        ]
-        for name in dict.fromkeys(table["filter"])
-    ]
-    heads = [f"error, n = {n:,}" for n in counts] + [f"us, n = {n:,}" for n in counts]
-    return markdown(["filter", *heads], rows, "peers_filters")
-
-
-def log_likelihood() -> str:
-    """Errors of the log-likelihood, and seconds of the first call, of the particle filters."""
-    table = read("peers_filters").query("n > 0")
-    scenarios, counts = SCENARIOS, sorted(table["n"].unique())
-    shown = [counts[len(counts) // 3], counts[-1]]
-    cells = table.set_index(["filter", "scenario", "n"])["log_likelihood_error"]
-    first = table.groupby("filter")["compile_seconds"].max()
-    rows = [
-        [
-            f"`{name}`",
-            *(number(cells.get((name, s, n), float("nan"))) for s in scenarios for n in shown),
-            number(first[name]) if first[name] > 0.05 else "",
-        ]
-        for name in dict.fromkeys(table["filter"])
-    ]
-    heads = [f"`{s}`, n = {n:,}" for s in scenarios for n in shown]
-    return markdown(["filter", *heads, "compilation, s"], rows, "peers_filters")
-
-
-def kalman() -> str:
-    """Errors, errors of the log-likelihood and microseconds of a step of the filters without particles."""
-    table = read("peers_filters").query("n == 0")
-    scenarios, cells = SCENARIOS, table.set_index(["filter", "scenario"])
-    columns = {"error": 1.0, "log_likelihood_error": 1.0, "ms_per_step": 1e3}
-    rows = [
-        [
-            f"`{name}`",
-            *(number(f * cells.loc[(name, s), c]) for c, f in columns.items() for s in scenarios),
-        ]
-        for name in dict.fromkeys(table["filter"])
-    ]
-    heads = [f"{what}, `{s}`" for what in ("error", "log-likelihood", "us") for s in scenarios]
-    return markdown(["filter", *heads], rows, "peers_filters")
-
-
 def budget(scenario: str) -> str:
     """Least errors within budgets of time, with intervals; a `<` where the largest count takes less than the budget."""
     table = read("peers_budget").query("scenario == @scenario")
@@ -136,10 +81,7 @@ def agreement() -> str:
 
 
 TABLES = {
-    **{f"peers_counts_{name}": partial(at_counts, name) for name in SCENARIOS},
-    **{f"peers_budget_{name}": partial(budget, name) for name in SCENARIOS},
-    "peers_log_likelihood": log_likelihood,
-    "peers_kalman": kalman,
+    **{f"peers_budget_{name}": partial(budget, name) for name in SCENARIOS[:2]},
     "peers_ahead": ahead,
     "peers_agreement": agreement,
 }

@@ -75,37 +75,12 @@ def mixtures(n: int = 100) -> str:
     return markdown(heads, rows, "mixtures", "mixtures_compiled")
 
 
-def hundred(n: int = 100, family: str = "100 particles") -> str:
-    """Median energy distance and milliseconds on mixtures of a hundred components, in one, two and four dimensions."""
-    table = read("mixtures").query("n == @n and family == @family and d <= 4")
-    cells, dims = table.set_index(["sampler", "d"]), sorted(table["d"].unique())
-    ms = milliseconds().xs(n, level="n")
-    shown = [name for name in BESIDE if (name, 1) in cells.index]
-    rows = [
-        [BESIDE[name]]
-        + [number(cells["median"].get((name, d), np.nan)) for d in dims]
-        + ["; ".join(number(ms.get((d, family, name), np.nan)) for d in dims)]
-        for name in shown
-    ]
-    return markdown(["points by", *(f"d = {d}" for d in dims), "ms"], rows, "mixtures")
-
-
 def milliseconds() -> pd.Series:
     """Milliseconds by dimension, family, sampler and n; of PCD only those after torch has compiled it."""
     keys = ["d", "family", "sampler", "n"]
     table = read("mixtures")
     others = table[~table["sampler"].str.startswith("pcd")]
     return pd.concat([others, read("mixtures_compiled")]).set_index(keys)["ms"]
-
-
-def rivals(n: int = 20) -> str:
-    """Highest median over families of all samplers with few points."""
-    best = over_families(read("quality").query("n == @n"))["median"].droplevel("n").unstack("d")
-    rows = [
-        [f"`{name}`", *(number(v, 3) for v in row)]
-        for name, row in best.sort_values(best.columns[1]).iterrows()
-    ]
-    return markdown(["sampler", *(f"d = {d}" for d in best)], rows, "quality")
 
 
 def repairs(family: str = "5 components", n: int = 100) -> str:
@@ -195,22 +170,6 @@ def thinning_large() -> str:
         )
     heads = ["n", "m", "over random", "over all points", "seconds", "all points, seconds", "MB"]
     return markdown(heads, rows, "thinning_large")
-
-
-def far(
-    samplers: tuple[str, ...] = ("kh", "chg", "kh-one-kernel", "sobol"),
-    dims: tuple[int, ...] = (2, 8),
-) -> str:
-    """Deviations of the farthest point from the nearer of two modes, by their distance."""
-    table = read("far").query("sampler in @samplers and d in @dims")
-    wide = table.pivot_table(
-        index=["sampler", "d"], columns="distance", values="farthest", sort=False
-    )
-    rows = [
-        [f"`{name}`", d, *(number(v, 2) for v in row)]
-        for (name, d), row in zip(wide.index, wide.to_numpy(), strict=True)
-    ]
-    return markdown(["sampler", "d", *(f"{distance:g}" for distance in wide)], rows, "far")
 
 
 def hostile() -> str:

@@ -13,7 +13,6 @@ import page_adapters
 import page_association
 import page_board
 import page_choices
-import page_dapper
 import page_default
 import page_determinism
 import page_first
@@ -24,24 +23,20 @@ import page_modes
 import page_need
 import page_peers
 import page_published
-import page_sqmc
 import page_stonesoup
 import page_trackers
 import page_views
 import pandas as pd
-from page_catalogue import OWN, STUDIED, TITLES, catalogue_entries
+from page_catalogue import TITLES, catalogue_entries
 from page_format import RESULTS, interval, markdown, number, percent, read
 from page_random import random_localisation, random_models
 from page_samplers import (
-    far,
     hostile,
-    hundred,
     mixtures,
     peers,
     quality,
     rates,
     repairs,
-    rivals,
     thinning,
     thinning_large,
 )
@@ -50,31 +45,8 @@ ROOT = Path(__file__).parents[2]
 YES_NO = {"True": "yes", "False": "no"}
 FOUR = ("bootstrap", "herded-kh", "herded-chg", "auto")
 """Filters of the README."""
-SHOWN = ("auto", "kalman-mixture-kh", "herded-kh", "sqmc")
-COUNTS = (20, 100, 500)
-"""Filters and numbers of particles on the study's page; all others are in its data file."""
-COSTED = (
-    "augmented-gauss-kh",
-    "augmented-kh",
-    "guided-augmented-gauss-kh",
-    "herded-kh",
-    "herded-chg",
-    "kalman-mixture-kh",
-)
-"""Herded filters on the page whose cost is compared."""
-SIMILAR = ("herded-chg", "ekf", "ckf", "augmented-gauss-kh", "particles, SQMC, plain functions")
-"""Filters beside the step of which another of the table takes about the same time."""
-WEIGHED = (
-    "bootstrap",
-    "sqmc",
-    "guided",
-    "mixture-random",
-    "mixture-kh",
-    "herded-kh",
-    "augmented-kh",
-)
-WEIGHED += ("kalman-mixture-kh", "guided-augmented-gauss-kh")
-"""Filters on the page whose evidence is compared; all others are in its data file."""
+WEIGHED = ("bootstrap", "sqmc")
+"""Filters of the catalogue on the page whose likelihoods are compared."""
 
 
 def demo() -> str:
@@ -95,39 +67,6 @@ def excerpt(text: str, filters: Iterable[str] = FOUR) -> str:
             kept.insert(0, line)
         before_row = bool(row) if line else before_row
     return "\n".join(kept).strip("\n") + "\n"
-
-
-def study() -> str:
-    """Ratios to bootstrap of some filters at all particle counts."""
-    table = read("study").set_index(["filter", "n", "scenario"])
-    rows = []
-    for name in SHOWN:
-        for n in COUNTS:
-            known = [(name, n, s) in table.index for s in STUDIED]
-            cells = [
-                interval(table.loc[(name, n, s)], "to_bootstrap") if there else ""
-                for s, there in zip(STUDIED, known, strict=True)
-            ]
-            rows += [[f"`{name}`", n, *cells]] if any(known) else []
-    return markdown(["filter", "n", *(TITLES[s] for s in STUDIED)], rows, "study")
-
-
-def study_own() -> str:
-    """Ratios to the bootstrap filter of those that scenarios with modes, linear parts or many targets name."""
-    table = read("study").query(
-        "scenario in @OWN and filter not in ('bootstrap', 'lmb-bootstrap', 'auto-random-modes')"
-    )
-    rows = [
-        [
-            OWN[row["scenario"]],
-            f"`{row['filter']}`",
-            interval(row, "to_bootstrap"),
-            percent(row["diverged"]),
-            row["ms"],
-        ]
-        for _, row in table.assign(ms=table["ms"].map(number)).iterrows()
-    ]
-    return markdown(["scenario", "filter", "ratio", "lost", "ms per step"], rows, "study")
 
 
 def wide(
@@ -151,18 +90,6 @@ def wide(
     return markdown([row, *((names or {}).get(c, f"{c}") for c in columns)], rows, source)
 
 
-def speed_growth() -> str:
-    """Seconds of a sample, by the number of points."""
-    table = read("speed_growth")
-    counts = sorted(table["n"].unique())
-    cells = table.set_index(["sampler", "bandwidth", "n"])["seconds"]
-    rows = [
-        [name, bandwidth, *(number(cells.get((name, bandwidth, n), np.nan)) for n in counts)]
-        for name, bandwidth in dict.fromkeys(zip(table["sampler"], table["bandwidth"], strict=True))
-    ]
-    return markdown(["sampler", "bandwidth", *(f"n = {n:,}" for n in counts)], rows, "speed_growth")
-
-
 def plain(source: str, digits: int = 3) -> str:
     """Write a results file as it is."""
     table = read(source)
@@ -173,21 +100,6 @@ def plain(source: str, digits: int = 3) -> str:
     return markdown(
         [name if "$" in name else name.replace("_", " ") for name in table], rows, source
     )
-
-
-def evidence() -> str:
-    """Mean error of the log-likelihood with its standard deviation, and the logarithm of the mean of exp(error)."""
-    table = read("evidence").rename(columns={"low": "log_mean_low", "high": "log_mean_high"})
-    models = list(dict.fromkeys(table["model"]))
-    cells = table.set_index(["filter", "model"])
-
-    def cell(row: pd.Series) -> str:
-        if row["sd"] < 1e-9:
-            return number(row["mean"])
-        return f"{number(row['mean'])} ({number(row['sd'])}); {interval(row, 'log_mean')}"
-
-    rows = [[f"`{name}`", *(cell(cells.loc[(name, m)]) for m in models)] for name in WEIGHED]
-    return markdown(["filter", *(TITLES.get(m, m) for m in models)], rows, "evidence")
 
 
 def roughness() -> str:
@@ -293,29 +205,6 @@ def smoothers() -> str:
         rows.append([f"`{name}`", smoother, *shares, number(own["ungm"]["filter_ms"]), cost])
     heads = ["filter", "smoother", *(TITLES.get(m, m.replace("_", " ")) for m in models)]
     return markdown([*heads, "filter, ms", "smoother, ms"], rows, "smoothers")
-
-
-def break_even() -> str:
-    """Milliseconds per step at n = 100, and the cost of the model from which on a herded filter gains."""
-    costs = read("break_even").set_index(["filter", "scenario"])["us_per_particle"]
-    times = read("study").query("n == 100").set_index(["filter", "scenario"])["ms"]
-    scenarios = ("ungm", "lorenz63", "bearings")
-    names = ["bootstrap", "sqmc", "ukf", *COSTED]
-    rows = [
-        [
-            f"`{name}`",
-            *(number(times.get((name, s), np.nan)) for s in scenarios),
-            *(
-                "never" if np.isinf(c) else number(c)
-                for c in (costs.get((name, s), np.nan) for s in scenarios)
-            ),
-        ]
-        for name in names
-    ]
-    heads = [f"ms, {TITLES[s]}" for s in scenarios] + [
-        f"gains from, {TITLES[s]}" for s in scenarios
-    ]
-    return markdown(["filter", *heads], rows, "study", "break_even")
 
 
 def paper(name: str) -> str:
@@ -440,31 +329,22 @@ def forecasts() -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "clutter": clutter,
-    "dear_many": partial(dear, {"ms": "ms", "at_time": "error, equal time"}, [36]),
     "dear_few": partial(dear, {"ms": "ms", "at_time": "error, equal time"}, [12]),
     "dear_poses": partial(dear, {"at_poses": "error, equal poses"}, [36, 12]),
-    "dear_errors": partial(dear, {"error": "error, sd", "rmse": "off, m"}, [36]),
     "hidden": hidden,
     "hard_radar": hard,
     "demo": demo,
     "forecasts": forecasts,
-    "study": study,
-    "study_own": study_own,
     "quality": quality,
     "rates": rates,
-    "rivals": rivals,
     "mixtures": mixtures,
-    "hundred": hundred,
     "repairs": repairs,
-    "far": far,
     "hostile": hostile,
-    "evidence": evidence,
     "randomised": randomised,
     "unbiased": unbiased,
     "settling": settling,
     "chains": chains,
     "smoothers": smoothers,
-    "break_even": break_even,
     "likelihood": partial(plain, "likelihood", 2),
     "peers": peers,
     "thinning": thinning,
@@ -473,15 +353,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "random_localisation": random_localisation,
     "random_models": random_models,
     "published": partial(plain, "published"),
-    "import": partial(plain, "import"),
-    "startup": partial(plain, "startup"),
-    "speed_samplers": partial(wide, "speed_samplers", "sampler", "d", "median", 3, {2: "d = 2"}),
-    "speed_plain": partial(plain, "speed_plain"),
-    "speed_components": partial(plain, "speed_components"),
-    "speed_growth": speed_growth,
-    "speed_step": partial(wide, "speed_step", "filter", "model", "ms", 2, leave_out=SIMILAR),
-    "speed_sqmc": partial(plain, "speed_sqmc"),
-    "speed_compiled": partial(plain, "speed_compiled"),
     "speed_tracks": partial(wide, "speed_tracks", "filter", "model", "ms", 2),
     "speed_tracker": partial(plain, "speed_tracker"),
     "speed_together": partial(plain, "speed_together"),
@@ -489,7 +360,6 @@ TABLES: dict[str, Callable[[], str]] = {
     **page_association.TABLES,
     **page_board.TABLES,
     **page_choices.TABLES,
-    **page_dapper.TABLES,
     **page_default.TABLES,
     **page_first.TABLES,
     **page_guide.TABLES,
@@ -500,7 +370,6 @@ TABLES: dict[str, Callable[[], str]] = {
     **page_determinism.TABLES,
     **page_published.TABLES,
     **page_peers.TABLES,
-    **page_sqmc.TABLES,
     **page_stonesoup.TABLES,
     **page_trackers.TABLES,
     **page_views.TABLES,

@@ -15,7 +15,10 @@ from pathlib import Path
 
 import page_catalogue
 import page_default
-from page_format import PARTS, RESULTS, Table, measured, read
+import page_published
+from page_format import PARTS, RESULTS, Table, kept, measured, read
+
+from herdfilter.study.columns import COLUMNS
 
 FOLDER = Path(__file__).parents[1] / "tables"
 RAW = "../benchmarks/results"
@@ -23,29 +26,39 @@ RAW = "../benchmarks/results"
 
 
 def files() -> Table:
-    """Every results file, with the command that makes it and the minutes that it took."""
+    """Every results file: how it was made, and why it was kept if the code is newer."""
     log, took = read("measured"), read("figures").set_index("part")["minutes"]
     minutes = {table: took.get(name, "") for name, part in PARTS.items() for table in part.made}
     rows: list[list[object]] = [
         [
-            link(row.table),
-            len(read(row.table)),
+            "demo.txt" if row.table == "demo" else link(row.table),
+            "" if row.table == "demo" else len(read(row.table)),
             row.date,
+            row.version,
+            row.machine,
             minutes.get(row.table, ""),
             f"`{row.command}`",
+            f"† {why}" if (why := kept(row.table)) else "",
         ]
         for row in log.itertuples()
-        if row.table != "demo"  # an excerpt of a table, in README.md
     ]
-    return ["file", "rows", "measured on", "minutes", "command"], rows
+    heads = ["file", "rows", "measured on", "herdfilter", "machine", "minutes", "command"]
+    return [*heads, "older than the code, and kept because"], rows
+
+
+def columns() -> Table:
+    """Return the columns of the table that `compare` returns."""
+    return ["column", "meaning"], [[f"`{column.name}`", column.meaning] for column in COLUMNS]
 
 
 MADE: dict[str, tuple[str, Callable[[], Table]]] = {
     "files": ("measured", files),
+    "columns": ("measured", columns),
     "catalogue": ("study", page_catalogue.catalogue),
     "random_filters": ("default", page_default.default_all),
     "random_kinds": ("default_models", page_default.kinds),
     "compiled_models": ("compiled_cases", page_default.compiled_cases),
+    "published_pairs": ("as_published", page_published.pairs),
     "named_scenarios": ("default_scenarios", page_default.scenarios_all),
 }
 """Name of a view -> the results file it is made of, and what makes it."""
@@ -62,6 +75,17 @@ AS_THEY_ARE = (
     "smoothers",
     "thinning",
     "speed_step",
+    "speed_compiled",
+    "speed_samplers",
+    "speed_growth",
+    "speed_plain",
+    "speed_sqmc",
+    "startup",
+    "break_even",
+    "peers_filters",
+    "peers_budget",
+    "board",
+    "dear_model",
 )
 """Results files that are views themselves."""
 
@@ -78,7 +102,7 @@ def view(name: str) -> str:
     box = f"```{{data-table}} {path}\n```\n"
     if name in MADE:  # its cells have markup
         box = f"```{{csv-table}}\n:file: {path}\n:header-rows: 1\n:class: sortable\n```\n"
-    if name == "files":
+    if MADE.get(name, ("",))[0] == "measured":  # no numbers
         return box
     return f"{box}\nThe data: {link(source)}, {len(read(source)):,} rows. {measured(source)}\n"
 
