@@ -81,11 +81,11 @@ def default_targets() -> str:
     times, n = _own("default_times"), _listed(equal.index)
     within = f"in the time of {_listed(int(steps) for steps in budget.index)} steps of `bootstrap`, n = 100"
     times = times[times["n"].isin([100, 1000, 10_000])]
-    step = f"CPU time of a step over that of `bootstrap`, n = {_listed(times['n'])} ({times['models'].max()} models)"
+    step = f"CPU time of a step over `bootstrap`'s, n = {_listed(times['n'])} ({times['models'].max()} models)"
     wanted: list[tuple[str, object, object, Callable[[float], str]]] = [
-        (f"error over that of `bootstrap`, n = {n}", 0.25, equal["to_bootstrap"], number),
+        (f"error over `bootstrap`'s, n = {n}", 0.25, equal["to_bootstrap"], number),
         (
-            f"error over that of the best random filter {within}",
+            f"error over the best random filter's {within}",
             [*BUDGETS.values()],
             budget["ratio"],
             number,
@@ -130,7 +130,7 @@ def _asked_of_other_kinds() -> list[tuple[str, object, object, Callable[[float],
     table = table[table["n"] == table["n"].min()].set_index("kind")
     wanted: list[tuple[str, object, object, Callable[[float], str]]] = [
         (
-            f"error over that of `bootstrap`, n = {table['n'].iloc[0]}, {kind}",
+            f"error over `bootstrap`'s, n = {table['n'].iloc[0]}, {kind}",
             most,
             table.loc[kind, "to_bootstrap"],
             number,
