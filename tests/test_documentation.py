@@ -164,6 +164,18 @@ def test_pages_are_short(pages):
         assert len(text.encode()) <= (6000 if page.name == "README.md" else 18_000), page.name
 
 
+def test_equations_are_closed_and_hold_no_list(pages):
+    """A line that begins with a sign is an item of a list, also within an equation of a paragraph."""
+    item = re.compile(r"\n\s*(?:[-+*>]\s|\d+[.)]\s|\n)")
+
+    def wrong(text):
+        text = re.sub(r"`[^`\n]*`|\$\$.*?\$\$", "", FENCE.sub("", text), flags=re.S)
+        found = [equation for equation in re.findall(r"\$[^$]+\$", text) if item.search(equation)]
+        return found + ["$"] * (text.count("$") % 2)
+
+    assert wanting(pages, wrong) == {}
+
+
 def test_tables_on_pages_are_short(pages):
     """A dozen rows carry an argument; longer tables are data files, which a page shows in a box that can be sorted."""
     for name, text in (block for page in pages.values() for block in BLOCK.findall(page)):
