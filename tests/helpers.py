@@ -33,6 +33,17 @@ WALK = hf.models.ConstantVelocity(0.1, 0.5, [0, 1], EYE)
 CHAIN = hf.models.linear_chain(2)
 LIVELY = hf.models.LinearGaussian(0.9 * EYE, EYE, 2.0 * EYE, EYE, np.zeros(2), EYE)
 JUMPING = hf.models.JumpMarkov([CHAIN, LIVELY], [[0.9, 0.1], [0.2, 0.8]])
+CHOICE = hf.Choice(
+    "bootstrap",
+    8,
+    pd.DataFrame(),
+    "Take it.",
+    {},
+    1.0,
+    6,
+    CHAIN,
+    hf.catalogue.resolve_filters("bootstrap"),
+)
 SERIES = [[0.1, 0.2], [1.0, -0.3], [0.4, 0.6], [0.2, 0.1]]
 """Observations of two states, as `CHAIN` and `JUMPING` have."""
 

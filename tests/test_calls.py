@@ -113,8 +113,9 @@ UNCALLED = """
 FilterResult Forecast GridResult StepRecord SmoothedResult Trajectories MaximumLikelihood Association Comparison
 DetectionHistory GOSPA Track TrackingRecord TrackingResult Outcome BandwidthRule ClusterMethod CopyingResampling Fit Kernel
 Proposal Resampling Sampler Uses Transition KernelMean RandomModel FunctionModel CompiledModel check_sampler Energy Laplace
+Choice choose
 """
-"""Results, protocols, and what others are made of."""
+"""Results, protocols, what others are made of, and a study of half a minute."""
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import CHAIN, EYE, JUMPING, LIVELY, SERIES, cases, normal
+from helpers import CHAIN, CHOICE, EYE, JUMPING, LIVELY, SERIES, cases, normal
 
 import herdfilter as hf
 from herdfilter.catalogue import catalogue
@@ -178,6 +178,7 @@ GIVEN = {
     "BatchedKalmanFilter": lambda: hf.BatchedKalmanFilter(CHAIN, [[0.0, 0.0], [1.0, 2.0]], EYE),
     "Birth": lambda: hf.tracking.Birth(0.1, UNIT),
     "BirthFromMeasurements": lambda: hf.tracking.BirthFromMeasurements(UNIT),
+    "Choice": lambda: CHOICE,
     "Comparison": lambda: hf.compare("linear_gaussian", ["bootstrap"], particles=[5], runs=1),
     "ConditionalHerdedGibbs": lambda: hf.ConditionalHerdedGibbs(0.5),
     "ConditionallyLinear": lambda: hf.models.ConditionallyLinear(CHAIN, [1]),
@@ -219,6 +220,7 @@ GIVEN = {
     "Points": lambda: HERDED.sample(UNIT, 5),
     "Polished": lambda: hf.Polished(HERDED),
     "RandomModel": lambda: hf.models.RandomModel(3),
+    "Recording": lambda: hf.study.Recording(np.zeros((1, 2)), np.zeros((1, 2))),
     "RangeOnly": lambda: hf.models.RangeOnly(np.array([[0.0, 0.0], [9.0, 0.0]])),
     "Replay": replaying,
     "Reweighted": lambda: hf.Reweighted(HERDED),

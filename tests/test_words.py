@@ -7,7 +7,7 @@ import pkgutil
 import re
 
 import numpy as np
-from helpers import MIX, WALK, cases, refusal
+from helpers import CHOICE, MIX, SERIES, WALK, cases, refusal
 
 import herdfilter as hf
 from herdfilter import association, models, study, tracking
@@ -35,7 +35,7 @@ WORDS = {
 }
 """Words of the package -> others for the same thing, which no public function may have as an argument."""
 
-NUMBERS = {"seed": "RandomModel random_mixture reproduce compare plan_study"}
+NUMBERS = {"seed": "RandomModel random_mixture reproduce compare plan_study choose"}
 """Where a seed is the number of a model, a mixture or a study, from which all its generators are made."""
 
 THEIRS = {
@@ -143,6 +143,7 @@ DOORS = {
     "ParticleFilter": lambda rng: hf.ParticleFilter(WALK, 8, rng=rng).run(Z).means,
     "EnsembleKalmanFilter": lambda rng: hf.EnsembleKalmanFilter(WALK, 8, rng=rng).run(Z).means,
     "DaumHuangFilter": lambda rng: hf.DaumHuangFilter(WALK, 8, rng=rng).run(Z).means,
+    "Choice.filter": lambda rng: CHOICE.filter(rng).run(SERIES).means,
     "make_filter": lambda rng: hf.make_filter("bootstrap", WALK, 8, rng).run(Z).means,
     "Forecaster.forecast": lambda rng: hf.ParticleFilter(WALK, 8, rng=0).forecast(2, rng=rng).means,
     "LMBTracker": tracked,
