@@ -113,8 +113,9 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         self._resampled = uneven and not self.proposal.uses.weights
         if self._resampled:
             _log.debug("step %d: resampled, effective sample size %.1f", self.step, particles.ess)
-            scheme = self.resampling
-            resampled = proposals.resample_within(scheme, particles, self.rng, self._motion)
+            resampled = proposals.resample_within(
+                self.resampling, particles, self.rng, self._motion
+            )
             particles = self._checked(resampled, "resample")
         if self.proposal.uses.observation:
             self._waiting = transition.snapshot()  # the model may be changed before the update
@@ -206,8 +207,9 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         self._by_model_at_start |= self.step == 0 and sensor is None
         ess, distinct_ancestors, collapsed = particles.counts(mean, covariance, self._circular)
         numbers = (ess, self._resampled, increment, outcome, modes, distinct_ancestors)
-        share = particles.feasible_share
-        self.record = results.StepRecord(self.step, mean, covariance, *numbers, share)
+        self.record = results.StepRecord(
+            self.step, mean, covariance, *numbers, particles.feasible_share
+        )
         if outcome is not results.Outcome.UPDATED or collapsed:
             results.warn_of_step(self.record, z, self.n_particles)
         return self.record

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Sized
-from functools import partial
+from collections.abc import Sequence, Sized
 from typing import Any
 
 import numpy as np
@@ -150,7 +149,7 @@ def simulate(
         )
     motion = resolved.Motion(models[path[0]])
     if initial is None:
-        states = _draw_inside(motion, 0, lambda: motion.sample_initial(1, rng))
+        states = _draw_inside(motion, 0, motion.sample_initial, 1, rng)
     else:
         x = _checks.as_array("initial", initial, (model.dim,))
         states = wrap_angles(x[None], contract.circular_dims(model))
@@ -167,7 +166,7 @@ def simulate(
         mode_model = models[path[step]]
         if entry.dt > 0:
             transition = resolved.Transition(mode_model, entry.dt, entry.control, step)
-            states = _draw_inside(transition.motion, step, partial(transition.sample, states, rng))
+            states = _draw_inside(transition.motion, step, transition.sample, states, rng)
         truth.append(states[0])
         observed = mode_model if entry.sensor is None else sensed(mode_model, entry.sensor)
         z = resolved.Measurement(observed).sample(states, rng, step)[0]
@@ -177,11 +176,11 @@ def simulate(
     return np.array(truth), observations if listed else np.array(observations)
 
 
-def _draw_inside(motion: resolved.Motion, step: int, draw: Callable[[], Array]) -> Array:
+def _draw_inside(motion: resolved.Motion, step: int, draw: Any, *arguments: Any) -> Array:
     """Draw one state (1, d), again until it is within the limits of the model, if there are some."""
     for _ in range(MOST_DRAWS):
-        states = draw()
-        if not motion.limited or motion.inside(states).all():
+        states: Array = draw(*arguments)
+        if motion.inside(states).all():
             return states
     raise ValueError(
         f"model: expected a state within the limits in {MOST_DRAWS} draws at step {step}, got none; look at feasible and "
