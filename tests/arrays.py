@@ -1,19 +1,18 @@
 """Arrays of what every filter, sampler, fit and model makes, to compare two versions to the last bit.
 
-    python tests/arrays.py write FILE [--only PART ...] [--tables BEFORE]
-    python tests/arrays.py compare BEFORE AFTER
+    python tests/arrays.py write FILE [--only PART ...]
+    python tests/arrays.py compare BEFORE AFTER [--renamed OLD=NEW ...] [--removed PATTERN ...]
 
 `write` runs small seeded cases and keeps their arrays, key -> array; of a case that raises an error the name
 of its type, under ``key/error``. `compare` counts the arrays that are equal in each part that both files
 have, and names those that differ or that one file lacks; it exits with 1 if there are any.
 
-Keys, and all names below, are those of the version of BEFORE: RENAMED says what is called otherwise today.
-With ``--tables`` a filter that has left the catalogue is built from its table of keywords in BEFORE.
+Write each file with the script of its own version. ``--renamed`` says what has another name in AFTER, as
+``--renamed Lmb=LMBTracker``; ``--removed`` names keys that need not be in both, as ``--removed '*LCDSampling(*'``.
 """
 
 import argparse
 import inspect
-import json
 import os
 import re
 import sys
@@ -21,11 +20,9 @@ import tempfile
 import time
 import warnings
 from collections.abc import Mapping
-from contextlib import suppress
 from fnmatch import fnmatch
 from functools import cache, partial
 from importlib.metadata import version
-from operator import attrgetter
 from pathlib import Path
 
 os.environ["HERDFILTER_CACHE"] = "off"
@@ -36,29 +33,6 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = os.environ[
 import numpy as np
 
 import herdfilter as hf
-
-RENAMED = {
-    "auto-kh": "auto",
-    "auto-kh-random-modes": "auto-random-modes",
-    "lmb-auto-kh": "lmb-auto",
-    "evaluation": "study",
-}
-"""Old name -> new one: of filters, errors, folders, and public names such as ``bandwidths.Scott``."""
-
-REMOVED = (
-    "*DivisiveFit(*",
-    "*RandomGibbs()*",
-    "*RandomGibbs(sweeps*",
-    "*PlacedAgain(*",
-    "*per_component*",
-    "*sliced_wasserstein(*",
-    "*InverseMultiquadric(*",
-    "*Student(*",
-)
-"""Patterns of keys that need not be in both files, such as ``*LCDSampling(*``."""
-
-TABLES = {}
-"""Filters of the catalogue of BEFORE, name -> table of keywords."""
 
 TEXTS = """
 fields: means covariances mean covariance ess resampled log_likelihoods log_likelihood mode_probabilities x
@@ -78,7 +52,7 @@ m.initial.sample(5,2) m.initial.log_density(x) m.transition_mean(x,dt,u,2) m.tra
 m.transition(x,e,dt,u,2) m.sample_transition(x,rng(3),dt,u,2) m.transition_log_density(x,x,dt,u,2)
 m.transition_jacobian(x,dt,u,2) m.observation_mean(x,2) m.observation_covariance(2|2,x)
 m.observation_jacobian(x,2) m.log_likelihood(z,x,2) m.sample_observation(x,rng(4),2) m.control(2) m.steps
-m.spread m.grid evaluation.posterior_cramer_rao_bound(m,4,dt,50,5)
+m.spread m.grid study.posterior_cramer_rao_bound(m,4,dt,50,5)
 
 inner: KernelHerding() ContinuousHerdedGibbs() RandomSampling() QuantileSampling() LCDSampling()
 SobolSampling(|scramble=True) Polished(KernelHerding()) Reweighted(KernelHerding())
@@ -140,7 +114,7 @@ association: exact auto belief-propagation k-best random-gibbs herded-gibbs KBes
 HerdedGibbs(200,neglect=1.0|200,'assignment',first_visit='argmax',estimate='joint'
 |200,neglect=0,estimate='counts')
 
-smoothed: ekf ukf ckf enkf imm mkf edh bootstrap sqmc guided ranked auto-kh herded-kh mixture-em-kh
+smoothed: ekf ukf ckf enkf imm mkf edh bootstrap sqmc guided ranked auto herded-kh mixture-kh
 augmented-kh
 
 of-run: rts_smoother(f,r,**o) marginal_smoother(f,r,**o) fixed_lag_smoother(f,r,2,**o|f,r,0,**o)
@@ -172,53 +146,25 @@ UNGM, TURN, ROBOT, CHAIN, JUMPS, BEACONS = (
     for word in ("UNGM", "Turn", "Landmark", "chain", "Jump", "RangeOnly")
 )
 rng = np.random.default_rng
-
-
-@cache
-def public():
-    """Return the public names of the package, after what is called otherwise today was given its old name."""
-    for old, new in RENAMED.items():
-        folder, _, name = old.rpartition(".")
-        with suppress(AttributeError):  # of a filter, or an error
-            setattr(attrgetter(folder)(hf) if folder else hf, name, attrgetter(new)(hf))
-    return {name: getattr(hf, name) for name in {*dir(hf), *vars(hf)} if name[0] != "_"} | {
-        "np": np,
-        "rng": rng,
-    }
+PUBLIC = {name: getattr(hf, name) for name in {*dir(hf), *vars(hf)} if name[0] != "_"}
 
 
 def made(text, **given):
     """Return the value of an expression of public names, and of what is given."""
-    return eval(text, public() | given)
-
-
-def entry(name):
-    """Return what stands for a filter of the catalogue today: a name, or else a table."""
-    for known in (name, RENAMED.get(name)):
-        if known in hf.catalogue.catalogue():
-            return known
-    table = {key: value for key, value in TABLES[name].items() if key != "about"}
-    for key, value in table.items():
-        if key == "filter" and "tracker" in table:
-            table[key] = factory(value)
-        elif isinstance(value, str):
-            table[key] = made(value) if "(" in value else RENAMED.get(value, value)
-    return table
+    return eval(text, PUBLIC | {"np": np, "rng": rng} | given)
 
 
 def factory(name):
     """Return a function (model, n, seed) that makes a filter: of the catalogue, or of an expression."""
     if "(" in name:
         return lambda model, n, seed: made(name, model=model, n=n, seed=seed)
-    found = entry(name)
-    if isinstance(found, str):
-        return partial(hf.make_filter, found)
-    return hf.catalogue.resolve_filters({name: found})[name]
+    return partial(hf.make_filter, name)
 
 
 def names(trackers=False):
     """Return the filters of the catalogue that track one target, or the trackers."""
-    return [name for name, table in TABLES.items() if ("tracker" in table) == trackers]
+    tables = hf.catalogue.catalogue()
+    return [name for name, table in tables.items() if ("tracker" in table) == trackers]
 
 
 class Arrays(dict):
@@ -229,9 +175,8 @@ class Arrays(dict):
         try:
             value = function(*given, **options)
         except Exception as error:
-            kind = type(error).__name__
-            kind = next((old for old, new in RENAMED.items() if new == kind), kind)
-            self[f"{key}/error"], value = np.array(kind), getattr(error, "result", None)
+            self[f"{key}/error"] = np.array(type(error).__name__)
+            value = getattr(error, "result", None)
         self.keep(key, value)
 
     def each(self, key, texts, **given):
@@ -286,24 +231,30 @@ def swing(x, dt, control):
 @cache
 def cases():
     """Return models of every kind, with 8 observations, and with what else ``run`` is told, by name."""
-    found, eye, force = {}, np.eye(2), np.sin(np.arange(8.0))[:, None]
+    found = {}
+    eye = np.eye(2)
+    force = np.sin(np.arange(8.0))[:, None]
     walks = [hf.models.ConstantVelocity(q, 0.5, [0, 1], 0.1 * eye) for q in (0.001, 10.0)]
     given = {"walks": walks, "lines": [line(0.9), line(1.1)]}
     for text in LISTS["models"]:
         model = made(text, **given, jumping=hf.models.JumpMarkov(walks, [[0.9, 0.1], [0.1, 0.9]]))
         found[text] = model, hf.simulate(model, 8, 1, 0.5)[1], {"dt": 0.5}
-    (turn, z, _), (robot, _, told) = found[TURN], found[ROBOT]
+    (turn, z, _) = found[TURN]
+    (robot, _, told) = found[ROBOT]
     told["controls"] = [robot.control(step) for step in range(1, 9)]
     for name in (TURN, ROBOT):
-        model, partly, told = found[name][0], found[name][1].copy(), found[name][2]
+        model = found[name][0]
+        partly = found[name][1].copy()
+        told = found[name][2]
         partly[2, 1] = partly[4, :-1] = partly[5] = np.nan
         found[f"partial {name}"] = model, [*partly[:6], None, partly[7]], told
     found["uneven"] = turn, z, {"dt": [0.5, 1.0, 0.25, 2.0, 1.0, 0.75, 1.5, 1.0]}
     found["times"] = *found[CHAIN][:2], {"times": np.cumsum(found["uneven"][2]["dt"])}
     of_state = {"Q": lambda dt: 0.1 * dt * eye, "R": lambda x: 0.01 * (1 + x[:, :1, None] ** 2)}
-    slope, heavy = lambda x: np.cos(x[:, None]) * [1, 0], lambda z, x: -abs(z[0] - np.sin(x[:, 0]))
-    sine = hf.Sensor(lambda x: np.sin(x[:, 0]), of_state["R"], jacobian=slope)
-    sines = sine, hf.Sensor(sine.mean, [[0.01]], log_likelihood=heavy)
+    sine = hf.Sensor(
+        lambda x: np.sin(x[:, 0]), of_state["R"], jacobian=lambda x: np.cos(x[:, None]) * [1, 0]
+    )
+    heavy = hf.Sensor(sine.mean, [[0.01]], log_likelihood=lambda z, x: -abs(z[0] - np.sin(x[:, 0])))
     pendulum = partial(
         hf.models.from_functions,
         swing,
@@ -317,11 +268,13 @@ def cases():
         z_pendulum,
         {"dt": 0.1, "controls": force},
     )
-    readings = [(0.1 * k, sines[k % 2], [0.6]) for k in range(1, 9)]
+    readings = [(0.1 * k, (sine, heavy)[k % 2], [0.6]) for k in range(1, 9)]
     found["unseen"] = pendulum(h=None, Q=0.1 * eye, R=None), readings, {"controls": force}
     radar = partial(hf.Sensor, lambda x: turn.observation_mean(x, 1), np.diag([100.0, 1e-4]), [1])
-    sure, scanner = radar(), radar(detection_probability=0.9, clutter_density=1e-4)
-    fix, scan = hf.Sensor(lambda x: x[:, [0, 2]], 400 * eye), [z[2], [500.0, -1.0]]
+    sure = radar()
+    scanner = radar(detection_probability=0.9, clutter_density=1e-4)
+    fix = hf.Sensor(lambda x: x[:, [0, 2]], 400 * eye)
+    scan = [z[2], [500.0, -1.0]]
     readings = [
         (1.0, None, z[0]),
         (1.0, fix, [1150.0, 1000.0]),
@@ -343,7 +296,10 @@ def filtered(name, model, z, told, n=30):
 
 def stepped(name, model, z, told, lag=None):
     """Return what a filter, or a fixed-lag smoother, says between prediction and update and after it."""
-    online, before, records, after = factory(name)(model, 30, rng(1)), [], [], []
+    online = factory(name)(model, 30, rng(1))
+    before = []
+    records = []
+    after = []
     online = online if lag is None else hf.FixedLagSmoother(online, lag)
     for one, control in zip(z, told.get("controls", [None] * len(z)), strict=True):
         online.predict(told["dt"], control)
@@ -379,7 +335,8 @@ def special(arrays):
 
 def options(arrays):
     """Run particle filters with all proposals, samplers, schemes and fits; and other filters with options."""
-    inner, first = LISTS["inner"], ("BootstrapProposal()", "GuidedProposal()")
+    inner = LISTS["inner"]
+    first = ("BootstrapProposal()", "GuidedProposal()")
     mixed = [(fit, one) for fit in LISTS["fits"] for one in inner[:3]] + [
         ("EMFit(4)", one) for one in inner
     ]
@@ -398,7 +355,8 @@ def options(arrays):
 
 def mixture(seed, d):
     """Draw a mixture of 1 to 8 components, whose covariance may be shared or nearly singular."""
-    source, m = rng(seed), 1 + 3 * seed % 8
+    source = rng(seed)
+    m = 1 + 3 * seed % 8
     factors = source.standard_normal((m, d, d + 1))
     factors[:, -1] *= 1e-6 if seed % 5 == 4 else 1.0
     covariances = (factors[:, :, None] * factors[:, None]).sum(axis=-1)
@@ -425,7 +383,8 @@ def fits(arrays):
     """Fit weighted samples, thin them, measure how far they are from a mixture; herd finite sets."""
     both = [f"{fit}.fit(x,w{more})" for fit in LISTS["fits"] for more in ("", ",[0]")]
     for seed in range(20):
-        source, d = rng(seed), 1 + seed % 5
+        source = rng(seed)
+        d = 1 + seed % 5
         x = source.standard_normal((60, d)) @ source.standard_normal((d, d))
         x += source.integers(0, 1 + seed % 4, (60, 1))
         w = source.dirichlet(np.full(60, 0.3)) * (source.random(60) < 0.9)
@@ -445,7 +404,8 @@ def fits(arrays):
 def association(arrays):
     """Associate 2 to 8 detections with 2 to 6 tracks, some of which have to be detected, in some clusters."""
     for seed in range(20):
-        source, shape = rng(seed), (2 + seed % 5, 2 + seed % 7)
+        source = rng(seed)
+        shape = (2 + seed % 5, 2 + seed % 7)
         likelihoods = source.gamma(0.5, 2.0, shape) * (
             source.random(shape) < (0.4, 0.8, 1.0)[seed % 3]
         )
@@ -454,7 +414,7 @@ def association(arrays):
         arrays.keep(f"{seed}/ratios", ratios)
         arrays.put(f"{seed}/best", hf.association.k_best_assignments, ratios, 10)
         for text in LISTS["association"]:
-            method = made(f"association.{text}") if "(" in text else RENAMED.get(text, text)
+            method = made(f"association.{text}") if "(" in text else text
             arrays.put(f"{seed}/{text}", hf.association.associate, ratios, method, rng(1))
 
 
@@ -478,9 +438,10 @@ def smoothing(arrays):
             )
             arrays.put(f"{name}/{place}/steps", stepped, name, *cases()[place], 3)
     z = hf.simulate(line(0.8), 20, 1)[1]
-    for name in ("ekf", "auto-kh", "bootstrap"):
+    for name in ("ekf", "auto", "bootstrap"):
         likely = partial(lambda make, theta: make(line(*theta), 30, rng(1)), factory(name))
-        start, bounds = [0.6, 1.0], [(0.1, 1.5), (0.1, 3.0)]
+        start = [0.6, 1.0]
+        bounds = [(0.1, 1.5), (0.1, 3.0)]
         arrays.put(f"{name}/likelihood", hf.maximise_likelihood, likely, z, start, bounds)
         many = partial(lambda make, k: make(line(0.8), 30, rng(k)), factory(name))
         arrays.put(f"{name}/many", hf.run_many, many, [z, z[:10], [*z[:3], None]], progress=False)
@@ -489,12 +450,8 @@ def smoothing(arrays):
 def tracked(make, scans, truth, **told):
     """Run a tracker; return its result with the distances of its estimates from the truth."""
     result = make().run(scans, **told)
-    places = [means[:, :2] for means in result.means]
-    pairs = list(zip(truth, places, strict=False))
-    ospa = [hf.tracking.ospa(*pair, 20.0, p) for pair in pairs for p in (1.0, 2.0)]
-    gospa = [hf.tracking.gospa(*pair, 20.0, alpha=alpha) for pair in pairs for alpha in (1.0, 2.0)]
-    switches = hf.tracking.label_switches(truth[: len(places)], places, result.labels, 20.0)
-    return {**parts(result), "ospa": ospa, "gospa": gospa, "switches": switches}
+    pairs = zip(truth, result.means, strict=False)
+    return {**parts(result), "gospa": [hf.tracking.gospa(x, y[:, :2], 20.0) for x, y in pairs]}
 
 
 def tracking(arrays):
@@ -518,12 +475,7 @@ def tracking(arrays):
             make = partial(factory(name), model, 20, rng(1), birth=birth, survival_probability=0.95)
             arrays.put(f"{name}/{place}", tracked, make, scans, truth)
     given = {name: factory(name) for name in ("ukf", "ekf", "enkf", "edh", "imm", "mkf")}
-    given |= {
-        "kh": factory("auto-kh"),
-        "random": factory("bootstrap"),
-        "fixed": fixed,
-        "found": found,
-    }
+    given |= {"kh": factory("auto"), "random": factory("bootstrap"), "fixed": fixed, "found": found}
     for text in LISTS["trackers"]:
         make = partial(made, text, model=model, **given)
         arrays.put(text, tracked, make, scans, truth)
@@ -551,17 +503,15 @@ def models(arrays):
 def studied(path, chosen):
     """Compare filters on a scenario; return the numbers in the tables of runs and summary, but no times."""
     runs = hf.compare(path, chosen, [20], 1, 7)
-    tables = {
-        "runs": runs,
-        "summary": (hf.study if "study" in dir(hf) else hf.evaluation).summarise(runs),
-    }
+    tables = {"runs": runs, "summary": hf.study.summarise(runs)}
     if "model" in runs:
-        tables["models"] = (hf.study if "study" in dir(hf) else hf.evaluation).over_models(runs)
-    found = {
-        f"{name}/{key}": column for name, table in tables.items() for key, column in table.items()
+        tables["models"] = hf.study.over_models(runs)
+    return {
+        f"{name}/{key}": column.to_numpy()
+        for name, table in tables.items()
+        for key, column in table.select_dtypes(["number", "bool"]).items()
+        if not re.search("time|seconds|ms_per", key)
     }
-    found = {key: column.to_numpy() for key, column in found.items() if column.dtype.kind in "biuf"}
-    return {key: array for key, array in found.items() if not re.search("time|seconds|ms_per", key)}
 
 
 def studies(arrays):
@@ -570,35 +520,29 @@ def studies(arrays):
     files = [*package.glob("_scenarios/*.toml")] or [*package.parent.glob("scenarios/*.toml")]
     with tempfile.TemporaryDirectory() as folder:
         for path in sorted(files):
-            text, short = path.read_text(encoding="utf-8"), Path(folder) / path.name
+            text = path.read_text(encoding="utf-8")
+            short = Path(folder) / path.name
             many = "[targets]" in text
             for key, value in {"n": 500, "models": 3, "steps": 100 if many else 20}.items():
                 text = re.sub(rf"(?m)^{key} = \d+", f"{key} = {value}", text, count=1)
             short.write_text(text, encoding="utf-8")
             if "\n[data]" not in text:
-                chosen = ["lmb-ukf", "lmb-auto-kh"] if many else ["bootstrap", "auto-kh"]
-                arrays.put(path.stem, studied, short, {name: entry(name) for name in chosen})
+                chosen = ["lmb-ukf", "lmb-auto"] if many else ["bootstrap", "auto"]
+                arrays.put(path.stem, studied, short, chosen)
 
 
 ALL = filters, special, options, samplers, fits, association, smoothing, tracking, models, studies
 PARTS = {part.__name__: part for part in ALL}
 
 
-def write(file, only, before):
-    """Write the arrays of parts, with the catalogue, and with the versions that bits depend on."""
+def write(file, only):
+    """Write the arrays of parts, with the versions that bits depend on."""
     warnings.simplefilter("ignore")
-    public()
-    if before is None:
-        old = {new: old for old, new in RENAMED.items()}
-        TABLES.update(
-            {old.get(name, name): table for name, table in hf.catalogue.catalogue().items()}
-        )
-    else:
-        TABLES.update(json.loads(str(np.load(before)["tables"])))
     versions = [f"{name} {version(name)}" for name in ("numpy", "scipy", "numba")]
-    everything = {"tables": np.array(json.dumps(TABLES)), "versions": np.array(versions)}
+    everything = {"versions": np.array(versions)}
     for name in only:
-        begin, arrays = time.perf_counter(), Arrays()
+        begin = time.perf_counter()
+        arrays = Arrays()
         PARTS[name](arrays)
         if not arrays:
             raise RuntimeError(f"{name}: no arrays")
@@ -613,54 +557,52 @@ def difference(old, new):
         return "" if old.tolist() == new.tolist() else f"{old} against {new}"
     if old.dtype != new.dtype or old.shape != new.shape:
         return f"{old.dtype} {old.shape} against {new.dtype} {new.shape}"
-    if old.dtype.kind == "f":
-        old, new = (np.where(np.isnan(one), np.nan, one) for one in (old, new))
-    if old.tobytes() == new.tobytes():
+    if np.array_equal(old, new, equal_nan=True):
         return ""
-    old, new = old.astype(float), new.astype(float)
+    old = old.astype(float)
+    new = new.astype(float)
     with np.errstate(all="ignore"):
         ratios = np.abs(new - old) / np.maximum(np.abs(old), np.abs(new))
-    same = (old == new) | (np.isnan(old) & np.isnan(new))
-    return f"largest relative difference {np.where(same, 0.0, np.nan_to_num(ratios, nan=np.inf)).max():.2g}"
+    ratios[old == new] = 0.0
+    lost = "" if (np.isnan(old) == np.isnan(new)).all() else ", NaN in other places"
+    return f"largest relative difference {np.nanmax(ratios, initial=0.0):.2g}{lost}"
 
 
-def compare(before, after):
+def compare(before, after, renamed, removed):
     """Compare two files part by part; return whether arrays differ, or are missing in one of them."""
     failed = False
-    with np.load(before) as first, np.load(after) as second:
-        for part in PARTS:
-            old, new = (
-                {key for key in file if key.startswith(f"{part}/")} for file in (first, second)
-            )
-            if not old or not new:
-                print(f"{part}: not in {after if old else before}")
-                continue
-            told = {key: difference(first[key], second[key]) for key in sorted(old & new)}
-            told = {key: text for key, text in told.items() if text}
-            lost = [
-                key for key in sorted(old ^ new) if not any(fnmatch(key, one) for one in REMOVED)
-            ]
-            print(
-                f"{part}: {len(old & new) - len(told)} equal, {len(told)} differ, {len(lost)} missing"
-            )
-            for key in [*told, *lost]:
-                print(f"    {key}: {told.get(key) or f'not in {after if key in old else before}'}")
-            failed = failed or bool(told or lost)
-        print(difference(first["versions"], second["versions"]) or "the same libraries")
+    old = dict(np.load(before))
+    new = dict(np.load(after))
+    for pair in renamed:
+        old = {key.replace(*pair.split("=")): array for key, array in old.items()}
+    for part in PARTS:
+        first, second = ({k for k in one if k.startswith(f"{part}/")} for one in (old, new))
+        if not first or not second:
+            print(f"{part}: not in {after if first else before}")
+            continue
+        told = {key: difference(old[key], new[key]) for key in sorted(first & second)}
+        told = {key: text for key, text in told.items() if text}
+        lost = [key for key in sorted(first ^ second) if not any(fnmatch(key, p) for p in removed)]
+        equal = len(first & second) - len(told)
+        print(f"{part}: {equal} equal, {len(told)} differ, {len(lost)} missing")
+        for key in [*told, *lost]:
+            print(f"    {key}: {told.get(key) or f'not in {after if key in old else before}'}")
+        failed = failed or bool(told or lost)
+    print(difference(old["versions"], new["versions"]) or "the same libraries")
     return failed
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
-    writer, comparer = commands.add_parser("write"), commands.add_parser("compare")
+    writer = commands.add_parser("write")
+    comparer = commands.add_parser("compare")
     writer.add_argument("file")
     writer.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, metavar="PART")
-    writer.add_argument("--tables", metavar="BEFORE")
     comparer.add_argument("before")
     comparer.add_argument("after")
-    told = parser.parse_args()
-    if told.command == "write":
-        write(told.file, told.only, told.tables)
-    else:
-        sys.exit(compare(told.before, told.after))
+    comparer.add_argument("--renamed", nargs="+", default=[], metavar="OLD=NEW")
+    comparer.add_argument("--removed", nargs="+", default=[], metavar="PATTERN")
+    arguments = vars(parser.parse_args())
+    command = {"write": write, "compare": compare}[arguments.pop("command")]
+    sys.exit(command(**arguments))

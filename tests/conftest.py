@@ -101,9 +101,8 @@ def coarse_pictures():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Figure, "savefig", coarse)
-        patch.setattr(
-            "herdfilter.study.workers.begin", lambda function: function
-        )  # it would draw finely
+        # it would draw finely
+        patch.setattr("herdfilter.study.workers.begin", lambda function: function)
         yield
 
 
@@ -134,7 +133,9 @@ def watched(browser):
     def opened(size, address):
         context = browser.new_context(**size)
         context.set_default_timeout(120_000)
-        page, heard, asked = context.new_page(), [], []
+        page = context.new_page()
+        heard = []
+        asked = []
         page.on("console", lambda message: heard.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: heard.append(str(error)))
         page.on("request", lambda request: asked.append(request.url))

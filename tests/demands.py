@@ -3,12 +3,11 @@
 Each demand is one generator below, as there.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
+from numpy.random import default_rng
 from scipy.stats import binom
 
 from herdfilter.discrepancy import energy_distance, expected_energy_distance
@@ -40,7 +39,7 @@ class Case:
                 self.sizes(mixture.dim, np.count_nonzero(mixture.weights)),
                 key=lambda size: abs(size - n),
             )
-        points = self.sampler.sample(mixture, n, np.random.default_rng(seed))
+        points = self.sampler.sample(mixture, n, default_rng(seed))
         assert np.isfinite(points.x).all()
         return points
 
@@ -126,7 +125,8 @@ def check_everything(
 def _a_single_point(case):
     """Give a single point all the weight, and place it where the mixture is."""
     for d, components in product(case.dims, (1, 4)):
-        mixture, text = random_mixture(0, d, components), f"d = {d}, M = {components}, n = 1"
+        mixture = random_mixture(0, d, components)
+        text = f"d = {d}, M = {components}, n = 1"
         yield from _near_the_mixture(text, case.draw(mixture, 1), mixture)
 
 
@@ -170,7 +170,8 @@ def _origin_and_unit(case):
     """Move with the origin and the unit of the state."""
     for d in case.low_dims:
         mixture = random_mixture(6, d)
-        points, shift = case.draw(mixture, 40), 1e5 * (-1.0) ** np.arange(d)
+        points = case.draw(mixture, 40)
+        shift = 1e5 * (-1.0) ** np.arange(d)
         for name, A, b in (
             ("unit 1e-6", 1e-6, 0.0),
             ("unit 1e6", 1e6, 0.0),
@@ -184,7 +185,8 @@ def _origin_and_unit(case):
 def _any_affine_map(case):
     """Move with mixed coordinates in units up to eight orders of magnitude apart."""
     for d in case.dims:
-        mixture, rng = random_mixture(14, d), np.random.default_rng(15)
+        mixture = random_mixture(14, d)
+        rng = default_rng(15)
         A = np.diag(10.0 ** rng.uniform(-4, 4, d)) @ rng.standard_normal((d, d))
         moved = case.draw(_mapped(mixture, A, 0.0), 100)
         back = Points.unchecked(np.linalg.solve(A, moved.x.T).T, moved.weights)
@@ -193,25 +195,21 @@ def _any_affine_map(case):
 
 def _thin_covariance(case):
     """Fill a plane and keep to it, if components have hardly any extent across it, or none."""
-    flats = (
-        ("oblique", 1e-7),
-        ("oblique", 0.0),
-        ("along an axis", 0.0),
-    )  # the last exactly, not to rounding
+    # the last exactly, not to rounding
+    flats = (("oblique", 1e-7), ("oblique", 0.0), ("along an axis", 0.0))
     for d, components, (name, thickness) in product((d for d in case.dims if d > 1), (1, 3), flats):
         normal = (
             np.eye(d)[-1] if name == "along an axis" else np.resize([1.0, -2.0, 2.0, -1.0, 3.0], d)
         )
         normal /= np.linalg.norm(normal)
-        flat, rng = np.eye(d) - np.outer(normal, normal), np.random.default_rng(5)
+        flat = np.eye(d) - np.outer(normal, normal)
+        rng = default_rng(5)
         means = 2 * rng.standard_normal((components, d)) @ flat
         mixture = GaussianMixture(
             np.ones(components), means, flat + thickness**2 * np.outer(normal, normal)
         )
-        points, text = (
-            case.draw(mixture, 60, seed=1),
-            f"d = {d}, M = {components}, {name}, {thickness:g} thick",
-        )
+        points = case.draw(mixture, 60, seed=1)
+        text = f"d = {d}, M = {components}, {name}, {thickness:g} thick"
         away = np.abs(points.x @ normal).max()
         if not away < 1e-3:
             yield f"{text}: expected points within 1e-3 of the plane, got {away:.3g}"
@@ -246,18 +244,18 @@ def _far_components(case):
     cases = (30.0, (0.9, 0.07, 0.03)), (1e4, (0.5, 0.3, 0.2)), (1e8, (0.9, 0.07, 0.03))
     for d, (distance, weights) in product(case.dims, cases):
         means = np.zeros((3, d))
-        means[1, 0], means[2, -1] = distance, -distance
+        means[1, 0] = distance
+        means[2, -1] = -distance
         points = case.pool(GaussianMixture(weights, means, np.eye(d)), 40)
-        away, text = (
-            np.linalg.norm(points.x[:, None] - means, axis=2),
-            f"d = {d}, distance {distance:g}",
-        )
+        away = np.linalg.norm(points.x[:, None] - means, axis=2)
+        text = f"d = {d}, distance {distance:g}"
         furthest = away.min(axis=1).max()
         if not furthest <= 10:
             yield f"{text}: expected points within 10 standard deviations of a component, got one at {furthest:.3g}"
         n = 1 / (points.weights**2).sum()
         shares = n * np.bincount(away.argmin(axis=1), points.weights, minlength=3)
-        expected, k = n * np.array(weights), shares.round()
+        expected = n * np.array(weights)
+        k = shares.round()
         if case.deterministic:
             wrong = np.abs(shares - expected) > 2 + 1e-9
         else:
@@ -275,10 +273,8 @@ def _energy_distance(case):
         mixture = random_mixture(10, d, components)
         points = case.pool(mixture, 320)
         mean = expected_energy_distance(mixture, 1) * (points.weights**2).sum()
-        ratio, allowed = (
-            energy_distance(points, mixture) / mean,
-            1.0 if case.deterministic else LARGEST_ENERGY_RATIO,
-        )
+        ratio = energy_distance(points, mixture) / mean
+        allowed = 1.0 if case.deterministic else LARGEST_ENERGY_RATIO
         if not ratio <= allowed:
             text = f"d = {d}, M = {components}, n = {len(points)}: expected an energy distance"
             yield f"{text} up to {allowed:g} times the mean of independent draws, got {ratio:.3g} times"
@@ -299,10 +295,10 @@ def _close(text, points, others, tolerance):
     apart = np.abs(points.x - others.x).max()
     if not apart <= tolerance:
         yield f"{text}: expected the same points to {tolerance:g}, got some {apart:.3g} apart"
-    equal = (
-        np.ptp(others.weights) == 0
-    )  # others are found from the points, and only as good as these
-    apart, largest = np.abs(points.weights - others.weights).max(), np.abs(others.weights).max()
+    # others are found from the points, and only as good as these
+    equal = np.ptp(others.weights) == 0
+    apart = np.abs(points.weights - others.weights).max()
+    largest = np.abs(others.weights).max()
     if not apart <= (1e-12 if equal else tolerance) * largest:
         yield f"{text}: expected the same weights, got {apart / largest:.3g} of the largest between some"
 

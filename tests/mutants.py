@@ -11,26 +11,22 @@ Printed are the mutants caught in each folder and those that survived; all stand
 mutants runs the unchanged program, as a control, which no test may fail.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import copy
-import csv
 import os
 import random
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import defaultdict, namedtuple
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import coverage
+import pandas as pd
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -50,15 +46,8 @@ TESTS = (
 VERDICTS = {0: "survived", 1: "caught", 2: "unusable"}
 """Exit code of pytest -> verdict; "ended" if time was over, or the process died."""
 
-FLAGS = (
-    "-q",
-    "--assert=plain",
-    "-m",
-    "not slow",
-    "-p",
-    "no:cacheprovider",
-    "-W",
-    "ignore::DeprecationWarning",
+FLAGS = shlex.split(
+    "-q --assert=plain -m 'not slow' -p no:cacheprovider -W ignore::DeprecationWarning"
 )
 CONTROLS = 3  # for each folder
 
@@ -68,34 +57,24 @@ OPERATORS = (
 )
 NEIGHBOURS = " Lt-LtE LtE-Lt Gt-GtE GtE-Gt"  # of whole numbers alone: others are equal by chance
 NAMES = "min-max max-min minimum-maximum maximum-minimum argmin-argmax argmax-argmin any-all all-any floor-ceil ceil-floor"
-SPOKEN = {
-    "warn",
-    "warning",
-    "info",
-    "debug",
-    "cast",
-    "TypeVar",
-    "plural",
-}  # calls that only say something
+# calls that only say something
+SPOKEN = {"warn", "warning", "info", "debug", "cast", "TypeVar", "plural"}
 UNREAD = {"strict", "stacklevel"}  # keywords that only guard
 
 
-def others(pairs: str, name: str) -> list[str]:
+def others(pairs, name):
     """What stands beside a name in pairs."""
     return [pair.split("-")[1] for pair in pairs.split() if pair.split("-")[0] == name]
 
 
-@dataclass(frozen=True)
-class Mutant:
-    """One change: the file, the place of the expression in the tree, and the number of the alternative to it."""
+Mutant = namedtuple("Mutant", "folder path place choice")
+"""One change: the file, the place of the expression in the tree, and the number of the alternative to it.
 
-    folder: str
-    path: Path
-    place: int
-    choice: int  # -1 is the unchanged program
+The alternative -1 is the unchanged program.
+"""
 
 
-def expressions(node: ast.AST) -> Iterator[ast.AST]:
+def expressions(node):
     """Walk through what is executed and not only said: no annotations, decorators, docstrings or messages."""
     yield node
     for name, value in ast.iter_fields(node):
@@ -117,7 +96,7 @@ def expressions(node: ast.AST) -> Iterator[ast.AST]:
                     yield from expressions(child)
 
 
-def counts(node: ast.AST) -> bool:
+def counts(node):
     """Whether an expression is a whole number, as far as one can see."""
     match node:
         case ast.Constant(value=int(value)):
@@ -129,7 +108,7 @@ def counts(node: ast.AST) -> bool:
     return False
 
 
-def alternatives(node: ast.AST) -> Iterator[dict[str, Any]]:
+def alternatives(node):
     """Fields of a node that each change it."""
     match node:
         case ast.Constant(value=bool(value)):
@@ -158,7 +137,7 @@ def alternatives(node: ast.AST) -> Iterator[dict[str, Any]]:
             yield from ({"attr": other} for other in others(NAMES, name))
 
 
-def changed(mutant: Mutant) -> tuple[ast.Module, ast.Module, ast.AST, ast.AST]:
+def changed(mutant):
     """Return the tree and the changed tree of the file, and the node in either."""
     tree = ast.parse(mutant.path.read_text(encoding="utf-8"))
     other = copy.deepcopy(tree)
@@ -168,9 +147,10 @@ def changed(mutant: Mutant) -> tuple[ast.Module, ast.Module, ast.AST, ast.AST]:
     return tree, ast.fix_missing_locations(other), old, new
 
 
-def draw(seed: int, count: int) -> list[Mutant]:
+def draw(seed, count):
     """Draw mutants, equally many from each folder, and controls, in random order: the first are a sample, too."""
-    rng, drawn = random.Random(seed), []
+    rng = random.Random(seed)
+    drawn = []
     for folder, files in FOLDERS.items():
         sites = [
             (path, place, len(list(alternatives(node))))
@@ -187,9 +167,9 @@ def draw(seed: int, count: int) -> list[Mutant]:
 class Coverage:
     """Which tests execute a line, and how long each takes: learned by running all of them once."""
 
-    def __init__(self, tests: list[str]) -> None:
-        self.seconds: dict[str, float] = defaultdict(float)
-        self.failed: set[str] = set()
+    def __init__(self, tests):
+        self.seconds = defaultdict(float)
+        self.failed = set()
         flags = [f"--cov={PACKAGE.name}", "--cov-context=test", "--cov-report="]
         pytest.main([*FLAGS, *flags, *tests], plugins=[self])
         for test in self.failed:
@@ -198,13 +178,13 @@ class Coverage:
         self.data.read()
         print(f"{len(self.seconds)} tests pass without a change; failed: {self.failed or 'none'}")
 
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+    def pytest_runtest_logreport(self, report):
         """Note the time of a test, and whether it failed."""
         self.seconds[report.nodeid] += report.duration
         if not report.passed:
             self.failed.add(report.nodeid)
 
-    def tests_of(self, mutant: Mutant, longest: float) -> tuple[list[str], bool]:
+    def tests_of(self, mutant, longest):
         """Return the tests to run, near and short ones first, and whether the changed line is executed unseen."""
         node = changed(mutant)[2]
         lines = self.data.contexts_by_lineno(str(mutant.path))
@@ -218,11 +198,11 @@ class Coverage:
             tests = {test for test in self.seconds if test.startswith(f"tests/{folder}/")}
         stem = mutant.path.stem.strip("_")
 
-        def distance(test: str) -> tuple[bool, bool, float]:
+        def distance(test):
             file = test.partition("::")[0]
             return stem not in file, folder not in file, self.seconds[test]
 
-        chosen: list[str] = []
+        chosen = []
         for test in sorted(tests, key=distance):
             longest -= self.seconds[test]
             if longest > 0 or not chosen:
@@ -230,7 +210,7 @@ class Coverage:
         return chosen, unseen
 
 
-def attempt(mutant: Mutant, tests: list[str], unseen: bool, seconds: float) -> tuple[str, str]:
+def attempt(mutant, tests, unseen, seconds):
     """Run tests on a changed copy of the package; return the verdict, and the test that failed."""
     with tempfile.TemporaryDirectory() as folder:
         # Compiled code comes along, and its files keep their dates, so that numba uses it.
@@ -255,7 +235,7 @@ def attempt(mutant: Mutant, tests: list[str], unseen: bool, seconds: float) -> t
     return VERDICTS.get(done.returncode, "ended"), caught_by
 
 
-def described(mutant: Mutant) -> tuple[str, str, str, str]:
+def described(mutant):
     """Return the place, the old and the new expression, and the line they stand in."""
     _, _, old, new = changed(mutant)
     before, after = (
@@ -265,29 +245,7 @@ def described(mutant: Mutant) -> tuple[str, str, str, str]:
     return f"{mutant.path.relative_to(ROOT)}:{old.lineno}", before, after, line
 
 
-def tell(rows: list[tuple[Mutant, str, int, str]], path: Path) -> None:
-    """Print counts for each folder, and write every mutant with what came of it."""
-    rows.sort(key=lambda row: (row[0].folder, row[0].path, row[0].place))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file)
-        table.writerow(("folder", "verdict", "place", "old", "new", "line", "tests", "caught by"))
-        for mutant, verdict, count, by in rows:
-            if mutant.choice >= 0:
-                table.writerow((mutant.folder, verdict, *described(mutant), count, by))
-    print(
-        f"\n{'':12}{'caught':>8}{'of':>6}{'':8}by an error at import, by the time they take, controls that failed"
-    )
-    for folder in (*FOLDERS, "all"):
-        inside = [(m.choice < 0, v) for m, v, *_ in rows if folder in (m.folder, "all")]
-        real = [v for control, v in inside if not control]
-        caught = len(real) - real.count("survived")
-        failed = sum(control and v != "survived" for control, v in inside)
-        others = f"{real.count('unusable'):6}{real.count('ended'):6}{failed:6}"
-        print(f"{folder:12}{caught:8}{len(real):6}{caught / max(1, len(real)):8.1%}{others}")
-
-
-def main() -> None:
+def main():
     """Learn what the tests execute, try the mutants, several at a time, and print what comes of each."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seed", type=int, default=0)
@@ -305,20 +263,24 @@ def main() -> None:
     options = parser.parse_args()
     os.chdir(ROOT)
     learned = Coverage(options.tests)
-    rows: list[tuple[Mutant, str, int, str]] = []
+    rows = []
 
-    def try_one(mutant: Mutant) -> None:
+    def try_one(mutant):
         tests, unseen = learned.tests_of(mutant, options.longest)
         # To compile takes long; a change may also make a loop endless.
         seconds = 60 + 10 * options.longest + 600 * unseen
         verdict, catcher = attempt(mutant, tests, unseen, seconds) if tests else ("survived", "")
-        rows.append((mutant, verdict, len(tests), catcher))
-        kind = mutant.folder if mutant.choice >= 0 else "control"
-        print(f"{kind:12}{verdict:10}  {'  '.join(described(mutant)[:3])}", flush=True)
+        kind = mutant.folder + ", control" * (mutant.choice < 0)
+        rows.append((kind, verdict, *described(mutant), len(tests), catcher))
+        print(*rows[-1][:5], sep="  ", flush=True)
 
     with ThreadPoolExecutor(options.workers) as pool:
         list(pool.map(try_one, draw(options.seed, options.count)))
-    tell(rows, Path(options.out) / "mutants.csv")
+    columns = ("folder", "verdict", "place", "old", "new", "line", "tests", "caught by")
+    table = pd.DataFrame(rows, columns=columns).sort_values(["folder", "place"])
+    Path(options.out).mkdir(parents=True, exist_ok=True)
+    table.to_csv(Path(options.out) / "mutants.csv", index=False)
+    print(pd.crosstab(table["folder"], table["verdict"], margins=True))
 
 
 if __name__ == "__main__":

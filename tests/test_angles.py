@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 from herdfilter.angles import moments, unwrap_angles, wrap_angles
 
@@ -24,8 +24,8 @@ def test_wrapping_leaves_the_other_dimensions_and_the_argument_alone():
     x = np.array([[10.0, 10.0, -10.0]])
     wrapped = wrap_angles(x, (1,))
     assert_allclose(wrapped, [[10.0, 10.0 - 2 * TURN, -10.0]])
-    np.testing.assert_array_equal(x, [[10.0, 10.0, -10.0]])
-    np.testing.assert_array_equal(wrap_angles(np.array([np.pi, -np.pi]), (0, 1)), [-np.pi, -np.pi])
+    assert_array_equal(x, [[10.0, 10.0, -10.0]])
+    assert_array_equal(wrap_angles(np.array([np.pi, -np.pi]), (0, 1)), [-np.pi, -np.pi])
 
 
 def test_unwrapping_brings_a_cluster_across_the_seam_together():
@@ -33,12 +33,13 @@ def test_unwrapping_brings_a_cluster_across_the_seam_together():
     unwrapped = unwrap_angles(x, np.full(3, 1 / 3), [0])
     assert np.ptp(unwrapped) == pytest.approx(TURN - 6.1, rel=1e-12)
     assert_allclose(wrap_angles(unwrapped, [0]), x, rtol=1e-12)
-    np.testing.assert_array_equal(x, [[3.1], [-3.1], [3.0]])
+    assert_array_equal(x, [[3.1], [-3.1], [3.0]])
 
 
 def test_moments_without_angles_are_the_ordinary_ones():
     rng = np.random.default_rng(0)
-    x, weights = rng.standard_normal((30, 3)) * 5, rng.dirichlet(np.ones(30))
+    x = rng.standard_normal((30, 3)) * 5
+    weights = rng.dirichlet(np.ones(30))
     mean, covariance = moments(x, weights)
     assert_allclose(mean, np.average(x, axis=0, weights=weights), rtol=1e-12)
     assert_allclose(covariance, np.cov(x.T, aweights=weights, bias=True), rtol=1e-12)
@@ -56,7 +57,8 @@ def test_moments_at_the_seam_by_hand():
 def test_moments_turn_with_the_points(turn, seed):
     """Where zero lies on the circle does not matter."""
     rng = np.random.default_rng(seed)
-    x, weights = rng.standard_normal((20, 2)) * [0.7, 3.0], rng.dirichlet(np.ones(20))
+    x = rng.standard_normal((20, 2)) * [0.7, 3.0]
+    weights = rng.dirichlet(np.ones(20))
     mean, covariance = moments(x, weights, (0,))
     shift = np.array([turn, 0.0])
     turned_mean, turned_covariance = moments(wrap_angles(x + shift, (0,)), weights, (0,))

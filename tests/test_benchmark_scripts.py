@@ -50,9 +50,8 @@ def test_a_script_explains_itself_and_writes_a_table(name, scripts, monkeypatch,
         )
         monkeypatch.setattr(script, "subprocess", SimpleNamespace(run=in_this_process))
     if name == "bench_startup":
-        monkeypatch.setattr(
-            script, "run", cache(script.run)
-        )  # one process stands for all repeats of the same
+        # one process stands for all repeats of the same
+        monkeypatch.setattr(script, "run", cache(script.run))
         monkeypatch.setattr(script, "yard", lambda: 4.0)
     with pytest.raises(SystemExit) as end:
         script.main(["--help"])

@@ -76,7 +76,8 @@ def test_an_example_is_short_and_ends_with_what_to_read_next(script):
 
 
 def test_an_example_is_run_where_its_data_are(gallery_data, tmp_path):
-    gallery, place = tmp_path / "gallery", tmp_path / "data"
+    gallery = tmp_path / "gallery"
+    place = tmp_path / "data"
     file = next(iter(DATA_FILES))
     gallery.mkdir()
     place.mkdir()

@@ -52,9 +52,8 @@ def imports():
     """Module -> modules of this package that it imports, wherever in the file, for type checkers too."""
     files = {}
     for path in ROOT.rglob("*.py"):
-        if (
-            path.parent.name == "_scenarios"
-        ):  # where the wheel keeps what stands beside the package here
+        # where the wheel keeps what stands beside the package here
+        if path.parent.name == "_scenarios":
             continue
         parts = path.relative_to(ROOT.parent).with_suffix("").parts
         files[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path

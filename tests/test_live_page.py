@@ -73,7 +73,8 @@ def test_the_points_are_what_the_samplers_return(make_live, table, limits):
 
 def test_what_the_page_says_of_the_table_is_so(make_live, table):
     n = np.array(make_live.COUNTS)
-    herded, ratios = list(make_live.HERDED), {}
+    herded = list(make_live.HERDED)
+    ratios = {}
     for name, entry in table["mixtures"].items():
         for sampler, sets in entry["sets"].items():
             ratios[name, sampler] = np.array([one["distances"] for one in sets]) / entry["expected"]
@@ -136,8 +137,10 @@ def state(page):
 
 
 def tabulated(table, mixture, sampler, choice, n):
-    entry, k = table["mixtures"][mixture], table["counts"].index(n)
-    distance, expected = entry["sets"][sampler][choice]["distances"][k], entry["expected"][k]
+    entry = table["mixtures"][mixture]
+    k = table["counts"].index(n)
+    distance = entry["sets"][sampler][choice]["distances"][k]
+    expected = entry["expected"][k]
     return n, distance, expected, pytest.approx(distance / expected, rel=0.06)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import normal, position_and_speed
+from helpers import EYE, normal, position_and_speed
 
 import herdfilter as hf
 
@@ -25,11 +25,14 @@ def page_need(scripts):
 
 
 def linear(noise):
-    return position_and_speed(noise * np.eye(2))
+    return position_and_speed(noise * EYE)
 
 
-ungm, walk, stroll, z = hf.models.UNGM(), linear(1.0), linear(0.1), np.array([[1.0], [2.0], [2.5]])
-mixture = hf.GaussianMixture([0.4, 0.6], [[0, 0], [3, 1]], np.eye(2))
+ungm = hf.models.UNGM()
+walk = linear(1.0)
+stroll = linear(0.1)
+z = np.array([[1.0], [2.0], [2.5]])
+mixture = hf.GaussianMixture([0.4, 0.6], [[0, 0], [3, 1]], EYE)
 clutter = hf.models.WithClutter(walk, 0.9, 0.01)
 compass = hf.models.from_functions(
     lambda x: x,

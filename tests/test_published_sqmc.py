@@ -14,8 +14,11 @@ def sqmc(scripts):
 
 
 def test_volatilities_are_those_of_the_library(sqmc):
-    rng, ssm = np.random.default_rng(0), sqmc.volatilities(2)
-    x, z, step = rng.normal(-9, 1, (5, 2)), rng.normal(0, 0.01, 2), 1
+    rng = np.random.default_rng(0)
+    ssm = sqmc.volatilities(2)
+    x = rng.normal(-9, 1, (5, 2))
+    z = rng.normal(0, 0.01, 2)
+    step = 1
     theirs = ssm.PX(step, x)
     assert_allclose(
         ssm.model.log_likelihood(z, x, step), ssm.PY(step, None, x).logpdf(z), rtol=1e-10

@@ -75,7 +75,8 @@ def test_a_data_file_becomes_a_table_with_what_it_says(table):
 
 
 def test_headings_are_buttons_that_sort_by_click_and_by_key(table):
-    heading, button = table.locator("th").nth(1), table.get_by_role("button", name="error")
+    heading = table.locator("th").nth(1)
+    button = table.get_by_role("button", name="error")
     assert heading.get_attribute("aria-sort") == "none"
     arrow = "getComputedStyle(document.querySelectorAll('th button')[1], '::after').content"
     table.add_style_tag(path=DOCS / "_static" / "page.css")

@@ -71,7 +71,8 @@ def another(**parts):
 
 
 def of_negative_weights(mixture, n, rng):
-    points, weights = herd(mixture, n), np.full(n, 1 / n)
+    points = herd(mixture, n)
+    weights = np.full(n, 1 / n)
     if n > 4:
         weights[:2] += [-1.1 / n, 1.1 / n]
     return hf.Points.unchecked(points.x, weights)

@@ -20,7 +20,8 @@ class Waits(threading.Thread):
 
     def __init__(self):
         super().__init__()
-        self.inside, self.free = threading.Event(), threading.Event()
+        self.inside = threading.Event()
+        self.free = threading.Event()
         model = hf.models.WithClutter(WALK, detection_probability=0.95, clutter_density=0.005)
         birth = hf.tracking.Birth(0.5, WALK.initial)
         self.tracker = hf.tracking.LMBTracker(
@@ -68,7 +69,9 @@ def test_a_tracker_in_another_thread_holds_back_no_warning_of_this_one():
 
 def test_two_trackers_leave_warnings_as_they_were():
     """The first that begins is the first that ends."""
-    before, first, second = [*warnings.filters], Waits(), Waits()
+    before = [*warnings.filters]
+    first = Waits()
+    second = Waits()
     first.enter()
     second.enter()
     first.go_on()
@@ -81,7 +84,8 @@ def test_two_trackers_leave_warnings_as_they_were():
 
 def test_filters_of_threads_may_share_model_and_proposal():
     """Four filters by turns in four threads give what each gives alone, to the last bit."""
-    model, proposal = hf.models.Lorenz63(), hf.AutomaticProposal()
+    model = hf.models.Lorenz63()
+    proposal = hf.AutomaticProposal()
     tracks = [hf.simulate(model, 30, rng=k)[1] for k in range(4)]
 
     def run(k):

@@ -47,7 +47,8 @@ class Inspection(NamedTuple):
         measurement = observation.measurement
         if not angles_read and len(measurement.entries_circular):
             z = np.atleast_1d(observation.z)
-            largest = np.nanmax(np.abs(z[..., measurement.circular(z.shape[-1])]), initial=0.0)
+            angles = [i for i in measurement.entries_circular if i in range(z.shape[-1])]
+            largest = np.nanmax(np.abs(z[..., angles]), initial=0.0)
             # Later angles may have been unwrapped, and grow.
             angles_read = largest > 0.0
             if largest > 2 * np.pi:

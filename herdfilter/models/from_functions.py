@@ -140,7 +140,8 @@ class FunctionModel:
         transition = ("dt", "control", "step"), self.dim, vectorised
         observation = ("step",), None, vectorised
         # Set as attributes, not defined as methods: a function that the user did not give must not exist.
-        self.takes_dt = "dt" in _parameters(f)
+        # converted models, whose functions are objects, count time in steps
+        self.takes_dt = inspect.isfunction(f) and "dt" in _parameters(f)
         if noise_dim is None:
             self.transition_mean = _Function("f", f, *transition).rows
             self.transition_covariance = self.Q = FunctionCovariance(

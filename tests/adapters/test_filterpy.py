@@ -2,12 +2,13 @@
 
 import pickle
 import types
+from functools import partial
 
 import filterpy.kalman as fp
 import numpy as np
-import pytest
-from helpers import cases, refuses
-from numpy.testing import assert_array_equal
+from filterpy.kalman.CubatureKalmanFilter import spherical_radial_sigmas
+from helpers import cases, refusal, refuses
+from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
 from herdfilter.adapters.filterpy import from_filterpy
@@ -63,25 +64,24 @@ def changed(kf, **attributes):
 def prepared(kf):
     kf.x = np.array([1.0, 0.4, 2.0, -0.3]).reshape(np.shape(kf.x))
     kf.P = np.diag([0.5, 0.2, 0.4, 0.3]) + 0.05
-    kf.Q, kf.R = 0.02 * np.eye(4) + 0.001, np.diag([0.09, 0.01])
+    kf.Q = 0.02 * np.eye(4) + 0.001
+    kf.R = np.diag([0.09, 0.01])
     return kf
 
 
-def unscented(scale=(0.5, 2.0, 0.5), **options):
-    return prepared(
-        fp.UnscentedKalmanFilter(
-            4, 2, DT, seen, moved, fp.MerweScaledSigmaPoints(4, *scale), **options
-        )
-    )
+def unscented(points=fp.MerweScaledSigmaPoints(4, 0.5, 2.0, 0.5), **options):  # noqa: B008
+    return prepared(fp.UnscentedKalmanFilter(4, 2, DT, seen, moved, points, **options))
 
 
-def largest_difference(
-    kf, ours, observations, predict=lambda kf: kf.predict(), update=lambda kf, z: kf.update(z)
-):
+def updated(kf, z):
+    kf.update(z)
+
+
+def largest_difference(kf, ours, observations, update=updated):
     """Largest difference of means, covariances and log-likelihoods of the two, and of angles but for whole turns."""
     worst = 0.0
     for z in observations:
-        predict(kf)
+        kf.predict()
         ours.predict()
         update(kf, z)
         record = ours.update(z)
@@ -92,17 +92,45 @@ def largest_difference(
     return worst
 
 
-def test_unscented_kalman_filter_has_filterpys_numbers():
-    kf = unscented()
-    ours = hf.UnscentedKalmanFilter(
-        from_filterpy(kf, vectorised="columns"), alpha=0.5, beta=2.0, kappa=0.5
-    )
-    assert largest_difference(kf, ours, Z) < 1e-10
+def with_new_points(kf, z):
+    """filterpy updates with the propagated points, which lack the transition noise; the algorithm draws new ones."""
+    kf.sigmas_f = spherical_radial_sigmas(kf.x, kf.P)
+    kf.update(z[:, None])
+
+
+@cases(
+    "kf ours update",
+    (unscented(), partial(hf.UnscentedKalmanFilter, alpha=0.5, beta=2.0, kappa=0.5), updated),
+    (
+        unscented(fp.JulierSigmaPoints(4, kappa=-0.5)),
+        partial(hf.UnscentedKalmanFilter, kappa=-0.5),
+        updated,
+    ),
+    (
+        prepared(fp.CubatureKalmanFilter(4, 2, DT, seen, moved)),
+        hf.CubatureKalmanFilter,
+        with_new_points,
+    ),
+    ids=["scaled", "negative kappa", "cubature"],
+)
+def test_filters_of_points_have_filterpys_numbers(kf, ours, update):
+    model = from_filterpy(kf, vectorised="columns")
+    assert largest_difference(kf, ours(model), Z, update=update) < 1e-10
+
+
+def test_an_ensemble_is_taken():
+    kf = prepared(fp.EnsembleKalmanFilter(np.zeros(4), np.eye(4), 2, DT, 10, seen, moved))
+    model = from_filterpy(kf)
+    x = np.array([[1.0, 2.0, 3.0, 4.0]])
+    assert_array_equal(model.transition_mean(x, 1.0, None, 1)[0], moved(x[0], DT))
+    assert_array_equal(model.initial.means[0], kf.x)
 
 
 def test_linear_kalman_filter_has_filterpys_numbers_with_control():
     kf = prepared(fp.KalmanFilter(4, 2, 1))
-    kf.F, kf.H, kf.B = F, np.eye(4)[::2] + 0.1, np.array([[0.1], [0.4], [0.0], [0.2]])
+    kf.F = F
+    kf.H = np.eye(4)[::2] + 0.1
+    kf.B = np.array([[0.1], [0.4], [0.0], [0.2]])
     model = from_filterpy(kf)
     inputs = np.sin(np.arange(20.0))
     for ours in (hf.UnscentedKalmanFilter(model), hf.ExtendedKalmanFilter(model)):
@@ -113,14 +141,15 @@ def test_linear_kalman_filter_has_filterpys_numbers_with_control():
             theirs.predict(u=np.array([[u]]))
             theirs.update(z)
             means.append(theirs.x.ravel())
-        np.testing.assert_allclose(result.means, means, rtol=0, atol=1e-12)
-        np.testing.assert_allclose(result.covariances[-1], theirs.P, rtol=0, atol=1e-12)
+        assert_allclose(result.means, means, rtol=0, atol=1e-12)
+        assert_allclose(result.covariances[-1], theirs.P, rtol=0, atol=1e-12)
 
 
 @cases("own", False, True, ids=["F", "predict_x"])
 def test_extended_kalman_filter_has_filterpys_numbers(own):
     def slope_seen(x):
-        dx, dy = x[0] - SENSOR[0], x[2] - SENSOR[1]
+        dx = x[0] - SENSOR[0]
+        dy = x[2] - SENSOR[1]
         r = np.hypot(dx, dy)
         return np.array([[dx / r, 0, dy / r, 0], [-dy / r**2, 0, dx / r**2, 0]])
 
@@ -131,13 +160,17 @@ def test_extended_kalman_filter_has_filterpys_numbers(own):
             self.x = moved(self.x, DT)
 
     kf = prepared((Nonlinear if own else fp.ExtendedKalmanFilter)(4, 2))
-    kf.x, kf.F = kf.x.ravel(), F
+    kf.x = kf.x.ravel()
+    kf.F = F
     residual = wrapped([1])
     model = from_filterpy(kf, hx=seen, HJacobian=slope_seen, residual=residual)
     assert model.observation_circular == (1,)
     ours = hf.ExtendedKalmanFilter(model)
-    update = {"update": lambda kf, z: kf.update(z, slope_seen, seen, residual=residual)}
-    assert largest_difference(kf, ours, Z, **update) < 1e-10
+
+    def update(kf, z):
+        kf.update(z, slope_seen, seen, residual=residual)
+
+    assert largest_difference(kf, ours, Z, update) < 1e-10
 
 
 def test_bearings_and_a_heading_across_the_cut_have_filterpys_numbers():
@@ -154,8 +187,10 @@ def test_bearings_and_a_heading_across_the_cut_have_filterpys_numbers():
         3, 2, 1.0, look, drive, points, x_mean_fn=mean_about([2]), z_mean_fn=mean_about([0, 1]),
         residual_x=wrapped([2]), residual_z=wrapped([0, 1]), state_add=np.add,
     )  # fmt: skip
-    kf.x, kf.P = np.array([-3.0, 0.5, 3.1]), np.diag([0.1, 0.1, 0.05])
-    kf.Q, kf.R = 0.01 * np.eye(3), np.diag([0.02, 0.05])
+    kf.x = np.array([-3.0, 0.5, 3.1])
+    kf.P = np.diag([0.1, 0.1, 0.05])
+    kf.Q = 0.01 * np.eye(3)
+    kf.R = np.diag([0.02, 0.05])
     model = from_filterpy(kf)
     assert model.circular == (2,)
     assert model.observation_circular == (0, 1)
@@ -167,7 +202,8 @@ def test_bearings_and_a_heading_across_the_cut_have_filterpys_numbers():
 def test_time_is_counted_in_the_filters_own_steps_unless_told_otherwise():
     kf = unscented()
     x = kf.x[None] + np.arange(3.0)[:, None]
-    own, seconds = from_filterpy(kf), from_filterpy(kf, time_unit=1.0)
+    own = from_filterpy(kf)
+    seconds = from_filterpy(kf, time_unit=1.0)
     assert_array_equal(own.transition_mean(x, 1.0, None, 1), [moved(s, DT) for s in x])
     assert_array_equal(seconds.transition_mean(x, 0.2, None, 1), [moved(s, 0.2) for s in x])
 
@@ -197,27 +233,11 @@ def test_what_is_done_to_the_filter_later_changes_nothing():
         assert_array_equal(old, new)
 
 
-def test_the_other_filters_with_functions_are_taken():
-    cubature = prepared(fp.CubatureKalmanFilter(4, 2, DT, seen, moved))
-    ensemble = prepared(fp.EnsembleKalmanFilter(np.zeros(4), np.eye(4), 2, DT, 10, seen, moved))
-    x = np.array([[1.0, 2.0, 3.0, 4.0]])
-    for kf in (cubature, ensemble):
-        model = from_filterpy(kf)
-        assert_array_equal(model.transition_mean(x, 1.0, None, 1)[0], moved(x[0], DT))
-        assert_array_equal(model.initial.means[0], kf.x)
-
-
-def test_control_is_given_to_a_function_of_more_arguments():
-    kf = changed(unscented(), fx=lambda x, dt, u: x + u)
-    ours = hf.UnscentedKalmanFilter(from_filterpy(kf, control="u"))
-    assert ours.run([[0.0, 0.0]], controls=[1.0]).steps.size == 1
-
-
 @cases("vectorised", False, "columns")
 def test_functions_that_draw_random_numbers_are_named(vectorised):
     kf = unscented()
     kf.fx = lambda x, dt, u: x + u + np.random.normal(size=x.shape)  # noqa: NPY002
-    with pytest.raises(ValueError, match=r"^f: expected the same value at every call"):
+    with refusal(r"^f: expected the same value at every call"):
         hf.make_filter("auto", from_filterpy(kf, vectorised=vectorised, control="u"))
 
 
@@ -270,7 +290,7 @@ test_a_method_that_is_not_filterpys_is_named = refuses(
 
 def test_an_update_of_its_own_is_given_as_hx():
     kf = patched("update", lambda kf: print, EKF)
-    with pytest.raises(TypeError, match="give its function of the state as hx, or convert"):
+    with refusal("give its function of the state as hx, or convert", TypeError):
         from_filterpy(kf, hx=first)
 
 
@@ -284,7 +304,8 @@ def test_what_changes_no_part_of_the_model_is_converted():
     rows = {}
     for kind in (fp.KalmanFilter, Counted):
         kf = kind(2, 1)
-        kf.F, kf.H = np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([[1.0, 0.0]])
+        kf.F = np.array([[1.0, 1.0], [0.0, 1.0]])
+        kf.H = np.array([[1.0, 0.0]])
         model = from_filterpy(kf, ignore=["update"] if kind is Counted else ())
         rows[kind] = hf.ExtendedKalmanFilter(model).run([1.0, 2.0]).means
     assert_array_equal(rows[Counted], rows[fp.KalmanFilter])

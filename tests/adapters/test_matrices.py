@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import cases, refuses
+from helpers import EYE, cases, refuses
 from numpy.testing import assert_allclose
 
 import herdfilter as hf
@@ -21,7 +21,7 @@ LEVEL = Z[:, 0]
 MASKED = np.ma.masked_invalid(Z)
 VARYING = pykalman.KalmanFilter(
     *RNG.random((2, 60, 2, 2)),
-    np.eye(2) * RNG.random((60, 1, 1)),
+    EYE * RNG.random((60, 1, 1)),
     None,
     *RNG.normal(size=(2, 60, 2)),
 )

@@ -3,8 +3,7 @@
 import importlib
 import sys
 
-import pytest
-from helpers import cases
+from helpers import cases, refusal
 
 
 @cases("library adapter", ("particles", "particles"), ("stonesoup", "stone_soup"))
@@ -15,5 +14,5 @@ def test_missing_library_names_the_extra(monkeypatch, library, adapter):
             monkeypatch.delitem(sys.modules, name)
         elif name.partition(".")[0] == library:
             monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ImportError, match=rf"pip install 'herdfilter\[{library}\]'"):
+    with refusal(rf"pip install 'herdfilter\[{library}\]'", ImportError):
         importlib.import_module(adapter)

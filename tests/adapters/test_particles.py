@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from helpers import cases, refuses
-from numpy.testing import assert_allclose
+from helpers import cases, refusal, refuses
+from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
 
@@ -140,7 +140,8 @@ def test_filters_come_near_the_librarys_large_particle_filter(name):
 
 
 def test_draws_follow_the_given_generator_and_leave_numpys_global_stream_alone():
-    model, x = from_particles(SIMULATED), np.zeros((4, 1))
+    model = from_particles(SIMULATED)
+    x = np.zeros((4, 1))
     np.random.seed(7)  # noqa: NPY002
     expected = np.random.rand()  # noqa: NPY002
     np.random.seed(7)  # noqa: NPY002
@@ -155,7 +156,7 @@ def test_start_that_is_not_gaussian_is_the_initial_distribution():
     model = from_particles(written(TWO_MODES, lambda t, xp: dists.Normal(loc=xp), heavy_tailed))
     assert_allclose(model.initial.means[:, 0], [-1.0, 1.0])
     x = np.array([[0.3], [2.0]])
-    np.testing.assert_array_equal(model.transition_mean(x, 1.0, None, 1), x)
+    assert_array_equal(model.transition_mean(x, 1.0, None, 1), x)
     assert model.transition_covariance(1.0, 1) == 0
 
 
@@ -181,7 +182,7 @@ DEPENDS = written(
 test_what_cannot_be_converted_is_named = refuses(
     lambda ssm: hf.ParticleFilter(from_particles(ssm), 10, rng=0).run(np.zeros((4, 1))),
     (ssms.StochVolLeverage(phi=-0.5), r"PY: .* depends on the state before"),
-    (TypeError, ssms.StochVol, r"<class .*StochVol"),
+    (TypeError, ssms.StochVol, r"the class StochVol"),
     (DEPENDS, "got another law at t = 2"),
 )
 
@@ -207,7 +208,7 @@ test_other_uses_of_the_herded_filter_are_refused = refuses(
 
 
 def test_a_herded_filter_by_itself_says_that_it_is_for_the_library():
-    with pytest.raises(RuntimeError, match=r"M: expected to be called by particles\.SMC"):
+    with refusal(r"M: expected to be called by particles\.SMC", RuntimeError):
         HerdedFilter(LINEAR["d = 1"], [0.5, 1.5]).M(1, np.zeros(8))
 
 

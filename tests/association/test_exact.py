@@ -6,28 +6,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from helpers import cases, in_python
-from numpy.testing import assert_allclose
+from helpers import cases, in_python, refusal
+from numpy.random import default_rng
+from numpy.testing import assert_allclose, assert_array_equal
 
 from herdfilter import association
 from herdfilter.association import Exact, KBest, belief_propagation, exact
 from herdfilter.association.exact import elimination_order
-
-
-@cases("shape", (3, 90), (90, 3))
-def test_sets_of_more_members_than_a_word_has_bits(shape):
-    """Tracks and measurements change places where no track is missed and no measurement is clutter but by weight 1."""
-    rng = np.random.default_rng(1)
-    pairs = rng.exponential(size=shape)
-    few = pairs if shape[0] < shape[1] else pairs.T
-    a, b, c = few
-    pair_sums = [a.sum() * b.sum() - a @ b, a.sum() * c.sum() - a @ c, b.sum() * c.sum() - b @ c]
-    triples = (
-        a.sum() * b.sum() * c.sum() - (a @ b) * c.sum() - (a @ c) * b.sum() - (b @ c) * a.sum()
-    )
-    total = 1 + a.sum() + b.sum() + c.sum() + sum(pair_sums) + triples + 2 * (a * b * c).sum()
-    found = association.associate(np.column_stack([np.ones(shape[0]), pairs]))
-    assert found.log_evidence == pytest.approx(math.log(total), abs=1e-12)
 
 
 def test_a_long_chain_of_tracks_is_a_matter_of_two_open_measurements():
@@ -60,7 +45,7 @@ def test_a_cluster_that_is_too_large_is_refused_with_its_cost():
     cost = re.escape(
         f"max_ways = {ways - 1:,} ways, got 12 tracks with 13 shared measurements, which need {ways:.3g} ways; take "
     )
-    with pytest.raises(ValueError, match="^ratios: expected clusters with up to " + cost):
+    with refusal("^ratios: expected clusters with up to " + cost):
         Exact(max_ways=ways - 1).marginals(ratios)
 
 
@@ -74,7 +59,7 @@ def test_clusters_that_are_too_large_may_have_another_method():
 
 
 def graph(seed, rows, columns, band):
-    rng = np.random.default_rng(seed)
+    rng = default_rng(seed)
     place = np.abs(np.arange(rows)[:, None] * columns / rows - np.arange(columns)) < band
     gated = place & (rng.random((rows, columns)) < 0.8)
     gated[np.arange(rows), (np.arange(rows) * columns) // rows] = True
@@ -90,7 +75,9 @@ def linked_vertices(gated):
 
 def ways_of(linked, order):
     """Sets of open vertices before each step, and from each the alternatives of the next vertex; written with sets."""
-    ways, opened, eliminated = 0, set(), set()
+    ways = 0
+    opened = set()
+    eliminated = set()
     for v in order:
         left = set(np.flatnonzero(linked[v]).tolist()) - eliminated
         ways += (
@@ -134,13 +121,13 @@ def test_zeros_anywhere_and_rows_of_any_scale_equal_brute_force(brute, shape):
     """Measurements that nobody has, tracks that are never missed; those without an assignment are refused."""
     refused = 0
     for seed in range(100):
-        rng = np.random.default_rng(seed)
+        rng = default_rng(seed)
         ratios = brute.ratios(seed, shape[0], shape[1])
         ratios[rng.random(shape[0]) < 0.4, 0] = 0
         ratios[:, 1:][:, rng.random(shape[1]) < 0.2] = 0
         if (ratios.sum(axis=1) == 0).any() or brute.weights(ratios).sum() == 0:
             refused += 1
-            with pytest.raises(ValueError, match="ratios: expected"):
+            with refusal("ratios: expected"):
                 association.associate(ratios)
             continue
         scale = np.exp(rng.uniform(-300, 300, (shape[0], 1)))
@@ -155,14 +142,15 @@ def test_zeros_anywhere_and_rows_of_any_scale_equal_brute_force(brute, shape):
 def test_all_clusters_at_once_are_what_each_is_alone():
     """And what a cluster of all tracks gives that is not split."""
     for seed in range(20):
-        rng = np.random.default_rng(seed)
+        rng = default_rng(seed)
         gated = graph(seed, 15, 25, 2) & (rng.random((15, 25)) < 0.6)
         ratios = np.column_stack([rng.exponential(size=15), rng.exponential(size=(15, 25)) * gated])
         split = association.associate(ratios)
         whole, log_evidence = Exact().cluster(ratios)
         assert_allclose(split.marginals, whole, rtol=0, atol=1e-13)
         assert split.log_evidence == pytest.approx(log_evidence, abs=1e-12)
-        rows, columns = rng.permutation(15), np.append(0, 1 + rng.permutation(25))
+        rows = rng.permutation(15)
+        columns = np.append(0, 1 + rng.permutation(25))
         turned = association.marginals(ratios[np.ix_(rows, columns)])
         assert_allclose(turned, split.marginals[np.ix_(rows, columns)], rtol=0, atol=1e-13)
 
@@ -176,20 +164,18 @@ def test_all_clusters_at_once_are_what_each_is_alone():
     (graph(0, 60, 60, 12), "belief-propagation"),
 )
 def test_auto_is_exact_where_sets_are_few_and_else_belief_propagation(gated, method):
-    rng = np.random.default_rng(0)
+    rng = default_rng(0)
     ratios = np.column_stack(
         [rng.exponential(size=len(gated)), rng.exponential(size=gated.shape) * gated]
     )
-    np.testing.assert_array_equal(
-        association.marginals(ratios, "auto"), association.marginals(ratios, method)
-    )
+    assert_array_equal(association.marginals(ratios, "auto"), association.marginals(ratios, method))
 
 
 @cases("shape", (3, 4), (4, 3))
 @cases("orders", 150, 300)
 def test_weights_over_hundreds_of_orders_of_magnitude_are_those_of_fractions(brute, shape, orders):
     for seed in range(8):
-        rng = np.random.default_rng(seed)
+        rng = default_rng(seed)
         ratios = 10.0 ** (rng.uniform(-1, 1, (shape[0], 1)) * orders + rng.uniform(-2, 2, shape))
         every = brute.assignments(*shape)
         weights = [

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from helpers import cases
-from numpy.testing import assert_allclose
+from helpers import EYE, cases, refusal
+from numpy.random import default_rng
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
@@ -71,13 +72,9 @@ def test_the_evidence_of_collected_assignments_is_a_lower_bound(example):
 
 
 def test_a_track_that_cannot_be_missed_is_refused():
-    with pytest.raises(
-        ValueError, match=r"ratios: expected a positive first column for Gibbs .* take Exact"
-    ):
+    with refusal(r"ratios: expected a positive first column for Gibbs .* take Exact"):
         HerdedGibbs().marginals([[0, 1, 1], [1, 1, 1]])
-    np.testing.assert_array_equal(
-        HerdedGibbs().marginals([[0, 1, 0], [1, 0, 1]]), [[0, 1, 0], [0.5, 0, 0.5]]
-    )
+    assert_array_equal(HerdedGibbs().marginals([[0, 1, 0], [1, 0, 1]]), [[0, 1, 0], [0.5, 0, 0.5]])
 
 
 def conditional(rows, t, s, state):
@@ -96,7 +93,11 @@ def herded(ratios, moves, n_sweeps, by_set, neglect, irrational, patience=100):
     rows = shares(ratios)
     tracks, columns = rows.shape
     steps = np.sqrt([2, 3, 5, 7, 11, 13, 17, 19][:tracks]) % 1
-    weights, met, at, state, sums = {}, {}, np.zeros(tracks), [0] * tracks, np.zeros(rows.shape)
+    weights = {}
+    met = {}
+    at = np.zeros(tracks)
+    state = [0] * tracks
+    sums = np.zeros(rows.shape)
     draws = [
         (move, *draw)
         for move in moves
@@ -140,7 +141,7 @@ def herded(ratios, moves, n_sweeps, by_set, neglect, irrational, patience=100):
     ((7, 6), 1e-3, 0),
 )
 def test_herding_is_that_of_the_rule_written_out(size, missed, neglect):
-    ratios = np.random.default_rng(size[0]).exponential(size=size)
+    ratios = default_rng(size[0]).exponential(size=size)
     ratios[:, 0] *= missed
     alone = [(t, -1) for t in range(len(ratios))]
     moves = [tuple(move) for move in gibbs_moves(shares(ratios), True).tolist()]
@@ -155,7 +156,7 @@ def test_herding_is_that_of_the_rule_written_out(size, missed, neglect):
 
 def close_tracks(seed, tracks, clutter):
     """Tracks in a row 2.5 m apart, detected with 0.95, their detections with standard deviation 2 m."""
-    rng = np.random.default_rng([seed, tracks])
+    rng = default_rng([seed, tracks])
     truth = 2.5 * np.arange(tracks)[:, None] * [1, 0]
     seen = rng.random(tracks) < 0.95
     detections = truth[seen] + 2 * rng.standard_normal((seen.sum(), 2))
@@ -190,9 +191,8 @@ def test_tracks_that_are_hardly_ever_missed_share_all_detections():
         if most:
             assert distance(found[:, 1:], np.full((3, 3), 1 / 3)) < most
         else:
-            assert (
-                distance(found[:, 1:], np.full((3, 3), 1 / 3)) > 0.3
-            )  # which single moves alone miss
+            # which single moves alone miss
+            assert distance(found[:, 1:], np.full((3, 3), 1 / 3)) > 0.3
 
 
 def test_the_moves_of_a_sweep_connect_close_tracks_and_stay_few():
@@ -208,16 +208,16 @@ def test_the_moves_of_a_sweep_connect_close_tracks_and_stay_few():
         )
         assert len(pairs) < tracks * (2 + np.ceil(np.log2(tracks)))
         assert (gibbs_moves(np.eye(tracks) + 1.0, False)[:, 1] == -1).all()
-    apart = (
-        np.kron(np.eye(2), np.ones((6, 6))) + 1e-9
-    )  # two groups, whose tracks have the nearest among themselves
+    # two groups, whose tracks have the nearest among themselves
+    apart = np.kron(EYE, np.ones((6, 6))) + 1e-9
     moves = gibbs_moves(np.column_stack([np.full(12, 1e-9), apart]), True)
     assert ((moves[:, 0] < 6) & (moves[:, 1] >= 6)).any()
 
 
 def test_the_vectors_of_a_run_take_bounded_memory(monkeypatch):
     """A run whose table of weights is full goes on with one vector for each draw of a sweep."""
-    ratios, table = np.random.default_rng(2).exponential(size=(6, 7)), []
+    ratios = default_rng(2).exponential(size=(6, 7))
+    table = []
     monkeypatch.setattr(gibbs, "sweep_tracks", lambda *arguments: table.append(arguments[3][4:]))
     with np.errstate(invalid="ignore"):
         for n_sweeps in (10, 10**5, 10**9):
@@ -231,11 +231,14 @@ def test_the_vectors_of_a_run_take_bounded_memory(monkeypatch):
 
 
 def test_random_sweeps_invert_the_distribution_of_each_track_in_turn():
-    ratios, n_sweeps = np.random.default_rng(5).exponential(size=(4, 5)), 50
+    ratios = default_rng(5).exponential(size=(4, 5))
+    n_sweeps = 50
     ratios[:, 0] += 1  # no pairs
-    rows, state = shares(ratios), np.zeros(4, dtype=int)
-    sums, counts = np.zeros((4, 5)), np.zeros((4, 5))
-    for uniforms in np.random.default_rng(3).random((n_sweeps, 4)):
+    rows = shares(ratios)
+    state = np.zeros(4, dtype=int)
+    sums = np.zeros((4, 5))
+    counts = np.zeros((4, 5))
+    for uniforms in default_rng(3).random((n_sweeps, 4)):
         for t, u in enumerate(uniforms):
             others = np.delete(state, t)
             p = np.where(np.isin(np.arange(5), others[others > 0]), 0.0, rows[t])

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from helpers import cases
+from numpy.testing import assert_allclose
 
 from herdfilter import association
 
@@ -17,9 +18,9 @@ def test_assignments_come_in_the_order_of_their_weights(brute, shape):
         possible = np.sort(weights[weights > 0])[::-1]
         for k in (1, 7, len(possible) + 1):
             assignments, log_weights = association.k_best_assignments(ratios, k)
-            np.testing.assert_allclose(np.exp(log_weights), possible[:k], rtol=1e-12)
+            assert_allclose(np.exp(log_weights), possible[:k], rtol=1e-12)
             products = ratios[np.arange(shape[0]), assignments].prod(axis=1)
-            np.testing.assert_allclose(products, possible[:k], rtol=1e-12)
+            assert_allclose(products, possible[:k], rtol=1e-12)
             assert len(np.unique(assignments, axis=0)) == len(assignments)
 
 

@@ -3,17 +3,22 @@
 import numpy as np
 import pytest
 from helpers import refuses
+from numpy.testing import assert_allclose
 
 from herdfilter import association
 
 
 def test_ratios_of_one_track_give_its_posterior():
     """One track, one measurement: dead and clutter; missed and clutter; detected."""
-    r, detected, clutter, likelihood = 0.7, 0.9, 0.2, 0.5
+    r = 0.7
+    detected = 0.9
+    clutter = 0.2
+    likelihood = 0.5
     found = association.marginals(association.ratios([[likelihood]], detected, clutter, r))[0]
-    dead, missed = (1 - r) * clutter, r * (1 - detected) * clutter
+    dead = (1 - r) * clutter
+    missed = r * (1 - detected) * clutter
     own = r * detected * likelihood
-    np.testing.assert_allclose(found, np.array([dead + missed, own]) / (dead + missed + own))
+    assert_allclose(found, np.array([dead + missed, own]) / (dead + missed + own))
     assert found[0] * r * (1 - detected) / (1 - r * detected) == pytest.approx(
         missed / (dead + missed + own)
     )
@@ -22,8 +27,8 @@ def test_ratios_of_one_track_give_its_posterior():
 def test_every_argument_may_differ_between_tracks_or_measurements():
     g = np.random.default_rng(0).exponential(size=(2, 3))
     found = association.ratios(g, [0.5, 1.0], [1.0, 2.0, 4.0], existence=[1.0, 0.25])
-    np.testing.assert_allclose(found[0], [0.5, *(0.5 * g[0] / [1, 2, 4])])
-    np.testing.assert_allclose(found[1], [0.75, *(0.25 * g[1] / [1, 2, 4])])
+    assert_allclose(found[0], [0.5, *(0.5 * g[0] / [1, 2, 4])])
+    assert_allclose(found[1], [0.75, *(0.25 * g[1] / [1, 2, 4])])
     assert association.ratios(np.empty((2, 0)), 0.9, 1.0).shape == (2, 1)
     assert association.ratios(np.empty((0, 3)), 0.9, 1.0).shape == (0, 4)
 

@@ -27,7 +27,9 @@ def test_jpda_equals_stone_soup():
     means = np.array([0.0, 1.5, 2.5])
     variances = np.array([1.0, 0.5, 2.0])
     measured = np.array([0.2, 1.2, 1.9, 4.0])
-    noise, detected, clutter = 0.3, 0.9, 0.2
+    noise = 0.3
+    detected = 0.9
+    clutter = 0.2
     hypothesiser = PDAHypothesiser(
         KalmanPredictor(RandomWalk(0.1)),
         KalmanUpdater(LinearGaussian(1, [0], np.array([[noise]]))),

@@ -3,7 +3,7 @@ import re
 import subprocess
 
 import pytest
-from helpers import cases
+from helpers import cases, refusal
 
 import herdfilter as hf
 from herdfilter.catalogue.expressions import FOLDERS, evaluate, own_parts
@@ -40,7 +40,7 @@ def test_a_class_may_be_named_by_its_folder(name):
     ("KernelHerding(bandwidth=" + "9" * 400 + ")", "bandwidth: expected a positive finite number"),
 )
 def test_anything_else_is_a_clear_error(expression, message):
-    with pytest.raises(ValueError, match=re.escape(message)) as caught:
+    with refusal(re.escape(message)) as caught:
         evaluate(expression)
     assert expression[:20] in str(caught.value)
 
@@ -67,7 +67,7 @@ await KernelHerding() | KernelHerding() and os.system('x') | not KernelHerding()
 """Expressions between bars and line ends."""
 
 
-def refusal(expression):
+def complaint(expression):
     try:
         evaluate(expression)
     except ValueError as error:
@@ -84,7 +84,7 @@ def test_no_expression_reaches_more_than_classes_of_the_package(monkeypatch, tmp
     monkeypatch.setattr(subprocess, "run", escaped)
     monkeypatch.setattr("herdfilter.study.plan.plan_study", escaped)
     for expression in re.split(r" \| |\n", ESCAPES.strip()):
-        message = refusal(expression)
+        message = complaint(expression)
         assert re.search(r"expected|unknown|is not a part of herdfilter", message), expression
         assert "\n" not in message, expression
         assert list(tmp_path.iterdir()) == [], expression
@@ -102,10 +102,10 @@ def test_a_constructor_that_fails_in_any_way_is_a_clear_error(monkeypatch):
         raise KeyError("nothing there")
 
     monkeypatch.setitem(own_parts(""), "KernelHerding", failing)
-    with pytest.raises(ValueError, match=r"KernelHerding\(7\)': KeyError: 'nothing there'"):
+    with refusal(r"KernelHerding\(7\)': KeyError: 'nothing there'"):
         evaluate("KernelHerding(7)")
 
 
 def test_an_unknown_argument_is_named():
-    with pytest.raises(TypeError, match="bandwith"):
+    with refusal("bandwith", TypeError):
         evaluate("KernelHerding(bandwith=1.0)")

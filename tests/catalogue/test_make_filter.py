@@ -8,9 +8,8 @@ import sys
 from pathlib import Path
 from typing import get_args, get_overloads, get_type_hints
 
-import numpy as np
 import pytest
-from helpers import cases, refuses
+from helpers import cases, refusal, refuses
 
 import herdfilter as hf
 from herdfilter import by_name
@@ -20,22 +19,14 @@ from herdfilter.catalogue.specifications import catalogue_spec
 MODEL = hf.models.UNGM()
 
 
-def test_a_seed_is_all_that_a_random_filter_depends_on():
-    seeds = 1, np.random.default_rng(1), 2
-    runs = [hf.make_filter("bootstrap", MODEL, 20, rng=seed).run([[1.0], [3.0]]) for seed in seeds]
-    np.testing.assert_array_equal(runs[0].means, runs[1].means)
-    assert (runs[0].means != runs[2].means).all()
-
-
 def test_an_unknown_name_is_told_the_nearest():
-    with pytest.raises(ValueError, match=r"^name: unknown 'auto_kh'; did you mean 'auto'\?$"):
+    with refusal(r"^name: unknown 'auto_kh'; did you mean 'auto'\?$"):
         hf.make_filter("auto_kh", MODEL)
 
 
 def test_a_name_in_place_of_a_part_is_refused_with_the_way_to_do_it():
-    with pytest.raises(
-        TypeError,
-        match=r"got 'auto'; .*herdfilter\.make_filter\('auto', model, n_particles, rng\)$",
+    with refusal(
+        r"got 'auto'; .*herdfilter\.make_filter\('auto', model, n_particles, rng\)$", TypeError
     ):
         hf.ParticleFilter(MODEL, proposal="auto")
 
@@ -43,12 +34,7 @@ def test_a_name_in_place_of_a_part_is_refused_with_the_way_to_do_it():
 @cases("scheme", hf.ResidualResampling(), "ResidualResampling()")
 def test_an_option_is_an_object_or_an_expression(scheme):
     pf = hf.make_filter(
-        "bootstrap",
-        MODEL,
-        20,
-        resampling=scheme,
-        resample_below=0.8,
-        on_degeneracy="predict",
+        "bootstrap", MODEL, 20, resampling=scheme, resample_below=0.8, on_degeneracy="predict"
     )
     assert (pf.resampling, pf.resample_below, pf.on_degeneracy) == (
         hf.ResidualResampling(),

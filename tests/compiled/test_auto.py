@@ -2,16 +2,11 @@
 
 import numpy as np
 import pytest
-from helpers import cases
+from helpers import EYE, cases
 
 import herdfilter as hf
 from herdfilter.compiled import loop
-from herdfilter.filters.proposals.automatic import AutomaticProposal
-from herdfilter.filters.proposals.guided import KalmanMixtureProposal
-from herdfilter.filters.proposals.herded import HerdedProposal
 from herdfilter.filters.proposals.lookahead import Ancestors
-from herdfilter.filters.proposals.ranked import RankedProposal
-from herdfilter.filters.state import Particles
 
 
 def rotate(x, out):
@@ -103,10 +98,10 @@ def on_line(f, h, q, r, spread=1.0, angles=()):
 def pair(f, h, size, q, r, spread=1.0, initial_mean=(1.0, 1.0), angles=(), steps=()):
     """A compiled model and its equivalent in NumPy."""
     given = {
-        "Q": q * np.eye(2),
+        "Q": q * EYE,
         "R": r * np.eye(size),
         "initial_mean": list(initial_mean),
-        "initial_covariance": spread * np.eye(2),
+        "initial_covariance": spread * EYE,
         "observation_circular": angles,
     }
     numpy = hf.models.from_functions(vectorised(f, 2, *steps), vectorised(h, size), **given)
@@ -119,7 +114,8 @@ def jumps(z):
 
 
 def gaps(z):
-    z[3::5], z[4::7, -1] = np.nan, np.nan
+    z[3::5] = np.nan
+    z[4::7, -1] = np.nan
     return z
 
 
@@ -174,7 +170,9 @@ MANY = (
 @pytest.fixture
 def done(monkeypatch):
     """Names of what the filter in NumPy has done since the start of its last step."""
-    names, made, tell = set(), [], monkeypatch.setattr
+    names = set()
+    made = []
+    tell = monkeypatch.setattr
 
     def watch(owner, method, name):
         ordinary = getattr(owner, method)
@@ -186,7 +184,7 @@ def done(monkeypatch):
 
         tell(owner, method, called)
 
-    follow = RankedProposal.follow
+    follow = hf.RankedProposal.follow
 
     def followed(self, *args, **options):
         names.add("ranked")
@@ -195,10 +193,10 @@ def done(monkeypatch):
         names.update({"the other way"} if len(made) == 2 and moved is made[1] else ())
         return moved
 
-    tell(RankedProposal, "follow", followed)
-    watch(RankedProposal, "_take", lambda *args: "guided" if args[-1] else "blind")
-    watch(HerdedProposal, "propose", lambda *_: "quantiles")
-    watch(KalmanMixtureProposal, "propose", lambda *_: "guided quantiles")
+    tell(hf.RankedProposal, "follow", followed)
+    watch(hf.RankedProposal, "_take", lambda *args: "guided" if args[-1] else "blind")
+    watch(hf.HerdedProposal, "propose", lambda *_: "quantiles")
+    watch(hf.KalmanMixtureProposal, "propose", lambda *_: "guided quantiles")
     kernels = Ancestors.kernels.__func__
     tell(Ancestors, "kernels", classmethod(lambda *args: names.add("kernels") or kernels(*args)))
     return names
@@ -211,7 +209,10 @@ def test_each_step_is_that_of_the_numpy_model(name, done, monkeypatch):
     (quick, model), change, expected = CASES[name]
     _, z = hf.simulate(model, 25, rng=3)
     z = z if change is None else change(z)
-    alone, apart, both_ways, happened = 0, [], [], set()
+    alone = 0
+    apart = []
+    both_ways = []
+    happened = set()
     ordinary = loop.run_in_steps
 
     def counted(*args, **options):
@@ -221,11 +222,12 @@ def test_each_step_is_that_of_the_numpy_model(name, done, monkeypatch):
 
     monkeypatch.setattr(loop, "run_in_steps", counted)
     pf, other = (
-        hf.ParticleFilter(each, n, proposal=AutomaticProposal(), rng=0) for each in (model, quick)
+        hf.ParticleFilter(each, n, proposal=hf.AutomaticProposal(), rng=0)
+        for each in (model, quick)
     )
     for t in range(len(z)):
         if t:
-            other._particles = Particles.unchecked(
+            other._particles = hf.Particles.unchecked(
                 pf._particles.x.copy(), pf._particles.log_weights.copy()
             )
         ours = other.run(z[t : t + 1])

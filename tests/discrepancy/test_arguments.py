@@ -1,7 +1,6 @@
 """Points and a mixture, in this order: anything else is named."""
 
-import pytest
-from helpers import cases, normal
+from helpers import cases, normal, refusal
 
 import herdfilter as hf
 
@@ -21,13 +20,13 @@ MEASURES = {
 )  # fmt: skip
 def test_what_is_no_points_or_no_mixture_is_named(points, mixture, message):
     for measure in MEASURES.values():
-        with pytest.raises(TypeError, match=f"^{message}"):
+        with refusal(f"^{message}", TypeError):
             measure(points, mixture)
 
 
 def test_a_sample_is_no_mixture_but_for_the_energy_distance():
     for name in set(MEASURES) - {"energy"}:
-        with pytest.raises(TypeError, match=r"^mixture: expected a GaussianMixture, got Points"):
+        with refusal(r"^mixture: expected a GaussianMixture, got Points", TypeError):
             MEASURES[name](POINTS, POINTS)
-    with pytest.raises(ValueError, match=r"^points: expected dimension 1 as the mixture, got 2"):
+    with refusal(r"^points: expected dimension 1 as the mixture, got 2"):
         hf.energy_distance(POINTS, hf.Points([[0.0]]))

@@ -26,7 +26,8 @@ def covariance(rng, d):
 
 @st.composite
 def problems(draw, dims=(1, 2)):
-    d, components = draw(st.sampled_from(dims)), draw(st.integers(1, 3))
+    d = draw(st.sampled_from(dims))
+    components = draw(st.integers(1, 3))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     shared = draw(st.booleans())
     covariances = covariance(rng, d) if shared else [covariance(rng, d) for _ in range(components)]
@@ -72,7 +73,8 @@ def test_expected_kernel_and_that_of_a_pair(problem):
 @given(problems())
 def test_density_product(problem):
     mixture, _, K = problem
-    p, smooth = density(mixture), density(mixture.convolve(K))
+    p = density(mixture)
+    smooth = density(mixture.convolve(K))
     assert density_product(mixture) == pytest.approx(
         integral(lambda y: p(y) ** 2, mixture.dim), rel=1e-8
     )
@@ -85,7 +87,8 @@ def test_density_product(problem):
 def test_herding_error(problem):
     """The distance of both smoothed by the kernel's square root."""
     mixture, points, K = problem
-    p, q = density(mixture.convolve(K / 2)), density(kernel_density(points, K / 2))
+    p = density(mixture.convolve(K / 2))
+    q = density(kernel_density(points, K / 2))
     expected = np.sqrt(integral(lambda y: (p(y) - q(y)) ** 2, mixture.dim))
     assert herding_error(points, mixture, K) == pytest.approx(expected, rel=1e-6)
 
@@ -94,7 +97,9 @@ def test_herding_error(problem):
 @given(problems())
 def test_normalised_l2(problem):
     mixture, points, K = problem
-    p, q, d = density(mixture), density(kernel_density(points, K)), mixture.dim
+    p = density(mixture)
+    q = density(kernel_density(points, K))
+    d = mixture.dim
     inner = integral(lambda y: p(y) * q(y), d)
     norms = np.sqrt(integral(lambda y: p(y) ** 2, d) * integral(lambda y: q(y) ** 2, d))
     assert normalised_l2(points, mixture, K) == pytest.approx(

@@ -56,7 +56,8 @@ def test_energy_distance_of_a_gaussian_and_its_mean(d, scale):
 @cases("scale", 1e149, 1e100, 1e-100)
 @cases("shared", True, False)
 def test_the_energy_distance_keeps_its_digits_in_any_unit(scale, shared):
-    points, covariances = some_points(3), SPACE.covariances[0] if shared else SPACE.covariances
+    points = some_points(3)
+    covariances = SPACE.covariances[0] if shared else SPACE.covariances
     plain, large = (
         GaussianMixture(SPACE.weights, s * SPACE.means, s**2 * covariances) for s in (1.0, scale)
     )
@@ -76,7 +77,8 @@ def test_a_point_far_from_a_narrow_gaussian_has_its_own_norm():
 
 
 def test_moving_and_turning_both_changes_nothing_and_units_change_what_they_measure():
-    points, s = some_points(3), 1e3
+    points = some_points(3)
+    s = 1e3
     both = moved(points, SPACE, ortho_group.rvs(3, random_state=7), [1e4, -2e4, 5e3], s)
     assert energy_distance(*both) == pytest.approx(s * energy_distance(points, SPACE), rel=1e-8)
     assert herding_error(*both, 0.6 * s) == pytest.approx(
@@ -90,7 +92,8 @@ def test_moving_and_turning_both_changes_nothing_and_units_change_what_they_meas
 @cases("measure", *MEASURES.values(), ids=MEASURES)
 def test_weights_are_multiplicities(measure):
     """Three thousand points in one go, and the same as seven weighted ones."""
-    x, counts = some_points(2).x, np.array([1000, 3, 7, 500, 490, 600, 400])
+    x = some_points(2).x
+    counts = np.array([1000, 3, 7, 500, 490, 600, 400])
     many = Points(np.repeat(x, counts, axis=0))
     assert measure(many, TILTED) == pytest.approx(measure(Points(x, counts), TILTED), rel=1e-8)
 
@@ -107,7 +110,8 @@ def test_independent_draws_have_the_energy_distance_expected_of_them():
 
 
 def test_energy_distance_to_a_sample_is_that_to_a_mixture_without_width():
-    points, sample = some_points(2, 5), some_points(2, 9, seed=1)
+    points = some_points(2, 5)
+    sample = some_points(2, 9, seed=1)
     narrow = GaussianMixture(sample.weights, sample.x, np.zeros((2, 2)))
     assert energy_distance(points, sample) == pytest.approx(
         energy_distance(points, narrow), rel=1e-7

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from helpers import cases
+from helpers import EYE, cases
+from numpy.testing import assert_allclose
 from scipy.special import ellipe, erf, i0e, i1e
 from scipy.stats import ortho_group
 
@@ -16,7 +17,7 @@ def both_ways(mean, covariance):
     means = np.stack([mean, mean, 0.5 * mean])
     shared = expected_norms(means, covariance[None])
     own = expected_norms(means, np.stack([covariance] * 3))
-    np.testing.assert_allclose(own, shared, rtol=2 * STATED)
+    assert_allclose(own, shared, rtol=2 * STATED)
     return shared[0]
 
 
@@ -40,7 +41,7 @@ def test_two_dimensions_are_the_rice_distribution(ratio):
     v = ratio**2 / 2
     laguerre = (1 + v) * i0e(v / 2) + v * i1e(v / 2)
     mean = ratio * np.array([0.6, 0.8])
-    assert both_ways(mean, np.eye(2)) == pytest.approx(np.sqrt(np.pi / 2) * laguerre, rel=STATED)
+    assert both_ways(mean, EYE) == pytest.approx(np.sqrt(np.pi / 2) * laguerre, rel=STATED)
 
 
 @ratios
@@ -69,4 +70,4 @@ def test_norms_of_very_different_size_share_a_covariance():
     covariance = turned(np.array([1.0, 0.3, 1e-4, 1e-9]), np.zeros(4))[1]
     together = expected_norms(means, covariance[None])
     alone = [expected_norms(mean[None], covariance[None])[0] for mean in means]
-    np.testing.assert_allclose(together, alone, rtol=STATED)
+    assert_allclose(together, alone, rtol=STATED)

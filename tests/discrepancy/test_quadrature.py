@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import cases, refuses
+from helpers import EYE, cases, refuses
 from scipy.linalg import eigh
 from scipy.optimize import nnls
 
@@ -10,9 +10,7 @@ from herdfilter.discrepancy import kernel_matrix, optimal_weights
 from herdfilter.kernels import expected_kernel
 from herdfilter.mixture import GaussianMixture
 
-MIXTURE = GaussianMixture(
-    [0.3, 0.7], [[-1.0, 0.5], [2.0, 0.0]], [np.eye(2), [[2.0, 0.8], [0.8, 0.5]]]
-)
+MIXTURE = GaussianMixture([0.3, 0.7], [[-1.0, 0.5], [2.0, 0.0]], [EYE, [[2.0, 0.8], [0.8, 0.5]]])
 KERNEL = np.array([[0.8, 0.2], [0.2, 0.5]])
 
 

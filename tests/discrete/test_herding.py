@@ -4,7 +4,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from helpers import cases, refuses
+from helpers import cases, refusal, refuses
+from numpy.random import default_rng
 from numpy.testing import assert_array_equal
 
 from herdfilter.discrete import herding
@@ -18,7 +19,7 @@ def excess(states, p):
 @cases("size concentration", (2, 10.0), (10, 0.2), (100, 1.0))
 def test_counts_stay_close_to_the_probabilities_at_every_length(size, concentration):
     """Over by less than 1; short by at most the harmonic number, the known bound on always emptying the fullest cup."""
-    rng = np.random.default_rng(size)
+    rng = default_rng(size)
     harmonic = (1 / np.arange(1, size + 1)).sum()
     for _ in range(3):
         p = rng.dirichlet(np.full(size, concentration))
@@ -37,11 +38,9 @@ def test_probabilities_are_normalised_and_impossible_states_never_come():
 @cases("shares", [1, 1, 1], [5, 3, 1, 3, 2], ids=str)
 def test_ties_are_those_of_exact_arithmetic(shares):
     """Herding with fractions; numbers that are rounded differ from them in the last digit, and every few steps tie."""
-    p, lack, expected = (
-        [Fraction(share, sum(shares)) for share in shares],
-        [Fraction()] * len(shares),
-        [],
-    )
+    p = [Fraction(share, sum(shares)) for share in shares]
+    lack = [Fraction()] * len(shares)
+    expected = []
     for _ in range(500):
         lack = [a + b for a, b in zip(lack, p, strict=True)]
         expected.append(lack.index(max(lack)))
@@ -55,20 +54,19 @@ def test_ties_are_those_of_exact_arithmetic(shares):
 
 @cases("size k", (10, 3), (200, 10))
 def test_moments_are_matched_at_the_rate_of_one_over_the_length(size, k):
-    rng = np.random.default_rng(size)
+    rng = default_rng(size)
     phi = rng.standard_normal((size, k))
     moments = rng.dirichlet(np.ones(size)) @ phi
     states = herding(moments, 8_000, phi)
     t = np.arange(1, len(states) + 1)
-    gap = np.linalg.norm(
-        np.cumsum(phi[states], axis=0) - t[:, None] * moments, axis=1
-    )  # t times the error
+    # t times the error
+    gap = np.linalg.norm(np.cumsum(phi[states], axis=0) - t[:, None] * moments, axis=1)
     assert gap.max() < 2 * np.linalg.norm(phi, axis=1).max()
     assert gap[4_000:].max() < 1.5 * gap[:4_000].max()
 
 
 def test_each_state_is_the_best_for_the_weights():
-    rng = np.random.default_rng(5)
+    rng = default_rng(5)
     phi = rng.standard_normal((30, 4))
     moments = rng.dirichlet(np.ones(30)) @ phi
     w = moments.copy()
@@ -81,9 +79,7 @@ def test_moments_outside_the_hull_are_refused():
     square = [[0, 0], [0, 1], [1, 0], [1, 1]]
     assert len(herding([0.5, 0.999], 1000, square)) == 1000
     for outside in ([0.5, 1.01], [-0.2, -0.2], [3.0, 0.5]):
-        with pytest.raises(
-            ValueError, match="moments: expected a point in the convex hull of the features"
-        ):
+        with refusal("moments: expected a point in the convex hull of the features"):
             herding(outside, 1000, square)
 
 

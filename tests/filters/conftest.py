@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import helpers
 import numpy as np
 import pytest
 
@@ -21,7 +22,6 @@ from herdfilter.filters import (
     SequentialQuasiMonteCarlo,
 )
 from herdfilter.fitting import EMFit, GaussianFit, KernelDensityFit
-from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers import (
     ContinuousHerdedGibbs,
     KernelHerding,
@@ -168,11 +168,8 @@ typical = pytest.fixture(lambda request: PROPOSALS[request.param], params=[*TYPI
 """Proposals of every kind, for what the filter promises whatever its proposal is."""
 
 
-class Unseen:
-    """A random walk of which a likelihood is all that is known of its observation: a model without any base class."""
-
-    dim = 1
-    initial = GaussianMixture([1.0], [[0.5]], [[2.0]])
+class Walk(helpers.Walk):
+    """A random walk with controls and time steps, written to the contract of models, without any base class of theirs."""
 
     def transition_mean(self, x, dt, control, step):
         return x + (0.0 if control is None else control[0] * dt)
@@ -182,14 +179,6 @@ class Unseen:
 
     def log_likelihood(self, z, x, step):
         return -0.5 * (z[0] - x[:, 0]) ** 2 - 0.5 * np.log(2 * np.pi)
-
-
-class Walk(Unseen):
-    def observation_mean(self, x, step):
-        return x
-
-    def observation_covariance(self, step):
-        return np.eye(1)
 
 
 registry = pytest.fixture(lambda: PROPOSALS)

@@ -26,7 +26,9 @@ def raised(walk_class):
 
     class Raised(walk_class):
         def __init__(self, constant, unit=2.0**-4, window=np.inf):
-            self.constant, self.unit, self.window = constant, unit, window
+            self.constant = constant
+            self.unit = unit
+            self.window = window
 
         def log_likelihood(self, z, x, step):
             exact = self.unit * np.rint(super().log_likelihood(z, x, step) / self.unit)

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers import assert_same, cases, model_of, normal
-from numpy.testing import assert_allclose
+from helpers import EYE, assert_same, cases, linear, model_of, normal
+from numpy.random import default_rng
 
 import herdfilter as hf
 from herdfilter.filters import Particles, Transition
@@ -32,25 +32,23 @@ def ways(monkeypatch):
 
 
 def test_weights_count_and_angles_are_taken_about_their_mean():
-    rng = np.random.default_rng(2)
-    heading = (
-        np.mod(2 * np.pi + 0.1 * rng.standard_normal((4000, 1)), 2 * np.pi) - np.pi
-    )  # on both sides of the seam
+    rng = default_rng(2)
+    # on both sides of the seam
+    heading = np.mod(2 * np.pi + 0.1 * rng.standard_normal((4000, 1)), 2 * np.pi) - np.pi
     assert [Gaussianity(Particles.equal(heading), angles).gaussian for angles in ((), (0,))] == [
         False,
         True,
     ]
-    x = rng.uniform(
-        -3, 3, (400, 1)
-    )  # draws of a uniform distribution, weighted to be those of a Gaussian
+    # draws of a uniform distribution, weighted to be those of a Gaussian
+    x = rng.uniform(-3, 3, (400, 1))
     weights = np.exp(-0.5 * x[:, 0] ** 2)
     assert not Gaussianity(Particles.equal(np.vstack([x] * 10)), ()).gaussian
     assert Gaussianity(Particles.weighted(x, weights / weights.sum()), ()).gaussian
 
 
-@cases("n", 20, 128)
-def test_a_linear_gaussian_model_keeps_one_gaussian_and_is_filtered_exactly(monkeypatch, n):
-    model = hf.models.linear_chain(3)
+@cases("d n", (3, 20), (1, 100), (4, 128), (2, 300), (4, 2500))
+def test_a_linear_gaussian_model_keeps_one_gaussian_and_is_filtered_exactly(monkeypatch, d, n):
+    model = linear(d, max(1, d // 2), seed=d)
     taken = ways(monkeypatch)
     _, z = hf.simulate(model, 40, rng=1)
     z[10:20] = np.nan
@@ -63,7 +61,9 @@ def test_a_linear_gaussian_model_keeps_one_gaussian_and_is_filtered_exactly(monk
 
 def test_steps_that_are_not_linear_are_left_to_the_particles(monkeypatch):
     """Also where nothing is observed; with more particles, a slight bend is enough."""
-    taken, shares, eye = ways(monkeypatch), [], np.eye(2)
+    taken = ways(monkeypatch)
+    shares = []
+    eye = EYE
     bent = hf.models.from_functions(
         lambda x: 0.9 * x + 0.04 * x[:, ::-1] ** 2, lambda x: x, 0.3 * eye, eye, [0.0, 0.0], eye
     )
@@ -78,7 +78,7 @@ BEACONS = np.array([[-20.0, 0.0], [0.0, -25.0]])
 BUOY = model_of(  # hardly moves, anywhere in a wide field; ranges to two beacons in turn
     normal([0.0, 0.0], 100.0),
     transition_mean=lambda x, dt, control, step: x,
-    transition_covariance=lambda dt, step: 1e-6 * np.eye(2),
+    transition_covariance=lambda dt, step: 1e-6 * EYE,
     log_likelihood=lambda z, x, step: (
         -2.0 * (z[0] - np.linalg.norm(x - BEACONS[step % 2], axis=1)) ** 2
     ),
@@ -89,7 +89,7 @@ def test_what_is_anywhere_is_found_where_only_a_likelihood_is_known():
     """Ranking alone leaves the first particle that fits, and noise is too narrow to come closer: they must be widened."""
     errors = []
     for seed in range(8):
-        rng = np.random.default_rng(seed)
+        rng = default_rng(seed)
         place = rng.normal(0.0, 8.0, 2)
         ranges = [np.linalg.norm(place - BEACONS[k % 2]) for k in range(1, 41)]
         z = np.array(ranges)[:, None] + 0.5 * rng.standard_normal((40, 1))
@@ -101,7 +101,8 @@ def test_what_is_anywhere_is_found_where_only_a_likelihood_is_known():
 @cases("n", 100, 300)
 def test_a_step_asks_for_as_many_states_as_twice_that_of_a_bootstrap_filter(n):
     """Where particles look ahead, and noise separates copies: each moves and is observed once, and twice as many in all."""
-    asked, eye = [], np.eye(2)
+    asked = []
+    eye = EYE
     model = hf.models.from_functions(
         lambda x: asked.append(len(x)) or 3 * np.sin(x),
         lambda x: asked.append(len(x)) or x**2,
@@ -150,25 +151,22 @@ def test_one_gaussian_is_kept_as_long_as_its_weights_are_as_even_as_chance_allow
         model = hf.models.from_functions(
             lambda x: x, lambda x: x + bend * x**2, [[0.2]], [[0.5]], [0.0], [[1.0]]
         )
-        seen, particles = (
-            hf.filters.Observation.read(model, [0.5], 1),
-            Particles.equal(balanced_noise(n, 1, 0)),
-        )
-        moved = hf.AutomaticProposal().propose(
-            Transition(model), particles, np.random.default_rng(0), seen
-        )
+        seen = hf.filters.Observation.read(model, [0.5], 1)
+        particles = Particles.equal(balanced_noise(n, 1, 0))
+        moved = hf.AutomaticProposal().propose(Transition(model), particles, default_rng(0), seen)
         return n * (n * (moved.normalised()[0].weights ** 2).sum() - 1)
 
-    few, many = edge(
-        0.0, 0.5, lambda bend: distance(bend) <= 1, times=20
-    )  # to 5e-7, above what rounding makes of the bound
+    # to 5e-7, above what rounding makes of the bound
+    few, many = edge(0.0, 0.5, lambda bend: distance(bend) <= 1, times=20)
     assert distance(few) > 0.9
     assert not 0.5 <= distance(many) <= 2  # another way
 
 
 def test_one_gaussian_moves_as_long_as_what_is_not_linear_would_be_chance(monkeypatch):
     """Nothing observed: n times the share of variance that no linear function of the noise explains is at most 1."""
-    taken, n, eye = ways(monkeypatch), 50, np.eye(2)
+    taken = ways(monkeypatch)
+    n = 50
+    eye = EYE
     particles = Particles.equal(balanced_noise(n, 2, 1))
 
     def moved(bend):
@@ -176,12 +174,11 @@ def test_one_gaussian_moves_as_long_as_what_is_not_linear_would_be_chance(monkey
         model = hf.models.from_functions(
             lambda x: x + bend * x[:, ::-1] ** 2, lambda x: x, 0.5 * eye, eye, [0.0, 0.0], eye
         )
-        return (
-            hf.AutomaticProposal().propose(Transition(model), particles, np.random.default_rng(0)).x
-        )
+        return hf.AutomaticProposal().propose(Transition(model), particles, default_rng(0)).x
 
     few, _ = edge(0.0, 1.0, lambda bend: moved(bend) is not None and "ranked" not in taken)
-    x, noise = moved(few), np.column_stack([np.ones(n), balanced_noise(n, 4, 1)])
+    x = moved(few)
+    noise = np.column_stack([np.ones(n), balanced_noise(n, 4, 1)])
     rest = x - noise @ np.linalg.lstsq(noise, x, rcond=None)[0]
     assert n * (rest.var(axis=0) / x.var(axis=0)).max() == pytest.approx(1, abs=1e-3)
 
@@ -191,12 +188,15 @@ def test_ranked_particles_are_widened_where_the_noise_is_too_narrow_to_part_them
     monkeypatch, alone
 ):
     """Less than 1/n of the predicted variance in some direction."""
-    taken, n, eye = ways(monkeypatch), 60, np.eye(2)
-    rng = np.random.default_rng(n)
+    taken = ways(monkeypatch)
+    n = 60
+    eye = EYE
+    rng = default_rng(n)
     x = np.column_stack([rng.exponential(size=n), rng.standard_normal(n)])
+    # covariance I
     particles = Particles.equal(
         (x - x.mean(axis=0)) @ np.linalg.inv(np.linalg.cholesky(np.cov(x.T, ddof=0))).T
-    )  # covariance I
+    )
 
     def narrow(variance):
         taken.clear()
@@ -208,18 +208,3 @@ def test_ranked_particles_are_widened_where_the_noise_is_too_narrow_to_part_them
 
     few, _ = edge(1e-6, 0.5, narrow)
     assert few / (1 + few) == pytest.approx(1 / n, rel=1e-4)
-
-
-@cases("d", 1, 2, 3, 4)
-def test_with_any_number_of_particles_it_is_the_kalman_filter_on_linear_models(d):
-    rng = np.random.default_rng(d)
-    turn = np.linalg.qr(rng.standard_normal((d, d)))[0]
-    H = rng.standard_normal((max(1, d // 2), d))
-    Q, R, P0 = (s * np.eye(k) for s, k in ((0.3, d), (0.5, len(H)), (1.0, d)))
-    prior = {"initial_mean": np.zeros(d), "initial_covariance": P0}
-    model = hf.models.LinearGaussian(0.9 * turn, H, Q, R, **prior)
-    _, z = hf.simulate(model, 30, rng=d)
-    exact = hf.ExtendedKalmanFilter(model).run(z).means
-    for n in (20, 100, 300, 1000, 2500):
-        means = hf.ParticleFilter(model, n, hf.AutomaticProposal()).run(z).means
-        assert_allclose(means, exact, rtol=0, atol=1e-9)

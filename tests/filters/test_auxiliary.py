@@ -3,12 +3,7 @@
 import numpy as np
 import pytest
 
-from herdfilter.filters import (
-    AuxiliaryProposal,
-    ParticleFilter,
-    Particles,
-    SystematicResampling,
-)
+from herdfilter.filters import AuxiliaryProposal, ParticleFilter, Particles, SystematicResampling
 
 
 def test_an_observation_that_excludes_every_centre_is_survived(walk):
@@ -19,9 +14,8 @@ def test_an_observation_that_excludes_every_centre_is_survived(walk):
     pf.predict()
     record = pf.update([1.0])
     assert 0.5 < record.mean[0] < 1.5
-    assert record.log_likelihood == pytest.approx(
-        np.log(0.2229), abs=0.4
-    )  # P(0.5 < N(0, 0.5) < 1.5) = 0.2229
+    # P(0.5 < N(0, 0.5) < 1.5) = 0.2229
+    assert record.log_likelihood == pytest.approx(np.log(0.2229), abs=0.4)
 
 
 class Unlabelled(SystematicResampling):

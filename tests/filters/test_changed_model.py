@@ -4,7 +4,7 @@ import copy
 
 import numpy as np
 import pytest
-from helpers import Walk, cases
+from helpers import Walk, assert_same, cases
 from numpy.testing import assert_array_equal
 
 import herdfilter as hf
@@ -13,7 +13,8 @@ from herdfilter.filters import AutomaticProposal, ParticleFilter
 
 class Changeable(Walk):
     def __init__(self, slope=0.9, noise=0.5):
-        self.slope, self.noise = slope, np.array([[noise]])
+        self.slope = slope
+        self.noise = np.array([[noise]])
 
     def transition_mean(self, x, dt, control, step):
         return self.slope * x
@@ -23,7 +24,8 @@ class Changeable(Walk):
 
 
 def replaced(model):
-    model.slope, model.noise = -3.0, np.array([[100.0]])
+    model.slope = -3.0
+    model.noise = np.array([[100.0]])
 
 
 def in_place(model):
@@ -41,8 +43,7 @@ def test_a_change_after_predict_is_not_seen_by_this_step(typical, change):
     assert_array_equal(changed.covariance, plain.covariance)  # a look at the prediction
     for pf in (changed, plain):
         pf.update([0.8])
-    assert_array_equal(changed.particles, plain.particles)
-    assert_array_equal(changed.weights, plain.weights)
+    assert_same(changed, plain, "particles", "weights")
 
 
 def test_a_copy_of_a_model_does_not_keep_what_was_computed_of_the_other():

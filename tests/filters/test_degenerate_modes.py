@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 import pytest
-from helpers import cases, normal
+from helpers import EYE, cases, normal
 
 from herdfilter.catalogue.specifications import resolve_filters
 from herdfilter.filters import DegenerateWeightsError
@@ -81,7 +81,9 @@ def seeing(function):
 
 class Spread:
     def __init__(self, mean, covariance, value=0.0):
-        self.mean, self.covariance, self.value = mean, covariance, value
+        self.mean = mean
+        self.covariance = covariance
+        self.value = value
 
     def sample(self, n, rng):
         return np.full((n, 2), self.value)
@@ -96,9 +98,7 @@ def lacking(name):
 
 
 def late(matrix):
-    return changed(
-        transition_covariance=lambda self, dt, step: matrix if step == 3 else 0.5 * np.eye(2)
-    )
+    return changed(transition_covariance=lambda self, dt, step: matrix if step == 3 else 0.5 * EYE)
 
 
 NOT_COVARIANCES = {
@@ -115,7 +115,7 @@ FINE = {
     "variances of 1e150": scaled(1e75),
     "offset of 1e9": scaled(1e-3, 1e9),
     "no noise": noise(np.zeros((2, 2))),
-    "noise of 1e-12": noise(1e-12 * np.eye(2)),
+    "noise of 1e-12": noise(1e-12 * EYE),
     "noise in one dimension": noise(np.diag([1.0, 0.0])),
     "noise off by rounding": noise(np.array([[1 / 3, 0.1], [np.nextafter(0.1, 1), 1 / 3]])),
     "known initial state, no noise": changed(
@@ -163,7 +163,7 @@ REFUSED = {
     "no transition": lacking("transition_mean"),
     "no initial": lacking("initial"),
     "initial of another dimension": changed(initial=normal(np.zeros(3))),
-    "initial NaN": changed(initial=Spread(np.full(2, np.nan), np.eye(2), np.nan)),
+    "initial NaN": changed(initial=Spread(np.full(2, np.nan), EYE, np.nan)),
     "initial indefinite": changed(
         initial=GaussianMixture.unchecked(
             np.ones(1), np.zeros((1, 2)), NOT_COVARIANCES["indefinite"]
@@ -199,12 +199,8 @@ FILTERS = resolve_filters(FILTERS.split())  # one of each class
 KALMAN = {name for name, spec in FILTERS.items() if spec.filter != "ParticleFilter"}
 OF_FULL_RANK = {"guided", "kalman-mixture-kh"}  # they weigh by transition densities
 ON_A_LINE = {"herded-quantile"}  # for states of one dimension
-SMALLEST = {
-    "enkf": 2,
-    "edh": 2,
-    "ledh": 2,
-    "s2kf": 4,
-}  # of filters that one particle will not do for
+# of filters that one particle will not do for
+SMALLEST = {"enkf": 2, "edh": 2, "ledh": 2, "s2kf": 4}
 
 
 @pytest.fixture(autouse=True)

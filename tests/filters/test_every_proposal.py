@@ -5,7 +5,7 @@ import inspect
 
 import numpy as np
 import pytest
-from helpers import plane
+from helpers import EYE, plane
 from numpy.testing import assert_allclose, assert_array_equal
 
 from herdfilter.filters import (
@@ -21,7 +21,7 @@ from herdfilter.filters import (
 from herdfilter.models import LinearGaussian
 from herdfilter.models.simulation import simulate
 
-PLANE = plane(H=np.eye(2), R=[[0.4, 0.1], [0.1, 0.2]])
+PLANE = plane(H=EYE, R=[[0.4, 0.1], [0.1, 0.2]])
 SEEN = Observation(PLANE, np.array([0.7, -0.2]), 1)
 
 
@@ -58,10 +58,8 @@ def test_the_contract_is_followed_and_weights_are_normalised_where_no_observatio
     promised, particles
 ):
     """The particles given are left as they are."""
-    proposal, before = (
-        promised.make(),
-        copy.deepcopy((particles.x, particles.log_weights, particles.weights)),
-    )
+    proposal = promised.make()
+    before = copy.deepcopy((particles.x, particles.log_weights, particles.weights))
     assert isinstance(proposal, Proposal)
     assert proposal.uses.observation is promised.observes
     proposal.check(PLANE)

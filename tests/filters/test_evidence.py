@@ -24,10 +24,8 @@ UNBIASED = {
         for s in SCHEMES
     },
     "no resampling": (PLANE, {"resample_below": 0.0}),
-    "random, no defence": (
-        LINE,
-        {"proposal": hf.HerdedProposal(hf.RandomSampling(), 0.0)},
-    ),  # else weights are normalised
+    # else weights are normalised
+    "random, no defence": (LINE, {"proposal": hf.HerdedProposal(hf.RandomSampling(), 0.0)}),
     "auxiliary": (PLANE, {"proposal": hf.AuxiliaryProposal(hf.StratifiedResampling())}),
     "sqmc": (PLANE, {"proposal": hf.SequentialQuasiMonteCarlo()}),
     "sqmc, guided": (PLANE, {"proposal": hf.SequentialQuasiMonteCarlo(guided=True)}),

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import scipy.linalg
 from helpers import cases
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 import herdfilter as hf
-from herdfilter.filters import Particles
 from herdfilter.filters.proposals.gaussianity import Gaussianity, narrow, over_chance, standardised
 
 
@@ -15,7 +15,8 @@ def cumulants(x, weights):
     """Squared third and fourth cumulants of whitened points, over what chance makes of them."""
     centred = x - weights @ x
     root = np.linalg.cholesky((weights * centred.T) @ centred)
-    z, d = np.linalg.solve(root, centred.T).T, x.shape[1]
+    z = np.linalg.solve(root, centred.T).T
+    d = x.shape[1]
     third = np.einsum("i,ia,ib,ic->abc", weights, z, z, z)
     fourth = np.einsum("i,i,ia,ib->ab", weights, (z**2).sum(axis=1), z, z) - (d + 2) * np.eye(d)
     ess = 1 / (weights**2).sum()
@@ -51,12 +52,12 @@ def test_kernels_leave_of_the_cumulants_what_is_not_chance(shape, n, d):
 
     h^2 is the least of what leaves either, and of the -2/3th power of the effective sample size.
     """
-    rng = np.random.default_rng(n + d)
+    rng = default_rng(n + d)
     x = shape(rng, n, d)
     weights = rng.dirichlet(np.full(n, 5.0))
     third, fourth = over_chance(standardised(x, weights)[2], weights)
     assert (third, fourth) == pytest.approx(cumulants(x, weights))
-    found = Gaussianity(Particles(x, np.log(weights)), ())
+    found = Gaussianity(hf.Particles(x, np.log(weights)), ())
     kept = [max(0.0, 1 - 1 / c) for c in (third, fourth)]
     left = 1 - found.width**2
     chance = (weights @ weights) ** (2 / 3)
@@ -69,23 +70,23 @@ def test_kernels_leave_of_the_cumulants_what_is_not_chance(shape, n, d):
 
 @cases("scale", 1.0, 1e-4)
 def test_noise_is_narrow_where_its_least_share_of_the_covariance_is_below_the_bound(scale):
-    rng = np.random.default_rng(3)
+    rng = default_rng(3)
     state, noise = (scale * rng.standard_normal((3, 3)) * [1.0, 1e3, 1.0] for _ in range(2))
     noise, whole = noise.T @ noise, state.T @ state + noise.T @ noise
     least = scipy.linalg.eigh(noise, whole, eigvals_only=True)[0]
     assert not narrow(noise, whole, 0.99 * least)
     assert narrow(noise, whole, 1.01 * least)
     one_direction = np.diag([0.0, 1.0, 1.0]) * noise
-    assert narrow(
-        one_direction, one_direction + whole, 1e-9
-    )  # nothing of the noise, nor of the whole
+    # nothing of the noise, nor of the whole
+    assert narrow(one_direction, one_direction + whole, 1e-9)
 
 
 @cases("where", "anywhere", "on a plane", "far away")
 def test_standardised_points_are_the_points_in_units_of_the_factor_of_their_covariance(where):
     """Also where the covariance is singular, or the offset takes nearly all digits."""
-    rng = np.random.default_rng(4)
-    x, weights = rng.normal(size=(60, 2)), rng.dirichlet(np.full(60, 5.0))
+    rng = default_rng(4)
+    x = rng.normal(size=(60, 2))
+    weights = rng.dirichlet(np.full(60, 5.0))
     x = {
         "anywhere": x + 5.0,
         "on a plane": (x + 5.0) @ [[1.0, 0.5, 0.3], [0.0, 2.0, -1.0]],

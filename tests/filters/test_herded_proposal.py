@@ -16,7 +16,8 @@ def test_weights_are_the_ratio_of_the_predictive_density_to_the_one_drawn_from(
     pf = ParticleFilter(walk, 30, HerdedProposal(sampler, share), rng=0)
     pf.predict()
     pf.update([1.5])
-    before, x = pf.weights, pf.particles
+    before = pf.weights
+    x = pf.particles
     pf.predict()
     predictive = GaussianMixture(before, x, walk.transition_covariance(1.0, 2))
     even = GaussianMixture(np.full(30, 1 / 30), x, walk.transition_covariance(1.0, 2))

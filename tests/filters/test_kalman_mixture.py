@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from helpers import assert_same, cases, plane
+from helpers import EYE, assert_same, cases, plane
 from numpy.testing import assert_allclose
 
 import herdfilter as hf
-from herdfilter.filters import Observation, Particles, Transition
 from herdfilter.filters.kalman import kalman_mixture
+from herdfilter.testing import random_mixture
 
 
 def mapped():
@@ -31,31 +31,29 @@ def linear(**changes):
     return plane(**{"R": [[1.0]]} | changes)
 
 
-def random_mixture(components, d, rng, shared):
-    roots = rng.normal(size=(1 if shared else components, d, d))
-    covariances = roots @ roots.transpose(0, 2, 1) + 0.1 * np.eye(d)
-    return hf.GaussianMixture(
-        rng.dirichlet(np.ones(components)),
-        rng.normal(size=(components, d)),
-        covariances[0] if shared else covariances,
-    )
-
-
 @cases("rule shared", ("extended", True), ("unscented", False), ("cubature", True))
 def test_the_update_is_the_exact_gaussian_sum_where_the_observation_is_linear(rule, shared):
     """Against the conditional of the joint mixture of state and observation (Alspach and Sorenson 1972)."""
     rng = np.random.default_rng(3)
-    prior, H, R = random_mixture(6, 3, rng, shared), rng.normal(size=(2, 3)), np.diag([0.3, 0.7])
+    prior = random_mixture(3, 3, 6)
+    if shared:
+        prior = hf.GaussianMixture(prior.weights, prior.means, prior.covariances[0])
+    H = rng.normal(size=(2, 3))
+    R = np.diag([0.3, 0.7])
     model = linear(
         F=np.eye(3), H=H, Q=np.eye(3), R=R, initial_mean=np.zeros(3), initial_covariance=np.eye(3)
     )
     for z, kept in ([0.4, -1.0], [0, 1]), ([np.nan, -1.0], [1]):
-        posterior, log_evidence = kalman_mixture(Observation.read(model, z, 1, True), prior, rule)
-        A, noise = np.vstack([np.eye(3), H[kept]]), np.diag([0, 0, 0, *np.diag(R)[kept]])
+        posterior, log_evidence = kalman_mixture(
+            hf.Observation.read(model, z, 1, True), prior, rule
+        )
+        A = np.vstack([np.eye(3), H[kept]])
+        noise = np.diag([0, 0, 0, *np.diag(R)[kept]])
         joint = hf.GaussianMixture(
             prior.weights, prior.means @ A.T, A @ prior.covariances @ A.T + noise
         )
-        seen, z = np.arange(3, len(A)), np.array(z)[kept]
+        seen = np.arange(3, len(A))
+        z = np.array(z)[kept]
         exact = joint.conditional(seen, z)
         assert_allclose(posterior.weights, exact.weights, rtol=1e-7)
         assert_same(posterior, exact, "means", "covariances", atol=1e-7)
@@ -89,9 +87,7 @@ class OneDriver(hf.models.LinearGaussian):
         return x @ self.F.T + noise @ [[0.5, 0.3]]
 
 
-DRIVEN = OneDriver(
-    linear().F, linear().H, [[0.25, 0.15], [0.15, 0.09]], [[1.0]], [1.0, -1.0], np.eye(2)
-)
+DRIVEN = OneDriver(linear().F, linear().H, [[0.25, 0.15], [0.15, 0.09]], [[1.0]], [1.0, -1.0], EYE)
 
 
 @cases(
@@ -110,17 +106,16 @@ def test_mapped_points_of_state_and_noise_are_the_kalman_filter_where_the_model_
 
 
 def test_guided_weights_do_not_depend_on_the_draw_where_the_observation_is_linear():
-    model, rng = linear(), np.random.default_rng(1)
-    x, log_weights, z = (
-        rng.normal(size=(30, 2)),
-        np.log(rng.dirichlet(np.ones(30))),
-        np.array([0.7]),
-    )
+    model = linear()
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(30, 2))
+    log_weights = np.log(rng.dirichlet(np.ones(30)))
+    z = np.array([0.7])
     S = (model.H @ model.Q @ model.H.T + model.R)[0, 0]
     residuals = z - (x @ model.F.T @ model.H.T)[:, 0]
     expected = log_weights - 0.5 * (residuals**2 / S + np.log(2 * np.pi * S))
     moved = hf.GuidedProposal().propose(
-        Transition(model), Particles(x, log_weights), rng, Observation(model, z, 1)
+        hf.Transition(model), hf.Particles(x, log_weights), rng, hf.Observation(model, z, 1)
     )
     assert_allclose(moved.log_weights, expected, atol=1e-6)
     assert moved.x.shape == (30, 2)

@@ -1,10 +1,7 @@
-"""The online object of every filter in the catalogue: kept in a file, copied, resumed; and what it keeps in memory."""
+"""Filters online: a loop is a run, and nothing of it is kept in memory. That copies go on is in tests/test_copies.py."""
 
-import copy
 import gc
-import pickle
 import tracemalloc
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,14 +9,12 @@ from helpers import cases
 from numpy.testing import assert_array_equal
 
 from herdfilter.catalogue.specifications import resolve_filters
-from herdfilter.filters import PartialObservationWarning
 from herdfilter.models import BearingsTracking, ConditionallyLinear, linear_chain
 from herdfilter.models.simulation import simulate
 
 MODEL = BearingsTracking(initial_covariance=np.diag([0.1, 0.1, 0.5, 0.5]))
 OBSERVATIONS = simulate(MODEL, 8, 8, dt=0.1)[1]
 LINE = linear_chain(1)
-SEEN_ON_A_LINE = simulate(LINE, 8, 8)[1]
 
 
 def build(name, n=15, model=MODEL):
@@ -44,29 +39,6 @@ SOME = [
 SOME += ["kalman-mixture-kh", "rb-auto", "ukf", "enkf", "edh", "imm", "mkf"]
 
 
-@cases("name", *SOME)
-def test_a_filter_resumes_where_it_was(name):
-    """Copied and pickled, between steps and after a prediction; in a loop or in a run."""
-    model, z = (LINE, SEEN_ON_A_LINE) if name.endswith("-quantile") else (MODEL, OBSERVATIONS)
-    model = ConditionallyLinear(model, [2, 3]) if name.startswith("rb-") else model
-    online, whole = build(name, model=model), build(name, model=model).run(z, dt=0.1)
-    advance(online, z[:4])
-    runs = [copy.deepcopy(online), pickle.loads(pickle.dumps(online))]
-    online.predict(0.1)
-    others = [copy.deepcopy(online), pickle.loads(pickle.dumps(online)), online]
-    for other in others:
-        for k, record in enumerate([other.update(z[4]), *advance(other, z[5:])], start=4):
-            assert_array_equal(record.mean, whole.means[k])
-            assert_array_equal(record.covariance, whole.covariances[k])
-            assert (record.step, record.log_likelihood) == (k + 1, whole.log_likelihoods[k])
-            assert record.outcome is whole.outcomes[k]
-        assert other.record is record
-    for other in runs:
-        assert_array_equal(other.run(z[4:], dt=0.1).means, whole.means[4:])
-    assert online.log_likelihood == pytest.approx(whole.log_likelihood, rel=1e-12)
-    assert {other.log_likelihood for other in [*others, *runs]} == {online.log_likelihood}
-
-
 def held():
     """Bytes that are traced and in use, in blocks of 100 bytes and more: the least that an array takes.
 
@@ -76,6 +48,23 @@ def held():
     return sum(trace.size for trace in tracemalloc.take_snapshot().traces if trace.size >= 100)
 
 
+@cases("name", *SOME)
+def test_a_loop_gives_the_bits_of_a_run_which_goes_on_from_it(name):
+    model = LINE if name.endswith("-quantile") else MODEL
+    z = simulate(model, 8, 8, dt=0.1)[1]
+    model = ConditionallyLinear(model, [2, 3]) if name.startswith("rb-") else model
+    online, half = (build(name, model=model) for _ in range(2))
+    whole = build(name, model=model).run(z, dt=0.1)
+    for k, record in enumerate(advance(online, z)):
+        assert_array_equal(record.mean, whole.means[k])
+        assert_array_equal(record.covariance, whole.covariances[k])
+        assert (record.step, record.log_likelihood) == (k + 1, whole.log_likelihoods[k])
+        assert record.outcome is whole.outcomes[k]
+    assert online.log_likelihood == pytest.approx(whole.log_likelihood, rel=1e-12)
+    advance(half, z[:4])
+    assert_array_equal(half.run(z[4:], dt=0.1).means, whole.means[4:])
+
+
 @cases("name", "bootstrap", "augmented-gauss-kh", "ukf")
 def test_a_long_run_keeps_no_history(name):
     """Memory after 100 steps is that after 20, to less than what 80 steps' particles would take.
@@ -83,7 +72,8 @@ def test_a_long_run_keeps_no_history(name):
     Another filter takes the same 120 steps first: loading compiled code and filling caches, at whatever step, is no growth.
     Neither is garbage that waits for its collection.
     """
-    online, z = build(name), OBSERVATIONS[:1]
+    online = build(name)
+    z = OBSERVATIONS[:1]
     advance(build(name), np.repeat(z, 120, axis=0))
     advance(online, np.repeat(z, 20, axis=0))
     tracemalloc.start()
@@ -95,15 +85,3 @@ def test_a_long_run_keeps_no_history(name):
     finally:
         tracemalloc.stop()
     assert grown < 80 * 15 * 4 * 8 / 4
-
-
-def test_a_model_that_cannot_use_a_part_predicts_only():
-    names = "dim", "initial", "transition_mean", "transition_covariance", "log_likelihood"
-    online = build(
-        "bootstrap", 20, SimpleNamespace(**{name: getattr(MODEL, name) for name in names})
-    )
-    online.predict(0.1)
-    with pytest.warns(PartialObservationWarning):
-        record = online.update([0.3, np.nan])
-    assert record.outcome.value == "missing"
-    assert record.ess == pytest.approx(20)

@@ -1,7 +1,6 @@
 """Models of a user, without a base class, in every proposal that can serve them."""
 
-import pytest
-from helpers import Simulated, Squared, refuses
+from helpers import Simulated, Squared, refusal, refuses
 from numpy.testing import assert_allclose
 
 from herdfilter.filters import AugmentedProposal, BootstrapProposal, HerdedProposal, ParticleFilter
@@ -39,7 +38,9 @@ ADDITIVE = "transition_mean and transition_covariance"
 
 
 class Bare:
-    dim, initial, log_likelihood = Squared.dim, Squared.initial, Squared.log_likelihood
+    dim = Squared.dim
+    initial = Squared.initial
+    log_likelihood = Squared.log_likelihood
 
 
 def without(name, base):
@@ -49,13 +50,13 @@ def without(name, base):
 
 def test_additive_noise_is_asked_for_by_name(of_additive_noise):
     expected = f"{type(of_additive_noise).__name__} needs {ADDITIVE}; Squared has no transition_mean and no"
-    with pytest.raises(TypeError, match=expected):
+    with refusal(expected, TypeError):
         ParticleFilter(Squared(), 5, of_additive_noise)
 
 
 def test_the_moments_of_the_observation_are_asked_for_by_name(walk_class, of_moments):
     expected = f"{type(of_moments).__name__} needs observation_mean and observation_covariance; Partial has no"
-    with pytest.raises(TypeError, match=expected):
+    with refusal(expected, TypeError):
         ParticleFilter(without("observation_mean", walk_class), 5, of_moments)
 
 

@@ -1,45 +1,14 @@
 """Particles that are guided by a likelihood alone: as by moments where it is Gaussian, and never led astray elsewhere."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
-from helpers import cases
+from helpers import EYE, assert_same, cases, likelihood_alone, linear
 from numpy.testing import assert_allclose
 
 import herdfilter as hf
 from herdfilter.filters import Observation, Particles, Transition
 from herdfilter.filters.proposals.lookahead import Ancestors
 from herdfilter.filters.proposals.quadratic import linear_observations
-from herdfilter.models.resolved import Measurement
-
-
-def told_less(model, likelihood=None):
-    """The model without mean and covariance of its observation."""
-    kept = (
-        "dim",
-        "initial",
-        "transition_mean",
-        "transition_covariance",
-        "transition",
-        "noise_dim",
-        "circular",
-    )
-    parts = {name: getattr(model, name) for name in kept if hasattr(model, name)}
-    own = likelihood or (lambda z, x, step: Measurement(model).log_likelihood(z, x, step))
-    return SimpleNamespace(**parts, log_likelihood=own)
-
-
-def linear_gaussian(d, k, rank, seed):
-    rng = np.random.default_rng(seed)
-    F, H, root = (
-        rng.standard_normal((d, d)) / d,
-        rng.standard_normal((k, d)),
-        rng.standard_normal((d, rank)),
-    )
-    return hf.models.LinearGaussian(
-        F, H, root @ root.T, np.diag(rng.uniform(0.1, 1, k)), np.zeros(d), np.eye(d)
-    )
 
 
 @cases(
@@ -51,11 +20,13 @@ def linear_gaussian(d, k, rank, seed):
     (2000, 3, 1, 3, 0.0),
 )
 def test_a_gaussian_likelihood_guides_as_its_moments_do(n, d, k, rank, width):
-    model = linear_gaussian(d, k, rank, seed=d + 10 * k)
+    root = np.random.default_rng(1).standard_normal((d, rank))
+    model = linear(d, k, seed=d + 10 * k, Q=root @ root.T)
     rng = np.random.default_rng(0)
     particles = Particles(rng.standard_normal((n, d)), np.log(rng.dirichlet(np.ones(n))))
-    updates, z = [], rng.standard_normal(k)
-    for known in (model, told_less(model)):
+    updates = []
+    z = rng.standard_normal(k)
+    for known in (model, likelihood_alone(model)):
         transition = Transition(known)
         ancestors = Ancestors.of(transition, particles)
         if width:
@@ -80,9 +51,8 @@ def test_the_default_is_the_kalman_filter_where_a_linear_model_has_a_likelihood_
     model = hf.models.linear_chain(2)
     _, z = hf.simulate(model, steps=20, rng=1)
     kalman = hf.ExtendedKalmanFilter(model).run(z)
-    result = hf.ParticleFilter(told_less(model), 50, hf.AutomaticProposal()).run(z)
-    assert_allclose(result.means, kalman.means, atol=1e-6)
-    assert_allclose(result.covariances, kalman.covariances, atol=1e-6)
+    result = hf.ParticleFilter(likelihood_alone(model), 50, hf.AutomaticProposal()).run(z)
+    assert_same(result, kalman, "means", "covariances", atol=1e-06)
 
 
 def observed(likelihood, x, noise=0.3):
@@ -90,7 +60,7 @@ def observed(likelihood, x, noise=0.3):
     model = hf.models.LinearGaussian(
         np.eye(d), np.eye(d), noise**2 * np.eye(d), np.eye(d), np.zeros(d), np.eye(d)
     )
-    alone = told_less(model, likelihood)
+    alone = likelihood_alone(model, likelihood)
     ancestors = Ancestors.of(Transition(alone), Particles.equal(x))
     every = np.arange(len(x))
     seen = Observation.read(alone, [0.0], 1)
@@ -119,10 +89,8 @@ def test_no_particle_is_promised_more_than_the_largest_likelihood_that_was_met()
 @cases("name", "auto", "ranked")
 def test_a_likelihood_that_is_zero_outside_a_window_is_taken_for_flat_at_its_edge(name):
     """The posterior is uniform in the window, where it is as good as the prior; its variance is 1/3."""
-    model = hf.models.LinearGaussian(
-        np.zeros((2, 2)), np.eye(2), 100 * np.eye(2), np.eye(2), np.zeros(2), np.eye(2)
-    )
-    alone = told_less(
+    model = hf.models.LinearGaussian(np.zeros((2, 2)), EYE, 100 * EYE, EYE, np.zeros(2), EYE)
+    alone = likelihood_alone(
         model, lambda z, x, step: np.where((np.abs(x - z) < 1).all(axis=1), 0.0, -np.inf)
     )
     pf = hf.make_filter(name, alone, n_particles=20_000, rng=0)
@@ -136,8 +104,7 @@ def test_the_largest_likelihood_may_lie_between_the_states_that_were_met():
     """As far as the quadratic about the best of them says; a state on the flat, the last, promises nothing more."""
     x = np.array([[1.0], [9.0]])
     _, residuals, log_peaks = observed(lambda z, x, step: -0.5 * np.minimum(x[:, 0] ** 2, 25.0), x)
-    promised = log_peaks - 0.5 * np.log(
-        2 * np.pi
-    )  # the largest log-likelihood met is -0.5, at the first state
+    # the largest log-likelihood met is -0.5, at the first state
+    promised = log_peaks - 0.5 * np.log(2 * np.pi)
     assert_allclose(residuals[:, 0], [-1.0, 0.0], atol=1e-9)
     assert_allclose(promised, [0.5, -12.0], atol=1e-9)

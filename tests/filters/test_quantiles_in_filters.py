@@ -38,15 +38,6 @@ def test_the_error_falls_with_the_number_of_particles(seen, proposal):
     assert errors[1] < errors[0] / 6
 
 
-@cases("built", hf.QuantileSampling(), hf.MappedSampling(hf.QuantileSampling()), ids=repr)
-def test_more_dimensions_are_refused_before_a_run(built):
-    with pytest.raises(
-        ValueError,
-        match=r"^model.dim: HerdedProposal with QuantileSampling expected dimension 1, got 2; [^\n]+$",
-    ):
-        hf.ParticleFilter(linear_chain(2), 10, hf.HerdedProposal(built))
-
-
 @cases("proposal", hf.HerdedProposal, hf.KalmanMixtureProposal)
 def test_what_takes_weights_up_needs_no_resampling_however_uneven_they_are(proposal):
     """Weights are not even, resampling is asked for at every step, and still no random number is used."""

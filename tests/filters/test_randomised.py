@@ -4,29 +4,23 @@ import copy
 from types import SimpleNamespace
 
 import numpy as np
-import pytest
-from helpers import LINE, cases, normal, of_inner_noise, on_a_line, plane
+from helpers import (
+    LINE,
+    cases,
+    likelihood_alone,
+    normal,
+    of_inner_noise,
+    on_a_line,
+    only_simulated,
+    plane,
+    refusal,
+)
 
 import herdfilter as hf
-from herdfilter.filters import Observation, Particles, Transition
 
 PLANE = plane()
-GUIDED, BLIND = hf.RankedProposal(randomised=True), hf.RankedProposal(guided=False, randomised=True)
-SIMULATED = SimpleNamespace(
-    dim=2,
-    initial=PLANE.initial,
-    log_likelihood=PLANE.log_likelihood,
-    sample_transition=lambda x, rng, *_: (
-        x @ PLANE.F.T + rng.standard_normal(x.shape) @ np.linalg.cholesky(PLANE.Q).T
-    ),
-)
-ALONE = SimpleNamespace(  # a likelihood without mean and covariance of the observation
-    dim=2,
-    initial=PLANE.initial,
-    log_likelihood=PLANE.log_likelihood,
-    transition_mean=PLANE.transition_mean,
-    transition_covariance=PLANE.transition_covariance,
-)
+GUIDED = hf.RankedProposal(randomised=True)
+BLIND = hf.RankedProposal(guided=False, randomised=True)
 TWO = on_a_line(F=0.9, R=0.5)
 CLUTTERED = hf.models.WithClutter(TWO, 0.8, 0.1)
 SCANS = [[[0.4], [3.0]], [], [[-1.0], [1.5]]]
@@ -72,8 +66,8 @@ CASES = {
     ),
     "noise within": (of_inner_noise(PLANE), ON_PLANE, READINGS, GUIDED, 16, 50),
     "shared gains": (PLANE, ON_PLANE, READINGS[:2], GUIDED, 400, 50),
-    "a likelihood alone": (ALONE, ON_PLANE, READINGS, GUIDED, 20, 50),
-    "a simulation alone": (SIMULATED, ON_PLANE, READINGS, GUIDED, 30, 80),
+    "a likelihood alone": (likelihood_alone(PLANE), ON_PLANE, READINGS, GUIDED, 20, 50),
+    "a simulation alone": (only_simulated(PLANE), ON_PLANE, READINGS, GUIDED, 30, 80),
     "two particles": (UNGM, grid(UNGM, 60), [[3.0], [8.0]], GUIDED, 2, 500),
     "scans": (CLUTTERED, grid(CLUTTERED, 25), SCANS, GUIDED, 60, 50),
     "modes": (JUMPING, hf.MixtureKalmanFilter(JUMPING, 64), [[0.5], [3.0], [2.0]], GUIDED, 24, 50),
@@ -119,12 +113,13 @@ def test_weights_have_a_bound_where_guidance_is_wrong():
         observation_covariance=lambda step: np.eye(1),
         log_likelihood=lambda z, x, step: -0.5 * (z[0] - x[:, 0]) ** 2,
     )
-    particles, seen = Particles.equal(np.zeros((2000, 1))), Observation.read(model, [0.0], 1)
+    particles = hf.Particles.equal(np.zeros((2000, 1)))
+    seen = hf.Observation.read(model, [0.0], 1)
 
     def largest(share):
         proposal = hf.RankedProposal(defensive_share=share, randomised=True)
         moved = proposal.propose(
-            Transition(model), particles, np.random.default_rng(0), copy.copy(seen)
+            hf.Transition(model), particles, np.random.default_rng(0), copy.copy(seen)
         )
         return np.exp(moved.log_weights + np.log(2000) - seen.log_likelihood(moved.x)).max()
 
@@ -134,5 +129,5 @@ def test_weights_have_a_bound_where_guidance_is_wrong():
 
 
 def test_a_flag_that_is_none_is_named():
-    with pytest.raises(ValueError, match="randomised: expected True or False, got 'yes'"):
+    with refusal("randomised: expected True or False, got 'yes'"):
         hf.RankedProposal(randomised="yes")

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from helpers import Simulated, cases, model_of, normal, on_a_line
+from helpers import Simulated, cases, model_of, normal, on_a_line, refusal
+from numpy.random import default_rng
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
@@ -10,16 +11,12 @@ from herdfilter.filters import Observation, Particles, Transition
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
 from herdfilter.filters.proposals.lookahead import update_noise
 from herdfilter.filters.resampling.base import ranked_members
-from herdfilter.samplers.balanced import (
-    SETS,
-    balanced_noise,
-    hilbert_order,
-)
+from herdfilter.samplers.balanced import SETS, balanced_noise, hilbert_order
 
 
 @cases("n dim", (64, 1), (1000, 6))
 def test_balanced_noise_has_the_moments_of_a_standard_normal_and_any_run_of_it_is_balanced(n, dim):
-    random = np.random.default_rng(0).standard_normal((n, dim))
+    random = default_rng(0).standard_normal((n, dim))
     for turn in range(SETS):
         z = balanced_noise(n, dim, turn)
         assert_allclose(z.mean(axis=0), 0, atol=1e-12)
@@ -32,10 +29,12 @@ def test_balanced_noise_has_the_moments_of_a_standard_normal_and_any_run_of_it_i
 @cases("k dim", (1, 3), (2, 3), (3, 2))
 def test_guidance_is_kalmans_update_of_the_noise(k, dim):
     """Of a linear observation y = c + H v + r, against the textbook's formulas."""
-    rng = np.random.default_rng(k)
-    H, R = rng.standard_normal((k, dim)), np.diag(rng.uniform(0.01, 1, k))
+    rng = default_rng(k)
+    H = rng.standard_normal((k, dim))
+    R = np.diag(rng.uniform(0.01, 1, k))
     points, weights = UNSCENTED_RULE.points(dim)
-    residuals, group = rng.standard_normal((4, k)), np.array([1, 0, 1, 0])
+    residuals = rng.standard_normal((4, k))
+    group = np.array([1, 0, 1, 0])
     seen = np.stack([points @ (2 * H).T, points @ H.T])  # of the two gains the second is tested
     guidance, _ = update_noise(seen, weights, points, residuals, np.stack([2 * R, R]), group)
     S = H @ H.T + R
@@ -57,21 +56,22 @@ def test_guidance_is_kalmans_update_of_the_noise(k, dim):
 @cases("k", 1, 2)
 def test_the_share_that_will_count_is_predicted_from_sigma_points(k):
     """Of a quadratic observation exactly: by the weights that its values at the points give."""
-    rng = np.random.default_rng(k)
-    dim, m = 3, 50
-    slopes, bends, R = (
-        rng.standard_normal((dim, k)),
-        0.3 * rng.standard_normal((dim, k)),
-        np.diag(rng.uniform(0.5, 2, k)),
-    )
+    rng = default_rng(k)
+    dim = 3
+    m = 50
+    slopes = rng.standard_normal((dim, k))
+    bends = 0.3 * rng.standard_normal((dim, k))
+    R = np.diag(rng.uniform(0.5, 2, k))
 
     def seen(noise):
         return noise @ slopes + noise**2 @ bends
 
     points, weights = UNSCENTED_RULE.points(dim)
-    residual, one = rng.standard_normal(k), np.zeros(1, dtype=np.int64)
+    residual = rng.standard_normal(k)
+    one = np.zeros(1, dtype=np.int64)
     update, _ = update_noise(seen(points)[None], weights, points, residual[None], R[None], one)
-    z, log_weights = rng.standard_normal((m, dim)), rng.standard_normal(m)
+    z = rng.standard_normal((m, dim))
+    log_weights = rng.standard_normal(m)
     away = residual - seen(z)
     relative = np.exp(log_weights - 0.5 * (away @ np.linalg.inv(R) * away).sum(axis=1))
     expected = relative.sum() ** 2 / (m * (relative**2).sum())
@@ -96,7 +96,8 @@ def growing(dim):
 @cases("proposal dim", (hf.RankedProposal(), 1), (hf.AutomaticProposal(), 2))
 def test_a_jump_of_the_truth_throws_no_particles_out_of_reach(dim, proposal):
     """Kalman's update takes the factor for linear in its noise, and overshoots: none may be further off than before."""
-    model, rng = growing(dim), np.random.default_rng(0)
+    model = growing(dim)
+    rng = default_rng(0)
     z = np.where(np.arange(30) < 10, 5.0, 60.0)[:, None] + 0.5 * rng.standard_normal((30, dim))
     result = hf.ParticleFilter(model, 100, proposal).run(z)
     assert np.isfinite(result.log_likelihood)
@@ -105,17 +106,12 @@ def test_a_jump_of_the_truth_throws_no_particles_out_of_reach(dim, proposal):
 
 
 def test_bad_parameters_are_named():
-    with pytest.raises(
-        ValueError,
-        match="noise_dim: RankedProposal with QuantileSampling expected dimension 1, got 3",
-    ):
+    with refusal("noise_dim: RankedProposal with QuantileSampling expected dimension 1, got 3"):
         hf.ParticleFilter(hf.models.Lorenz63(), 10, hf.RankedProposal(hf.QuantileSampling()))
     weighted = hf.AutomaticProposal(hf.KernelHerding(weights="line-search"))
-    with pytest.raises(
-        ValueError, match="sampler: expected points of equal weight, got weights from"
-    ):
+    with refusal("sampler: expected points of equal weight, got weights from"):
         hf.ParticleFilter(hf.models.linear_chain(2), 10, weighted).run([[0.0, 0.0]])
-    with pytest.raises(ValueError, match=r"model: expected at most 62 dimensions .*, got 63"):
+    with refusal(r"model: expected at most 62 dimensions .*, got 63"):
         hf.ParticleFilter(hf.models.linear_chain(63), 10, hf.RankedProposal())
 
 
@@ -123,11 +119,12 @@ def test_bad_parameters_are_named():
 def test_ancestors_have_their_share_of_the_updated_weights_and_of_those_before(share):
     """(1 - a) w' + a w: counted over particles so far apart that each successor tells its ancestor."""
     model = on_a_line(Q=0.01, R=400.0)
-    x, before = 10.0 * np.arange(8.0)[:, None], np.random.default_rng(3).dirichlet(np.full(8, 2.0))
+    x = 10.0 * np.arange(8.0)[:, None]
+    before = default_rng(3).dirichlet(np.full(8, 2.0))
     seen = Observation.read(model, [20.0], 1)
     particles = Particles(x, np.log(before), n_next=4000)
     moved = hf.RankedProposal(defensive_share=share).propose(
-        Transition(model), particles, np.random.default_rng(0), seen
+        Transition(model), particles, default_rng(0), seen
     )
     counts = np.bincount(np.rint(moved.x[:, 0] / 10).astype(int), minlength=8)
     after = before * np.exp(-0.5 * (20.0 - x[:, 0]) ** 2 / 400.01)
@@ -142,8 +139,9 @@ def test_ancestors_have_their_share_of_the_updated_weights_and_of_those_before(s
 @cases("circular", (), (0,))
 def test_ancestors_are_those_of_the_shares_whatever_the_weights_sum_to(circular):
     """Along the curve in a plane, too, whose middle the weights decide; states far from the origin."""
-    rng = np.random.default_rng(4)
-    x, weights = 3.0 + rng.standard_normal((60, 2)), rng.dirichlet(np.full(60, 0.3))
+    rng = default_rng(4)
+    x = 3.0 + rng.standard_normal((60, 2))
+    weights = rng.dirichlet(np.full(60, 0.3))
     expected = ranked_members(x, weights, circular, 200)
     for total in (1e-3, 50.0):
         assert_array_equal(ranked_members(x, total * weights, circular, 200), expected)
@@ -152,29 +150,9 @@ def test_ancestors_are_those_of_the_shares_whatever_the_weights_sum_to(circular)
     assert_array_equal(expected, order[np.searchsorted(below, (np.arange(200) + 0.5) / 200)])
 
 
-def test_guidance_that_leaves_few_particles_gives_way_to_n_times_its_evidence(monkeypatch):
-    """Few are less than the root of n; one that the observation excludes altogether gives way, too."""
-    model, n, rng = hf.models.linear_chain(1), 100, np.random.default_rng(0)
-    transition, particles = Transition(model), Particles.equal(rng.standard_normal((n, 1)))
-    seen = Observation.read(model, [1.0], 1)
-    blind = hf.RankedProposal(guided=False).propose(transition, particles, rng, seen)
-    for count, less, is_kept in (
-        *((9, np.log(n) - 0.01, True), (9, np.log(n) + 0.01, False), (9, -np.log(n), True)),
-        *((11, 1000.0, True), (1, 0.5 * np.log(n), True), (9, np.inf, False)),
-    ):
-        guided = Particles(np.full((n, 1), 7.0), np.where(np.arange(n) < count, 0.0, -np.inf))
-        shift = blind.normalised()[1] - guided.normalised()[1] - less
-        guided = Particles(guided.x, guided.log_weights + shift)
-        either = (blind, guided)
-        monkeypatch.setattr(
-            hf.RankedProposal, "_take", lambda *args, either=either: either[args[-1]]
-        )
-        found = hf.RankedProposal().propose(transition, particles, rng, seen)
-        assert_allclose(found.x, guided.x if is_kept else blind.x)
-
-
 def test_where_a_transition_can_only_be_simulated_weights_are_kept_until_less_than_half_count():
-    model, rng = Simulated(), np.random.default_rng(0)
+    model = Simulated()
+    rng = default_rng(0)
     x = rng.standard_normal((100, model.dim))
     for spread, kept in ((0.5, True), (3.0, False)):
         log_weights = spread * rng.standard_normal(100)

@@ -4,7 +4,7 @@ import copy
 
 import numpy as np
 import pytest
-from helpers import cases
+from helpers import EYE, assert_same, cases, refusal
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
@@ -39,7 +39,10 @@ KALMAN = hf.ExtendedKalmanFilter(PLAIN).run(Z)
 class Curved:
     """The linear part drives an angle and is seen through a slope that depends on it; noises are correlated."""
 
-    dim, circular, linear, partial_observations = 3, (0,), (1, 2), True
+    dim = 3
+    circular = (0,)
+    linear = (1, 2)
+    partial_observations = True
     initial = hf.GaussianMixture([0.5, 0.5], [[0.0, 0.2, 0.0], [2.5, -0.2, 1.0]], 0.2 * np.eye(3))
 
     def transition_mean(self, x, dt, control, step):
@@ -55,7 +58,7 @@ class Curved:
         return np.column_stack([np.sin(x[:, 0]) + x[:, 2], np.cos(x[:, 0]) * x[:, 1]])
 
     def observation_covariance(self, step):
-        return 0.2 * np.eye(2)
+        return 0.2 * EYE
 
 
 CURVED = Curved()
@@ -76,11 +79,12 @@ def rms(means, exact):
 def test_one_gaussian_with_the_right_moments_is_the_kalman_filter(name, linear):
     """Also where steps are missing, in whole or in part."""
     z = Z.copy()
-    z[2], z[5, 0], z[7, 1] = np.nan, np.nan, np.nan
+    z[2] = np.nan
+    z[5, 0] = np.nan
+    z[7, 1] = np.nan
     exact = hf.ExtendedKalmanFilter(PLAIN).run(z)
     result = run(EXACT[name], 60, hf.models.ConditionallyLinear(PLAIN, linear), z)
-    assert_allclose(result.means, exact.means, atol=1e-8)
-    assert_allclose(result.covariances, exact.covariances, atol=1e-8)
+    assert_same(result, exact, "means", "covariances", atol=1e-08)
     assert result.log_likelihood == pytest.approx(exact.log_likelihood, abs=1e-8)
 
 
@@ -103,7 +107,8 @@ def test_a_part_that_is_known_leaves_the_kalman_filter_exactly():
             [a + 0.5, np.cos(a) * x[:, 1] + np.sin(a) * x[:, 2], np.cos(a) * x[:, 2] - 0.5]
         )
 
-    noise, start = np.diag([0.0, 0.1, 0.2]), np.diag([0.0, 1.0, 2.0])
+    noise = np.diag([0.0, 0.1, 0.2])
+    start = np.diag([0.0, 1.0, 2.0])
     plain = hf.models.from_functions(
         move, lambda x: np.sin(x[:, :1]) * x[:, 1:2] + x[:, 2:], noise, [[0.3]], [0.2, 1, 0], start
     )
@@ -111,8 +116,7 @@ def test_a_part_that_is_known_leaves_the_kalman_filter_exactly():
     kalman = hf.UnscentedKalmanFilter(plain).run(z)
     for name in ("bootstrap", "ranked", "sqmc"):
         result = run(PROPOSALS[name], 5, hf.models.ConditionallyLinear(plain, [1, 2]), z)
-        assert_allclose(result.means, kalman.means, atol=1e-8)
-        assert_allclose(result.covariances, kalman.covariances, atol=1e-8)
+        assert_same(result, kalman, "means", "covariances", atol=1e-08)
         assert result.log_likelihood == pytest.approx(kalman.log_likelihood, abs=1e-8)
 
 
@@ -132,7 +136,8 @@ def plain():
 @cases("name", "auxiliary", "sqmc", "ranked", "auto")
 def test_a_curved_model_agrees_with_many_plain_particles(name, plain):
     """Slopes depend on the state, an angle wraps, the noises are correlated and the prior has two components."""
-    exact, sd = plain.means, np.sqrt(np.diagonal(plain.covariances, axis1=1, axis2=2))
+    exact = plain.means
+    sd = np.sqrt(np.diagonal(plain.covariances, axis1=1, axis2=2))
     found = run(PROPOSALS[name], 400, CURVED, SEEN)
     assert rms(found.means[:, 1:] / sd[:, 1:], exact[:, 1:] / sd[:, 1:]) < 0.08
     assert found.log_likelihood == pytest.approx(plain.log_likelihood, abs=0.5)
@@ -152,12 +157,12 @@ def test_several_sensors_at_one_step_update_the_linear_part_in_turn(name):
         pf.predict()
         pf.update(z[:1], first)
         pf.update(z[1:], second)
-    assert_allclose(pf.mean, exact.mean, atol=0.08)
-    assert_allclose(pf.covariance, exact.covariance, atol=0.08)
+    assert_same(pf, exact, "mean", "covariance", atol=0.08)
 
 
 def test_what_cannot_be_done_is_refused_in_one_line():
-    part, box = hf.RaoBlackwellisedProposal(), copy.copy(CURVED)
+    part = hf.RaoBlackwellisedProposal()
+    box = copy.copy(CURVED)
     box.initial = hf.models.UniformBox([0, 0, 0], [1, 1, 1])
     for model, message in (
         (PLAIN, "LinearGaussian has no linear: take herdfilter"),
@@ -168,16 +173,14 @@ def test_what_cannot_be_done_is_refused_in_one_line():
             "needs a model without modes",
         ),
     ):
-        with pytest.raises(TypeError, match=message):
+        with refusal(message, TypeError):
             hf.ParticleFilter(model, 10, part)
-    with pytest.raises(TypeError, match="got FlowProposal; take RankedProposal"):
+    with refusal("got FlowProposal; take RankedProposal", TypeError):
         hf.ParticleFilter(LINEAR, 10, hf.RaoBlackwellisedProposal(hf.FlowProposal()))
     pf = hf.ParticleFilter(
         LINEAR, 10, part, hf.MixtureResampling(hf.GaussianFit(), hf.RandomSampling()), 1.0, rng=0
     )
-    with pytest.raises(
-        ValueError, match="resampling: expected a scheme that copies particles with their Gaussians"
-    ):
+    with refusal("resampling: expected a scheme that copies particles with their Gaussians"):
         pf.run(Z)
 
 
@@ -187,14 +190,16 @@ def test_a_state_keeps_the_gaussians_and_a_forecast_knows_of_them():
         hf.ParticleFilter(LINEAR, 400, hf.RaoBlackwellisedProposal(hf.RankedProposal()))
         for _ in range(2)
     )
-    kalman, levels = hf.ExtendedKalmanFilter(PLAIN), [0.05, 0.5, 0.95]
+    kalman = hf.ExtendedKalmanFilter(PLAIN)
+    levels = [0.05, 0.5, 0.95]
     for online in (one, kalman):
         online.run(Z[:6])
     one.predict()
     other.restore(one.state)
     assert_array_equal(other.covariance, one.covariance)
     kalman.predict()
-    ahead, exact = other.forecast(3), kalman.forecast(3)
+    ahead = other.forecast(3)
+    exact = kalman.forecast(3)
     sd = np.sqrt(np.diagonal(exact.observation_covariances, axis1=1, axis2=2))[:, None]
     assert_allclose(ahead.means, exact.means, atol=0.05)
     assert_allclose(ahead.covariances, exact.covariances, atol=0.1)

@@ -24,12 +24,7 @@ from herdfilter.filters import (
     SystematicResampling,
 )
 from herdfilter.fitting import GaussianFit, KernelDensityFit
-from herdfilter.samplers import (
-    ContinuousHerdedGibbs,
-    KernelHerding,
-    MappedSampling,
-    RandomSampling,
-)
+from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, MappedSampling, RandomSampling
 
 RANDOM = {
     "multinomial": MultinomialResampling(),
@@ -57,7 +52,8 @@ def test_as_many_particles_with_weights_that_sum_to_one(scheme):
     x, weights = cloud(0)
     before = x.copy(), weights.copy()
     weighted = resampled(scheme, x, weights)
-    new, log_weights = weighted.x, weighted.log_weights
+    new = weighted.x
+    log_weights = weighted.log_weights
     assert isinstance(scheme, Resampling)
     assert new.shape == x.shape
     assert np.isfinite(new).all()
@@ -79,7 +75,8 @@ def test_all_weight_on_one_particle_keeps_the_others_away(scheme):
 @cases("scheme", *SCHEMES.values(), RegularisedResampling(), ids=[*SCHEMES, "regularised"])
 def test_angles_stay_at_the_seam(scheme):
     angles = np.random.default_rng(4).normal(np.pi, 0.2, (60, 1))
-    x, weights = np.mod(angles + np.pi, 2 * np.pi) - np.pi, np.full(60, 1 / 60)
+    x = np.mod(angles + np.pi, 2 * np.pi) - np.pi
+    weights = np.full(60, 1 / 60)
     new = resampled(scheme, x, weights, circular=(0,)).x
     assert (np.abs(new) > np.pi - 1.2).all()
     assert (np.abs(new) <= np.pi).all()

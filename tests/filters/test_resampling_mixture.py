@@ -30,7 +30,8 @@ def test_deterministic_samplers_need_no_generator_and_keep_the_moments(sampler, 
     # of two thirds of the components, mapped points come one by one: their variances are those of random draws
     largest = 0.4 if (sampler, fit) == ("mapped sobol", "kernel density") else 0.2
     scheme = hf.MixtureResampling(FITS[fit], DETERMINISTIC[sampler])
-    means, variances = [], []
+    means = []
+    variances = []
     for seed in range(5):
         x, weights = cloud(seed, n=48)
         new = scheme.resample(Particles.weighted(x, weights), None)

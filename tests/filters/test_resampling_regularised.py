@@ -20,7 +20,8 @@ def test_a_particle_copied_once_stays():
 def test_copies_have_the_kernels_covariance():
     """All weight on copies of a few particles: their spread about them is h^2 C, by Scott's rule and the unbiased C."""
     rng = np.random.default_rng(1)
-    n, d = 40_000, 2
+    n = 40_000
+    d = 2
     x = np.vstack([[[0.0, 0.0], [6.0, 2.0], [3.0, 5.0]], rng.standard_normal((n - 3, d))])
     weights = np.append([0.5, 0.3, 0.2], np.zeros(n - 3))
     new = RegularisedResampling(scale=0.05).resample(Particles.weighted(x, weights), rng).x

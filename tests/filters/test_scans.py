@@ -2,20 +2,16 @@
 
 import numpy as np
 import pytest
-from helpers import assert_same, cases, on_a_line
+from helpers import EYE, assert_same, cases, on_a_line, refusal
 
 import herdfilter as hf
 
 LINE = on_a_line(R=0.04, variance=4.0)
 PLANE = hf.models.LinearGaussian(
-    [[1.0, 1.0], [0.0, 1.0]],
-    np.eye(2),
-    np.diag([0.2, 0.1]),
-    np.diag([0.5, 0.3]),
-    [0.0, 1.0],
-    np.eye(2),
+    [[1.0, 1.0], [0.0, 1.0]], EYE, np.diag([0.2, 0.1]), np.diag([0.5, 0.3]), [0.0, 1.0], EYE
 )
-P, KAPPA = 0.8, 0.3
+P = 0.8
+KAPPA = 0.3
 SCANS = [[[0.3], [2.5]], [], [[-1.0], [1.2], [6.0]], [[1.0]]]
 
 
@@ -35,7 +31,9 @@ def integrated(scans, detected=lambda x: P, clutter=lambda z: KAPPA):
     F, H, Q, R = (matrix[0, 0] for matrix in (LINE.F, LINE.H, LINE.Q, LINE.R))
     density = np.exp(-0.5 * (x - LINE.initial.means[0, 0]) ** 2 / LINE.initial.covariances[0, 0, 0])
     move = np.exp(-0.5 * (x[:, None] - F * x) ** 2 / Q)
-    move, density, log = move / move.sum(axis=0), density / density.sum(), 0.0
+    move = move / move.sum(axis=0)
+    density = density / density.sum()
+    log = 0.0
     for scan in scans:
         p = detected(x[:, None])
         likelihood = 1 - p + 0 * x
@@ -61,9 +59,8 @@ def assert_posterior(result, exact, within):
 def test_a_scan_without_a_target_that_is_detected_for_certain_is_named(name):
     online = hf.make_filter(name, hf.models.WithClutter(LINE, 1.0, KAPPA), 20)
     online.predict()
-    with pytest.raises(
-        ValueError,
-        match=r"z: expected a scan with a detection of the target, .* got \[\] at step 1; give the model",
+    with refusal(
+        r"z: expected a scan with a detection of the target, .* got \[\] at step 1; give the model"
     ):
         online.update([])
     assert online.update([[0.5]]).outcome.value == "updated"
@@ -91,16 +88,8 @@ def test_no_scan_is_no_news_and_an_empty_scan_is(name):
 def test_what_is_never_missed_was_not_missed():
     pf = hf.make_filter("auto", hf.models.WithClutter(PLANE, 1.0, 0.0), 40, rng=1)
     pf.predict()
-    with pytest.raises(hf.DegenerateWeightsError, match="step 1"):
+    with refusal("step 1", hf.DegenerateWeightsError):
         pf.update([])
-
-
-def test_modes_take_scans():
-    modes = hf.models.JumpMarkov([LINE, LINE], [[0.9, 0.1], [0.5, 0.5]])
-    mean, variance, log_likelihood = integrated(SCANS)
-    result = hf.make_filter("auto", hf.models.WithClutter(modes, P, KAPPA), 400, rng=1).run(SCANS)
-    assert result.means[-1, 0] == pytest.approx(mean, abs=0.03 * np.sqrt(variance))
-    assert result.log_likelihood == pytest.approx(log_likelihood, abs=0.03)
 
 
 @cases(
@@ -146,8 +135,6 @@ def test_a_detection_where_no_target_is_detected_explains_nothing():
     model = hf.models.WithClutter(walk, lambda x: (x[:, 0] > 0).astype(float), 0.01)
     pf = hf.ParticleFilter(model, 100, hf.GuidedProposal(), rng=0)
     pf.predict()
-    with pytest.raises(
-        hf.DegenerateWeightsError, match="step 1: the likelihood vanishes at all 100 particles"
-    ):
+    with refusal("step 1: the likelihood vanishes at all 100 particles", hf.DegenerateWeightsError):
         pf.update([[-5.0]])
     assert pf.update([[5.0]]).outcome is hf.Outcome.UPDATED

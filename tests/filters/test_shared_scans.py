@@ -37,26 +37,17 @@ def test_detections_get_their_share_and_what_guides_none_a_tenth_more(n, shift):
         assert (guided[whole >= MIN_QUOTA + 1] >= 0.75 * (whole - 1)[whole >= MIN_QUOTA + 1]).all()
         assert (guided[whole < MIN_QUOTA - 1] == 0).all()
         assert set(rest) == set(np.flatnonzero((guided == 0) & (shares[1:] > NEGLIGIBLE_SHARE)))
-        for quota in guided[
-            guided > 0
-        ]:  # few sizes: of four leading digits in base 2 at most eight
+        # few sizes: of four leading digits in base 2 at most eight
+        for quota in guided[guided > 0]:
             assert quota % 2 ** max(0, int(np.log2(quota)) - 2) == 0
-
-
-def test_as_many_hypotheses_as_leave_each_twenty_particles_are_guided():
-    """Five equal ones, the miss among them, and 99 or 100 particles."""
-    for n, guided in ((5 * MIN_PER_HYPOTHESIS - 1, False), (5 * MIN_PER_HYPOTHESIS, True)):
-        assert (share_out(0.0, np.zeros(4), n)[1][1:] > 0).all() == guided
-    assert (
-        share_out(-np.inf, np.zeros(1), 3)[1] == [0, 3]
-    ).all()  # with few particles, the only one is
 
 
 def test_the_evidence_of_a_detection_is_that_of_a_kernel_density_of_the_predicted_ones():
     """N(h(x), R), each wider by Scott's share of the covariance of all h(x)."""
     rng = np.random.default_rng(1)
     model = hf.models.WithClutter(hf.models.linear_chain(2), 0.8, 0.3)
-    x, w = rng.standard_normal((40, 2)), rng.dirichlet(np.full(40, 3.0))
+    x = rng.standard_normal((40, 2))
+    w = rng.dirichlet(np.full(40, 3.0))
     z = [[0.3, 0.1], [5.0, -4.0]]
     missed, detected = hypothesis_evidence(Observation.read(model, z, 1), Particles(x, np.log(w)))
     inner = model.model

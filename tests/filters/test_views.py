@@ -3,14 +3,13 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from helpers import position_and_speed
+from helpers import EYE, position_and_speed
 from matplotlib.figure import Figure
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
-from herdfilter.filters import Particles
 
-MODEL = position_and_speed(np.eye(2) / 100, 0.1)
+MODEL = position_and_speed(EYE / 100, 0.1)
 
 Z = [[0.1], None, [0.5], [0.3]]
 
@@ -18,11 +17,6 @@ Z = [[0.1], None, [0.5], [0.3]]
 @pytest.fixture(scope="module")
 def result():
     return hf.ParticleFilter(MODEL, 50, rng=0).run(Z, keep_particles=True)
-
-
-@pytest.fixture
-def ax():
-    return Figure().subplots()
 
 
 def test_the_table_has_a_row_per_step_and_the_numbers_of_the_result(result):
@@ -64,7 +58,8 @@ def test_all_dimensions_are_drawn_over_time_with_truth_and_readings(result):
 
 
 def test_positions_are_drawn_as_a_plane_where_the_model_says_which():
-    model, plane = hf.models.CoordinatedTurn(), (0, 2)
+    model = hf.models.CoordinatedTurn()
+    plane = (0, 2)
     truth, z = hf.simulate(model, 4, rng=0)
     pf = hf.make_filter("auto", model, 20, rng=0)
     filtered = pf.run(z, keep_particles=True)
@@ -87,7 +82,8 @@ def test_positions_are_drawn_as_a_plane_where_the_model_says_which():
 
 
 def test_everything_has_one_short_line(result):
-    pf, kalman = hf.ParticleFilter(MODEL, 50, rng=0), hf.ExtendedKalmanFilter(MODEL)
+    pf = hf.ParticleFilter(MODEL, 50, rng=0)
+    kalman = hf.ExtendedKalmanFilter(MODEL)
     for online in (pf, kalman):
         online.predict()
         online.update([0.2])
@@ -97,7 +93,7 @@ def test_everything_has_one_short_line(result):
         "StepRecord(step=1, mean=[": pf.record,
         "Gaussians(weights=[1], means=array(1, 2), factors=": kalman.belief,
         "unused_observations=1, particles=array(4, 50, 2))": result,
-        "Particles(n=7, dim=3)": Particles.equal(np.zeros((7, 3))),
+        "Particles(n=7, dim=3)": hf.Particles.equal(np.zeros((7, 3))),
         "Forecast(steps=3, dim=2, observations=array(3, 1))": kalman.forecast(3),
     }.items():
         assert start in repr(thing)

@@ -2,6 +2,7 @@
 
 import numpy as np
 from helpers import cases
+from numpy.testing import assert_allclose
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
@@ -16,7 +17,8 @@ def spread_seeds(z, w, count):
         np.searchsorted(np.cumsum(w), (np.arange(SEED_CANDIDATES) + 0.5) / SEED_CANDIDATES)
     )
     distances = ((z[candidates, None] - z) ** 2).sum(axis=2)
-    nearest, chosen = np.full(len(z), np.inf), []
+    nearest = np.full(len(z), np.inf)
+    chosen = []
     for _ in range(count):
         chosen.append((np.minimum(nearest, distances) @ w).argmin())
         nearest = np.minimum(nearest, distances[chosen[-1]])
@@ -35,7 +37,8 @@ def rounds(z, w, seeds, widening, options, wanted=-np.inf):
         w,
         0.0,
     )
-    history, first = [], True
+    history = []
+    first = True
     while len(history) < options.max_iterations:
         weights = shares.sum(axis=1)
         means = shares @ z / weights[:, None]
@@ -51,7 +54,9 @@ def rounds(z, w, seeds, widening, options, wanted=-np.inf):
         )
         if dropped:
             kept = np.arange(len(weights)) != effective.argmin()
-            weights, means, covariances = weights[kept], means[kept], covariances[kept]
+            weights = weights[kept]
+            means = means[kept]
+            covariances = covariances[kept]
         normals = [
             multivariate_normal(m, C).logpdf(z).reshape(-1)
             for m, C in zip(means, covariances, strict=True)
@@ -71,14 +76,19 @@ def rounds(z, w, seeds, widening, options, wanted=-np.inf):
 def written_out(options, x, w):
     """Weights, means and covariances of a fit, in coordinates in which all particles have covariance I."""
     order = np.lexsort((w, *x.T[::-1]))
-    x, w = x[order], w[order]
+    x = x[order]
+    w = w[order]
     plain, regular = plain_and_regular(x, w, x - w @ x)
     factor = np.linalg.cholesky(regular)
     inverse = np.linalg.inv(factor)
-    z, widening = (x - w @ x) @ inverse.T, inverse @ (regular - plain) @ inverse.T
+    z = (x - w @ x) @ inverse.T
+    widening = inverse @ (regular - plain) @ inverse.T
     if options.n_components == "bic":
-        best, highest, effective = None, -np.inf, 1 / (w @ w)
-        seeds, d = spread_seeds(z, w, options.max_components), x.shape[1]
+        best = None
+        highest = -np.inf
+        effective = 1 / (w @ w)
+        seeds = spread_seeds(z, w, options.max_components)
+        d = x.shape[1]
 
         def penalty(k):
             parameters = k - 1 + k * d + (1 if options.shared else k) * d * (d + 1) / 2
@@ -89,7 +99,8 @@ def written_out(options, x, w):
             score = fit[3][-1] - penalty(len(fit[0]))
             if score <= highest:
                 break
-            best, highest = fit, score
+            best = fit
+            highest = score
     else:
         best = rounds(z, w, spread_seeds(z, w, options.n_components), widening, options)
     weights, means, covariances, _ = best
@@ -101,10 +112,11 @@ def written_out(options, x, w):
 
 
 def same_fits(options, x, w):
-    fit, (weights, means, covariances) = options.fit(x, w), written_out(options, x, w)
-    np.testing.assert_allclose(fit.weights, weights, rtol=1e-6)
-    np.testing.assert_allclose(fit.means, means, rtol=1e-6, atol=1e-8)
-    np.testing.assert_allclose(fit.covariances, covariances, rtol=1e-6, atol=1e-8)
+    fit = options.fit(x, w)
+    (weights, means, covariances) = written_out(options, x, w)
+    assert_allclose(fit.weights, weights, rtol=1e-6)
+    assert_allclose(fit.means, means, rtol=1e-6, atol=1e-8)
+    assert_allclose(fit.covariances, covariances, rtol=1e-6, atol=1e-8)
     return len(weights)
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import cases, refuses
+from helpers import cases, refusal, refuses
 from numpy.testing import assert_allclose
 from scipy import integrate
 
@@ -44,7 +44,8 @@ def test_slopes_are_derivatives(kernel):
 
 @every_kernel
 def test_expectations_are_integrals_over_the_line(kernel):
-    covariance, x = np.array([[0.6]]), np.array([[-2.0], [0.3], [4.0]])
+    covariance = np.array([[0.6]])
+    x = np.array([[-2.0], [0.3], [4.0]])
 
     def density(y):
         return np.exp(LINE.log_density(np.array([[y]])))[0]
@@ -73,7 +74,8 @@ def test_the_kernel_mean_in_space_is_that_of_many_draws(kernel):
         [0.5, 0.2, 0.3], rng.standard_normal((3, 3)), roots @ roots.transpose(0, 2, 1)
     )
     mean = KernelMean(kernel, mixture.weights, mixture.means, mixture.distinct_covariances)
-    x, draws = rng.standard_normal((4, 3)), mixture.sample(30_000, 1)
+    x = rng.standard_normal((4, 3))
+    draws = mixture.sample(30_000, 1)
     values = kernel.value(((x[:, None] - draws) ** 2).sum(-1))
     error = values.std(axis=1) / np.sqrt(len(draws))
     assert (np.abs(mean(x) - values.mean(axis=1)) < 4.5 * error + 2e-6).all()
@@ -82,9 +84,18 @@ def test_the_kernel_mean_in_space_is_that_of_many_draws(kernel):
 @every_kernel
 def test_gradients_of_the_kernel_mean(kernel):
     mean = KernelMean(kernel, LINE.weights, LINE.means, LINE.distinct_covariances)
-    x, h = np.array([[-4.0], [0.1], [1.7]]), 1e-4
+    x = np.array([[-4.0], [0.1], [1.7]])
+    h = 1e-4
     _, gradient = mean.with_gradient(x)
     assert_allclose(gradient, ((mean(x + h) - mean(x - h)) / (2 * h))[:, None], atol=1e-6)
+
+
+def test_the_kernel_peaks_at_one_whatever_its_width():
+    """A point mass against the kernel at its own place, in ten dimensions where the normalised kernel is near 1e6."""
+    place = np.ones((1, 10))
+    point = GaussianMixture([1.0], place, np.zeros((10, 10)))
+    for sigma in (1e-8, 0.1, 1e8):
+        assert_allclose(expected_kernel(point, place, sigma**2 * np.eye(10)), 1, rtol=1e-9)
 
 
 def test_matern_of_half_and_of_large_order():
@@ -120,12 +131,12 @@ class NoExpectation:
 
 
 def test_a_kernel_without_an_expectation_is_named():
-    with pytest.raises(
+    with refusal(
+        r"kernel: expected an object with value and slope and scales, got .*NoExpectation",
         TypeError,
-        match=r"kernel: expected an object with value and slope and scales, got .*NoExpectation",
     ):
         herding_error(Points([[0.0]]), LINE, 1.0, NoExpectation())
-    with pytest.raises(TypeError, match="kernel: expected an instance, got the class Matern"):
+    with refusal("kernel: expected an instance, got the class Matern", TypeError):
         as_kernel("kernel", kernels.Matern)
 
 

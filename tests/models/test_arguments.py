@@ -1,7 +1,7 @@
 """Models refuse bad parameters: each argument is named, with what was expected and what came."""
 
 import numpy as np
-from helpers import refuses
+from helpers import EYE, refuses
 
 from herdfilter.models import (
     UNGM,
@@ -45,7 +45,8 @@ test_bad_parameters_are_named = refuses(
     (UNGM, {"initial_variance": np.inf}, "initial_variance: expected a positive finite"),
 )
 
-X, BEACONS = np.zeros((1, 3)), RangeOnly(np.eye(2))
+X = np.zeros((1, 3))
+BEACONS = RangeOnly(EYE)
 
 test_bad_calls_are_named = refuses(
     lambda call: call(),

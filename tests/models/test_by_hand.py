@@ -1,7 +1,8 @@
 """Motions, observations and noise of the models, worked out by hand or from the formulas of their sources."""
 
 import numpy as np
-from helpers import cases
+from helpers import EYE, cases
+from numpy.testing import assert_allclose
 from scipy.linalg import block_diag
 
 from herdfilter.models import (
@@ -19,11 +20,14 @@ from herdfilter.models import (
 )
 
 PI = np.pi
-ROBOT, BEACONS = (
-    LandmarkLocalisation(),
-    RangeOnly([[0.0, 0.0], [30.0, 0.0], [0.0, 40.0]], position_noise=0.2, heading_noise=0.03),
-)
-X, Y, H, V, W, T = 1.0, -2.0, 0.7, 1.5, 0.4, 0.8  # Thrun, Burgard and Fox, eq. 5.9
+ROBOT = LandmarkLocalisation()
+BEACONS = RangeOnly([[0.0, 0.0], [30.0, 0.0], [0.0, 40.0]], position_noise=0.2, heading_noise=0.03)
+X = 1.0
+Y = -2.0
+H = 0.7
+V = 1.5
+W = 0.4
+T = 0.8  # Thrun, Burgard and Fox, eq. 5.9
 ARC = [
     X - V / W * np.sin(H) + V / W * np.sin(H + W * T),
     Y + V / W * np.cos(H) - V / W * np.cos(H + W * T),
@@ -42,7 +46,7 @@ ARC = [
 )
 def test_a_step_without_noise(model, x, dt, control, expected):
     moved = model.transition_mean(np.array([x], dtype=float), dt, control, 3)
-    np.testing.assert_allclose(moved, [expected], rtol=1e-12, atol=1e-9)
+    assert_allclose(moved, [expected], rtol=1e-12, atol=1e-9)
 
 
 @cases(
@@ -54,11 +58,11 @@ def test_a_step_without_noise(model, x, dt, control, expected):
 )
 def test_an_observation_without_noise(model, x, expected):
     seen = model.observation_mean(np.array([x], dtype=float), 1)
-    np.testing.assert_allclose(seen, [expected], atol=1e-14)
+    assert_allclose(seen, [expected], atol=1e-14)
     assert np.shape(model.observation_covariance(1)) == (len(expected),) * 2
 
 
-KNOWN = ConstantVelocity(0.3, 2.0, np.zeros(2), np.eye(2))
+KNOWN = ConstantVelocity(0.3, 2.0, np.zeros(2), EYE)
 
 
 @cases(
@@ -67,8 +71,8 @@ KNOWN = ConstantVelocity(0.3, 2.0, np.zeros(2), np.eye(2))
     (KNOWN, 5.0, 0.3 * np.array([[125 / 3, 25 / 2], [25 / 2, 5]])),
     (BEACONS, 4.0, np.diag([0.16, 0.16, 0.0036])),
     (BallisticReentry(), 0.1, np.diag([0, 0, 2.4064e-5, 2.4064e-5, 1e-6])),
-    (BearingsOnly(), 1.0, 1e-6 * np.kron(np.eye(2), [[0.25, 0.5], [0.5, 1.0]])),
+    (BearingsOnly(), 1.0, 1e-6 * np.kron(EYE, [[0.25, 0.5], [0.5, 1.0]])),
     (CoordinatedTurn(), 2.0, block_diag(*[0.1 * np.array([[8 / 3, 2], [2, 2]])] * 2, 3.5e-4)),
 )
 def test_noise_grows_with_time(model, dt, expected):
-    np.testing.assert_allclose(model.transition_covariance(dt, 1), expected, rtol=1e-12)
+    assert_allclose(model.transition_covariance(dt, 1), expected, rtol=1e-12)

@@ -2,6 +2,7 @@
 
 import numpy as np
 from helpers import refuses
+from numpy.testing import assert_array_equal
 
 import herdfilter as hf
 from herdfilter.models import ConditionallyLinear, from_functions
@@ -23,9 +24,9 @@ def test_it_is_the_model_for_every_other_filter():
     linear = ConditionallyLinear(plain, [2, 1])
     assert linear.linear == (1, 2)
     truth, z = hf.simulate(linear, steps=5, rng=0)
-    np.testing.assert_array_equal(truth, hf.simulate(plain, steps=5, rng=0)[0])
+    assert_array_equal(truth, hf.simulate(plain, steps=5, rng=0)[0])
     for make in (hf.UnscentedKalmanFilter, lambda one: hf.ParticleFilter(one, 50, rng=0)):
-        np.testing.assert_array_equal(make(linear).run(z).means, make(plain).run(z).means)
+        assert_array_equal(make(linear).run(z).means, make(plain).run(z).means)
 
 
 test_dimensions_that_are_not_linear_are_refused = refuses(

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import assert_jacobian, cases
-from numpy.testing import assert_allclose
+from helpers import assert_jacobian, cases, refusal
+from numpy.random import default_rng
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 from herdfilter.models import (
@@ -79,14 +80,14 @@ def case(request):
 
 
 def drawn(model):
-    return Motion(model).sample_initial(50, np.random.default_rng(3))
+    return Motion(model).sample_initial(50, default_rng(3))
 
 
 states = pytest.fixture(lambda case: drawn(case.model))
 
 
 def observe(case, x, step=1, seed=4):
-    return Measurement(case.model).sample(x, np.random.default_rng(seed), step)
+    return Measurement(case.model).sample(x, default_rng(seed), step)
 
 
 def test_states_and_transitions_are_as_documented_and_pickled(case, states):
@@ -96,14 +97,15 @@ def test_states_and_transitions_are_as_documented_and_pickled(case, states):
     Q = case.model.transition_covariance(case.dt, 1)
     assert moved.shape == states.shape
     assert Q.shape == (case.model.dim, case.model.dim)
-    np.testing.assert_array_equal(Q, Q.T)
+    assert_array_equal(Q, Q.T)
     pickled = pickle.loads(pickle.dumps(case.model))
-    np.testing.assert_array_equal(pickled.transition_mean(states, case.dt, case.control, 1), moved)
+    assert_array_equal(pickled.transition_mean(states, case.dt, case.control, 1), moved)
 
 
 def test_each_state_is_treated_alone(case, states):
     """A particle's successor and likelihood do not depend on the particles beside it, and it is left as it was."""
-    z, before = observe(case, states[:1])[0], states.copy()
+    z = observe(case, states[:1])[0]
+    before = states.copy()
     together = case.model.transition_mean(states, case.dt, case.control, 2)
     likelihoods = case.model.log_likelihood(z, states, 2)
     assert likelihoods.shape == (50,)
@@ -120,10 +122,8 @@ def test_each_state_is_treated_alone(case, states):
         assert_allclose(alone, likelihoods[i : i + 1], rtol=1e-12, atol=4 * units)
     transition = Transition(case.model, case.dt, case.control, 1)
     transition.propagate(states, np.zeros((len(states), transition.noise_dim)))
-    np.testing.assert_array_equal(states, before)
-    with pytest.raises(
-        ValueError, match=rf"z: expected shape \({len(z)},\), got \({len(z) + 1},\)"
-    ):
+    assert_array_equal(states, before)
+    with refusal(rf"z: expected shape \({len(z)},\), got \({len(z) + 1},\)"):
         case.model.log_likelihood(np.append(z, 0.0), states, 1)
 
 
@@ -133,11 +133,11 @@ def test_each_state_is_treated_alone(case, states):
 def test_jacobians_are_the_derivatives(name):
     """At states drawn at step 0, without the few whose difference passes the jump of an angle."""
     case = CASES[name]
-    model, x = case.model, drawn(case.model)
+    model = case.model
+    x = drawn(case.model)
     scale = np.sqrt(np.diagonal(np.cov(x.T).reshape(model.dim, model.dim)))
-    scale = np.maximum(
-        scale, 1e-3 * np.abs(x).max(axis=0)
-    )  # rounding is in proportion to the state, not to its spread
+    # rounding is in proportion to the state, not to its spread
+    scale = np.maximum(scale, 1e-3 * np.abs(x).max(axis=0))
     scale = np.where(scale > 0, scale, 1.0)
     seen = model.observation_mean(x, 1)
     angles = list(getattr(model, "observation_circular", ()))
@@ -165,7 +165,7 @@ def assert_standard(z):
 def test_simulated_transitions_have_the_stated_mean_and_covariance(case, states):
     n = 10_000
     x = np.repeat(states[:1], n, axis=0)
-    noise = np.random.default_rng(5).standard_normal((n, Motion(case.model).noise_dim))
+    noise = default_rng(5).standard_normal((n, Motion(case.model).noise_dim))
     moved = Transition(case.model, case.dt, case.control, 3).propagate(x, noise)
     mean = case.model.transition_mean(states[:1], case.dt, case.control, 3)[0]
     Q = case.model.transition_covariance(case.dt, 3)
@@ -193,7 +193,8 @@ def test_observations_have_the_stated_mean_and_covariance(case, states):
 def test_likelihood_is_the_gaussian_density_of_wrapped_residuals(case, states):
     """Angles a full turn on are the same; a part of an observation has the marginal of its density."""
     model = case.model
-    R, means = np.atleast_2d(model.observation_covariance(1)), model.observation_mean(states, 1)
+    R = np.atleast_2d(model.observation_covariance(1))
+    means = model.observation_mean(states, 1)
     turns = np.zeros(len(R))
     turns[list(case.angles)] = 2 * np.pi
     assert tuple(getattr(model, "observation_circular", ())) == case.angles
@@ -213,7 +214,8 @@ def test_likelihood_is_the_gaussian_density_of_wrapped_residuals(case, states):
 @cases("name", "constant velocity", "coordinated turn", "double well", "landmarks")
 def test_two_short_steps_are_one_long_one(name):
     case = CASES[name]
-    model, states = case.model, drawn(case.model)
+    model = case.model
+    states = drawn(case.model)
     both = model.transition_mean(states, 0.5, case.control, 1)
     second = model.transition_mean(
         model.transition_mean(states, 0.2, case.control, 1), 0.3, case.control, 2

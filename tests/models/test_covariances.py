@@ -1,22 +1,21 @@
 """Covariances that a model gives: what passes, what is refused, by whomever it is used."""
 
 import numpy as np
-import pytest
-from helpers import Walk, cases, normal
+from helpers import EYE, Walk, cases, normal, refusal
+from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
 from herdfilter.filters.kalman.gaussian import kalman_mixture
-from herdfilter.models.resolved import Transition
 from herdfilter.models.simulation import simulate_observations
 
 WRONG = {
-    "negative": (-np.eye(2), "positive semi-definite matrices, got an eigenvalue of -1"),
+    "negative": (-EYE, "positive semi-definite matrices, got an eigenvalue of -1"),
     "negative in the smaller unit": (np.diag([1e10, -1e-3]), "an eigenvalue of -0.001"),
     "indefinite in units far apart": ([[1e10, 1.5e5], [1.5e5, 1.0]], "an eigenvalue of"),
     "asymmetric in units far apart": ([[1e10, 1e4], [0.0, 1.0]], "an asymmetry of 10000"),
-    "complex": (1j * np.eye(2), r"numbers of shape \(2, 2\), got complex numbers"),
+    "complex": (1j * EYE, r"numbers of shape \(2, 2\), got complex numbers"),
     "NaN": (np.full((2, 2), np.nan), "finite numbers, got 4 non-finite"),
-    "too large": (1e301 * np.eye(2), "variances up to 1e.300, got 1e.301; choose larger units"),
+    "too large": (1e301 * EYE, "variances up to 1e.300, got 1e.301; choose larger units"),
 }
 
 
@@ -25,14 +24,14 @@ class Plane(Walk):
 
     dim = 2
     initial = normal(np.zeros(2))
-    Q = R = np.eye(2)
+    Q = R = EYE
     since = 1
 
     def transition_covariance(self, dt, step):
-        return self.Q if step >= self.since else np.eye(2)
+        return self.Q if step >= self.since else EYE
 
     def observation_covariance(self, step):
-        return self.R if step >= self.since else np.eye(2)
+        return self.R if step >= self.since else EYE
 
 
 Z = [[0.1, 0.2], [0.3, 0.1], [0.2, 0.2]]
@@ -68,14 +67,10 @@ def test_a_wrong_covariance_is_named_with_its_step(wrong):
     matrix, message = WRONG[wrong]
     everywhere = wrong == "NaN"
     for use in [simulated, *MOVES * everywhere]:
-        with pytest.raises(
-            ValueError, match=rf"^transition_covariance: expected .*{message}.* at step 3$"
-        ):
+        with refusal(rf"^transition_covariance: expected .*{message}.* at step 3$"):
             use(Plane(Q=matrix, since=3))
     for use in [simulated, *LOOKS * everywhere]:
-        with pytest.raises(
-            ValueError, match=f"^observation_covariance: expected .*{message}.* at step 3$"
-        ):
+        with refusal(f"^observation_covariance: expected .*{message}.* at step 3$"):
             use(Plane(R=matrix, since=3))
 
 
@@ -83,11 +78,12 @@ def test_a_wrong_covariance_of_the_initial_state_is_named():
     matrix, message = WRONG["negative"]
 
     class Guess:
-        mean, covariance = np.zeros(2), matrix
+        mean = np.zeros(2)
+        covariance = matrix
 
     model = Plane()
     model.initial = Guess()
-    with pytest.raises(ValueError, match=f"^initial.covariance: expected .*{message}"):
+    with refusal(f"^initial.covariance: expected .*{message}"):
         hf.ExtendedKalmanFilter(model)
 
 
@@ -104,8 +100,8 @@ RIGHT = {
     "sum of products": sum(np.outer(g, g) for g in (np.array([0.1, 0.3]), np.array([0.2, 0.6]))),
     "negative by rounding": [[1.0, 0.0], [0.0, -1e-17]],
     "asymmetric by rounding": [[1.0, 0.1], [np.nextafter(0.1, 1.0), 1.0]],
-    "tiny": 1e-200 * np.eye(2),
-    "large": 1e290 * np.eye(2),
+    "tiny": 1e-200 * EYE,
+    "large": 1e290 * EYE,
 }
 
 
@@ -114,13 +110,13 @@ def test_what_is_semi_definite_up_to_rounding_passes(right):
     """It stays what it is, but for rounding: a symmetric matrix to the last digit, its factor a factor of it."""
     given = np.array(RIGHT[right], dtype=float)
     model = Plane(Q=RIGHT[right])
-    Q = Transition(model).noise.matrix
+    Q = hf.Transition(model).noise.matrix
     size = np.abs(given).max()
-    np.testing.assert_array_equal(Q, Q.T)
-    np.testing.assert_allclose(Q, given, rtol=1e-15, atol=1e-15 * size)
+    assert_array_equal(Q, Q.T)
+    assert_allclose(Q, given, rtol=1e-15, atol=1e-15 * size)
     if (given == given.T).all() and (np.diag(given) >= 0).all():
-        np.testing.assert_array_equal(Q, given)
-    noise = np.eye(2)
-    moved = Transition(model).propagate(np.zeros((2, 2)), noise)
-    np.testing.assert_allclose(moved.T @ moved, given, atol=1e-6 * size)
+        assert_array_equal(Q, given)
+    noise = EYE
+    moved = hf.Transition(model).propagate(np.zeros((2, 2)), noise)
+    assert_allclose(moved.T @ moved, given, atol=1e-6 * size)
     assert np.isfinite(hf.ExtendedKalmanFilter(model).run([None] * 2).covariances).all()

@@ -21,7 +21,8 @@ def ring(t, x):
 def reentry(t, s):
     """Julier and Uhlmann's equations of motion."""
     x, y, vx, vy, c = s
-    R, V = np.sqrt(x * x + y * y), np.sqrt(vx * vx + vy * vy)
+    R = np.sqrt(x * x + y * y)
+    V = np.sqrt(vx * vx + vy * vy)
     D = -0.59783 * np.exp(c) * np.exp((6374 - R) / 13.406) * V
     G = -3.986e5 / R**3
     return [vx, vy, D * vx + G * x, D * vy + G * y, 0.0]

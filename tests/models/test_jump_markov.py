@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from helpers import on_a_line, refuses
+from helpers import EYE, on_a_line, refuses
+from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
 from herdfilter.models.contract import in_mode
@@ -25,8 +26,8 @@ def rising(rate, seen=1.0):
 def test_a_state_moves_and_is_seen_as_the_mode_of_each_step_says():
     model = hf.models.JumpMarkov([rising(1.0), rising(-2.0, seen=5.0)], np.full((2, 2), 0.5))
     truth, z = hf.simulate(model, 4, rng=0, modes=[0, 0, 1, 1, 0])
-    np.testing.assert_allclose(truth[:, 0], [1, -1, -3, -2], atol=1e-4)
-    np.testing.assert_allclose(z[:, 0], [1, -5, -15, -2], atol=1e-4)
+    assert_allclose(truth[:, 0], [1, -1, -3, -2], atol=1e-4)
+    assert_allclose(z[:, 0], [1, -5, -15, -2], atol=1e-4)
 
 
 def test_modes_are_a_markov_chain():
@@ -41,14 +42,14 @@ def test_modes_are_a_markov_chain():
 
 
 def test_the_initial_state_is_that_of_any_mode():
-    model = hf.models.JumpMarkov([still(-1.0), still(3.0)], np.eye(2), [0.25, 0.75])
+    model = hf.models.JumpMarkov([still(-1.0), still(3.0)], EYE, [0.25, 0.75])
     assert model.initial.mean == pytest.approx(2.0)
     drawn = model.initial.sample(200, np.random.default_rng(0))
     assert np.mean(drawn > 1) == pytest.approx(0.75, abs=0.15)
 
 
 def test_what_is_wrapped_around_a_model_is_wrapped_around_its_mode():
-    model = hf.models.JumpMarkov([still(), still()], np.eye(2))
+    model = hf.models.JumpMarkov([still(), still()], EYE)
     scanned = in_mode(hf.models.WithClutter(model, 0.9, 0.1), 1)
     assert scanned.model is model.models[1]
     assert scanned.detection_probability == 0.9
@@ -61,7 +62,7 @@ def test_what_is_wrapped_around_a_model_is_wrapped_around_its_mode():
         sensed.log_likelihood([[1.0], [3.0]], np.array([[0.5], [1.2]]), 1)
         for sensed in (in_mode(scanning.on(model), 1), scanning.on(still()))
     ]
-    np.testing.assert_array_equal(*likelihoods)
+    assert_array_equal(*likelihoods)
 
 
 @dataclass
@@ -87,10 +88,10 @@ class Chosen(Doubled):
 
 
 def test_wrappers_of_the_users_own_stay_around_each_mode():
-    model = hf.models.JumpMarkov([still(seen=1.0), still(seen=2.0)], np.eye(2))
+    model = hf.models.JumpMarkov([still(seen=1.0), still(seen=2.0)], EYE)
     for kind in (Doubled, Chosen):
         seen = in_mode(kind(model), 1)
-        np.testing.assert_array_equal(
+        assert_array_equal(
             seen.observation_mean(np.ones((1, 1)), 1),
             2 * model.models[1].observation_mean(np.ones((1, 1)), 1),
         )
@@ -108,6 +109,6 @@ test_bad_input_is_named = refuses(
 
 test_a_path_that_is_none_is_named = refuses(
     lambda model, modes: hf.simulate(model, 2, rng=0, modes=modes),
-    (hf.models.JumpMarkov(two, np.eye(2)), [0, 1.5, 1], "^modes: expected the mode, from 0 to 1, at each of steps 0 to 2"),
+    (hf.models.JumpMarkov(two, EYE), [0, 1.5, 1], "^modes: expected the mode, from 0 to 1, at each of steps 0 to 2"),
     (TypeError, still(), [0, 0, 0], "^model: simulation of given modes needs models and .*; LinearGaussian has no models"),
 )  # fmt: skip

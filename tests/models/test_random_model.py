@@ -6,8 +6,9 @@ from functools import cache
 
 import numpy as np
 import pytest
-from helpers import refuses
-from numpy.testing import assert_allclose
+from helpers import EYE, refuses
+from numpy.random import default_rng
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import herdfilter as hf
@@ -25,7 +26,7 @@ def models():
 
 
 def states(model, n=5, seed=0):
-    return model.initial.sample(n, np.random.default_rng(seed))
+    return model.initial.sample(n, default_rng(seed))
 
 
 def observed_step(model):
@@ -34,7 +35,7 @@ def observed_step(model):
 
 def test_a_drift_leads_back_from_far_away():
     for name, kind in drifts.DRIFTS.items():
-        rng = np.random.default_rng(0)
+        rng = default_rng(0)
         for dim in kind.dims:
             drift = kind.draw(rng, dim)
             x = 1e3 * drift.scale * rng.standard_normal((20, dim))
@@ -46,8 +47,10 @@ def test_a_drift_leads_back_from_far_away():
 
 def test_each_state_is_treated_alone_and_left_as_it_is():
     for model in [*models(), random_model(0, "localisation")]:
-        x, rng = states(model, 20), np.random.default_rng(2)
-        before, step = x.copy(), observed_step(model)
+        x = states(model, 20)
+        rng = default_rng(2)
+        before = x.copy()
+        step = observed_step(model)
         z = model.sample_observation(x[:1], rng, step)[0]
         likelihoods = model.log_likelihood(z, x, step)
         assert likelihoods.shape == (20,)
@@ -57,7 +60,7 @@ def test_each_state_is_treated_alone_and_left_as_it_is():
             moved = Transition(model).propagate(x, noise)
             again = Transition(model).propagate(x[7:8], noise[7:8])
             assert_allclose(again, moved[7:8], rtol=1e-9, atol=1e-9)
-        np.testing.assert_array_equal(x, before)
+        assert_array_equal(x, before)
 
 
 def test_likelihoods_are_densities_of_the_simulated_observations():
@@ -65,14 +68,14 @@ def test_likelihoods_are_densities_of_the_simulated_observations():
     kinds = {(model.sensing.noise_words[0], model.labels[2]): model for model in models()}
     assert len(kinds) > 6
     for model in kinds.values():
-        step, n = observed_step(model), 500
+        step = observed_step(model)
+        n = 500
         pair = states(model, 2, seed=3)
         view = model.sensing.scaled(pair)
-        step_size = 0.3 / max(
-            0.3, np.abs(view[1] - view[0]).max()
-        )  # near enough for a ratio of little variance
+        # near enough for a ratio of little variance
+        step_size = 0.3 / max(0.3, np.abs(view[1] - view[0]).max())
         pair[1] = pair[0] + step_size * (pair[1] - pair[0])
-        z = model.sample_observation(np.repeat(pair[:1], n, axis=0), np.random.default_rng(4), step)
+        z = model.sample_observation(np.repeat(pair[:1], n, axis=0), default_rng(4), step)
         ratio = np.exp([np.diff(model.log_likelihood(row, pair, step))[0] for row in z])
         assert ratio.std() > 1e-4
         assert abs(ratio.mean() - 1) < 4.5 * ratio.std() / np.sqrt(n), model
@@ -134,22 +137,23 @@ prior spread: 1.53"""
 
 def test_departures_are_as_stated():
     """Noise about the model's own means has half or twice the deviation; a drift shifts each next state by the same."""
-    model, n = random_model(4), 4000  # additive noise, Gaussian observations
+    model = random_model(4)
+    n = 4000  # additive noise, Gaussian observations
     assert {"additive", "sharp", "missing", "heavy-tailed"}.isdisjoint(
         set(model.labels) - {"additive"}
     )
-    x, rng = np.repeat(states(model, 1), n, axis=0), np.random.default_rng(1)
-    mean, view = model.transition_mean(x, 1.0, None, 1), model.observation_mean(x, 1)
+    x = np.repeat(states(model, 1), n, axis=0)
+    rng = default_rng(1)
+    mean = model.transition_mean(x, 1.0, None, 1)
+    view = model.observation_mean(x, 1)
     own = (
         np.sqrt(np.diagonal(model.transition_covariance(1.0, 1))),
         np.sqrt(np.diagonal(model.observation_covariance(1))),
     )
     for name, factor in NOISE_FACTORS.items():
         other = random_model(4, departure=name)
-        moved, seen = (
-            other.sample_transition(x, rng, 1.0, None, 1),
-            other.sample_observation(x, rng, 1),
-        )
+        moved = other.sample_transition(x, rng, 1.0, None, 1)
+        seen = other.sample_observation(x, rng, 1)
         assert_allclose((moved - mean).std(axis=0), factor * own[0], rtol=0.06)
         assert_allclose((seen - view).std(axis=0), factor * own[1], rtol=0.06)
     other = random_model(4, departure="unknown drift")
@@ -173,8 +177,10 @@ def test_maps_by_hand():
 
 
 def test_simulated_noise_is_students_t_or_jumps():
-    drift, n = drifts.linear(np.zeros((1, 1))), 20_000
-    x, rng = np.zeros((n, 1)), np.random.default_rng(0)
+    drift = drifts.linear(np.zeros((1, 1)))
+    n = 20_000
+    x = np.zeros((n, 1))
+    rng = default_rng(0)
     heavy = noises.only_simulable(drift, np.array([[2.0]]), freedom=3.0)
     drawn = heavy.sample_transition(x, rng, 1.0, None, 1)[:, 0]
     assert stats.kstest(drawn / 2, stats.t(3).cdf).pvalue > 1e-4
@@ -185,18 +191,17 @@ def test_simulated_noise_is_students_t_or_jumps():
 
 X = np.array([[0.3, -1.0], [1.2, 0.4]])
 ALWAYS = observations.ObservedSteps()
-SENSORS = np.eye(2), np.zeros(2), np.array([[3.0, 3.0], [0.0, -2.0]])
-COUNTS = observations.linear_view("counts", np.eye(2), np.zeros(2))
+SENSORS = EYE, np.zeros(2), np.array([[3.0, 3.0], [0.0, -2.0]])
+COUNTS = observations.linear_view("counts", EYE, np.zeros(2))
 
 
 def test_likelihoods_by_scipy():
-    sd, z = np.array([0.5, 0.2]), np.array([1.4, 2.0])
+    sd = np.array([0.5, 0.2])
+    z = np.array([1.4, 2.0])
     ranges = observations.sensor_view("range", *SENSORS)
     assert_allclose(ranges.h(X)[:, 0], np.hypot(X[:, 0] - 3, X[:, 1] - 3))
-    heavy, law = (
-        observations.gaussian_noise(ranges, sd, ALWAYS, freedom=3.0),
-        stats.t(3.0, ranges.h(X), sd),
-    )
+    heavy = observations.gaussian_noise(ranges, sd, ALWAYS, freedom=3.0)
+    law = stats.t(3.0, ranges.h(X), sd)
     assert_allclose(heavy.log_likelihood(z, X, 1), law.logpdf(z).sum(axis=1))
     assert_allclose(heavy.observation_covariance(1), np.diag(law.var()[0]))
     assert_allclose(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from helpers import Walk, cases, normal
+from helpers import Walk, cases, normal, refusal
 
 import herdfilter as hf
 from herdfilter.models.contract import takes_state
@@ -18,10 +18,8 @@ USERS = {
     "ensemble": lambda model: hf.EnsembleKalmanFilter(model, 5, rng=1),
     "flow": lambda model: hf.DaumHuangFilter(model, 5, rng=1),
 }
-LIKELY, SEEN = (
-    ("bootstrap", "guided", "automatic"),
-    ("guided", "automatic", "Kalman", "ensemble", "flow"),
-)
+LIKELY = ("bootstrap", "guided", "automatic")
+SEEN = ("guided", "automatic", "Kalman", "ensemble", "flow")
 
 
 def changed(**changes):
@@ -32,12 +30,7 @@ def changed(**changes):
     "name function expected users",
     ("transition_mean", lambda self, x, dt: x, "(x, dt, control, step), got (x, dt)", USERS),
     ("transition_covariance", np.eye(1), "(dt, step), got array([[1.]])", USERS),
-    (
-        "log_likelihood",
-        lambda self, z, x, *, step: 1,
-        "(z, x, step), got (z, x, *, step)",
-        LIKELY,
-    ),
+    ("log_likelihood", lambda self, z, x, *, step: 1, "(z, x, step), got (z, x, *, step)", LIKELY),
     (
         "observation_covariance",
         lambda self, step, x, dt: 1,
@@ -89,9 +82,7 @@ def test_a_type_error_inside_a_function_is_its_own():
         def transition_mean(self, x, dt, control, step):
             return math.sin(x, step)
 
-    with pytest.raises(
-        TypeError, match=r"^math.sin\(\) takes exactly one argument \(2 given\)$"
-    ) as caught:
+    with refusal(r"^math.sin\(\) takes exactly one argument \(2 given\)", TypeError) as caught:
         hf.ParticleFilter(Wrong(), 5, rng=1).run([[0.1]])
     assert caught.traceback[-1].name == "transition_mean"
 
@@ -101,14 +92,11 @@ def test_a_type_error_inside_a_function_is_its_own():
     ({"initial": np.zeros(1)}, "model.initial: .* ndarray has no .*GaussianMixture.*sample"),
     ({"dim": "2"}, "model.dim: expected an integer of at least 1, got '2'"),
     ({"circular": (1,)}, r"model.circular: expected .* from 0 to 0, .* got \(1,\)"),
-    (
-        {"initial": normal([0, 0])},
-        "model.initial: expected a .* in 1 dim",
-    ),
+    ({"initial": normal([0, 0])}, "model.initial: expected a .* in 1 dim"),
 )
 def test_an_initial_state_or_a_dimension_that_is_none_is_named(changes, message):
     for make in (*USERS.values(), lambda model: hf.simulate(model, 2, 1)):
-        with pytest.raises((TypeError, ValueError), match=f"^{message}"):
+        with refusal(f"^{message}", (TypeError, ValueError)):
             make(changed(**changes))
 
 

@@ -3,7 +3,8 @@
 from datetime import datetime, timedelta
 
 import numpy as np
-from helpers import cases, refuses
+from helpers import EYE, cases, refuses
+from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
 
@@ -15,10 +16,8 @@ WALK = hf.models.from_functions(
     [0.0],
     [[1.0]],
 )
-LOW, HIGH = (
-    hf.Sensor(lambda x: x - 100.0, [[0.01]]),
-    hf.Sensor(lambda x: np.hstack([x, x + 100.0]), 0.01 * np.eye(2)),
-)
+LOW = hf.Sensor(lambda x: x - 100.0, [[0.01]])
+HIGH = hf.Sensor(lambda x: np.hstack([x, x + 100.0]), 0.01 * EYE)
 NOON = datetime(2026, 3, 1, 12)
 
 
@@ -40,7 +39,7 @@ def test_uneven_steps_have_noise_of_their_length_and_controls_drive():
 def test_times_are_taken_as_a_run_takes_them(given):
     expected = hf.simulate(WALK, rng=3, dt=[0.5, 1.0, 2.5])
     for one, other in zip(hf.simulate(WALK, rng=3, **given), expected, strict=True):
-        np.testing.assert_array_equal(one, other)
+        assert_array_equal(one, other)
 
 
 def test_a_first_time_that_is_the_priors_observes_the_initial_state():
@@ -51,7 +50,8 @@ def test_a_first_time_that_is_the_priors_observes_the_initial_state():
 
 def test_sensors_give_readings_that_a_run_takes():
     """Several at one time observe one state; None is the model's own observation."""
-    times, sensors = [1.0, 1.0, 2.0, 2.5], [LOW, HIGH, None, LOW]
+    times = [1.0, 1.0, 2.0, 2.5]
+    sensors = [LOW, HIGH, None, LOW]
     truth, readings = hf.simulate(WALK, rng=1, times=times, controls=[[3.0]] * 4, sensors=sensors)
     assert truth[0] == truth[1]
     assert [(time, sensor) for time, sensor, _ in readings] == list(
@@ -60,9 +60,9 @@ def test_sensors_give_readings_that_a_run_takes():
     for (_, _, z), x, offsets in zip(
         readings, truth, ([-100.0], [0.0, 100.0], [0.0], [-100.0]), strict=True
     ):
-        np.testing.assert_allclose(z, x + offsets, atol=4.5 if offsets == [0.0] else 0.45)
+        assert_allclose(z, x + offsets, atol=4.5 if offsets == [0.0] else 0.45)
     result = hf.UnscentedKalmanFilter(WALK).run(readings, controls=[[3.0]] * 4)
-    np.testing.assert_allclose(result.means[[0, 1, 3]], truth[[0, 1, 3]], atol=0.5)
+    assert_allclose(result.means[[0, 1, 3]], truth[[0, 1, 3]], atol=0.5)
 
 
 test_what_a_simulation_cannot_take_is_named = refuses(
@@ -72,7 +72,7 @@ test_what_a_simulation_cannot_take_is_named = refuses(
         "^steps: expected a number, or times, dt, controls or sensors for each of them, got none$",
     ),
     ({"steps": 2, "dt": [1, 2, 3]}, "^dt: expected one per step, 2, got 3$"),
-    ({"times": [1.0, 1.0]}, "^times: expected increasing times, got 1.0 after 1.0 at step 2$"),
+    ({"times": [1.0, 1.0]}, "^times: expected increasing times, got 1.0 after 1.0 at step 2"),
     ({"times": [NOON]}, "^start: expected the date of the state before, as times are dates"),
     (
         {"steps": 2, "sensors": "radar"},

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from helpers import assert_jacobian, cases
-from numpy.testing import assert_allclose
+from helpers import assert_jacobian, cases, refusal
+from numpy.random import default_rng
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import linalg, stats
 
 import herdfilter as hf
@@ -41,7 +42,7 @@ def test_simulated_robot_drives_a_figure_of_eight():
 
 def test_a_recording_has_the_controls_that_the_truth_was_simulated_with():
     scenario = load_scenario("landmarks")
-    recording = record(scenario, scenario.build_model(), None, np.random.default_rng(0))
+    recording = record(scenario, scenario.build_model(), None, default_rng(0))
     assert set(recording.controls[:, 1]) == {0.25, -0.25}
 
 
@@ -59,12 +60,8 @@ def test_likelihood_is_students_t_about_the_scaled_distance():
 
 def test_simulated_beacons_take_turns_and_ranges_follow_the_likelihood():
     model = RangeOnly(BEACONS)
-    np.testing.assert_array_equal(
-        hf.simulate(model, 7, np.random.default_rng(0))[1][:, 0], [0, 1, 2, 0, 1, 2, 0]
-    )
-    z = Measurement(model).sample(
-        np.tile([3.0, 4.0, 0.0], (20_000, 1)), np.random.default_rng(0), 1
-    )
+    assert_array_equal(hf.simulate(model, 7, default_rng(0))[1][:, 0], [0, 1, 2, 0, 1, 2, 0])
+    z = Measurement(model).sample(np.tile([3.0, 4.0, 0.0], (20_000, 1)), default_rng(0), 1)
     scaled = (z[:, 1] - 1.07 * 5.0) / model.range_spread
     levels = [0.05, 0.25, 0.5, 0.75, 0.95]
     assert_allclose((scaled[:, None] < stats.t.ppf(levels, 5)).mean(axis=0), levels, atol=0.015)
@@ -80,7 +77,7 @@ def test_at_a_sensor_the_jacobian_is_no_number():
     started = BearingsTracking(
         initial_mean=at[0], spectral_density=1e-250, initial_covariance=1e-250 * np.eye(4)
     )
-    with pytest.raises(ValueError, match="jacobian: expected finite numbers, got 4 non-finite"):
+    with refusal("jacobian: expected finite numbers, got 4 non-finite"):
         hf.ExtendedKalmanFilter(started).run([[0.1, 0.2]])
 
 
@@ -91,10 +88,12 @@ SCALE = np.array([100.0, 10.0, 100.0, 10.0, 0.01])
 @cases("rate", -0.3, -1e-9, 0.0, 2e-3, 2.0)
 def test_the_turn_solves_its_differential_equation(rate):
     """The acceleration is the rate times the velocity turned by 90 degrees: a matrix exponential, for any rate."""
-    x, dt = np.array([1000.0, 300.0, -500.0, 40.0]), 1.7
+    x = np.array([1000.0, 300.0, -500.0, 40.0])
+    dt = 1.7
     generator = np.zeros((4, 4))
     generator[0, 1] = generator[2, 3] = 1.0
-    generator[1, 3], generator[3, 1] = -rate, rate
+    generator[1, 3] = -rate
+    generator[3, 1] = rate
     moved = CoordinatedTurn().transition_mean(np.array([[*x, rate]]), dt, None, 1)[0]
     assert_allclose(moved[:4], linalg.expm(generator * dt) @ x, rtol=1e-12)
     assert moved[4] == rate
@@ -113,10 +112,11 @@ def test_jacobians_of_a_turn_at_any_rate_are_the_derivatives(rate):
 
 
 def test_likelihood_is_the_density_of_a_return():
-    x, model = np.linspace(-6, 4, 21)[:, None], StochasticVolatility()
+    x = np.linspace(-6, 4, 21)[:, None]
+    model = StochasticVolatility()
     expected = stats.norm(0, np.exp(x[:, 0] / 2)).logpdf(-3.0)
     assert_allclose(model.log_likelihood([-3.0], x, 1), expected, rtol=1e-12)
-    drawn = model.sample_observation(np.full((4000, 1), -1.0), np.random.default_rng(0), 1)
+    drawn = model.sample_observation(np.full((4000, 1), -1.0), default_rng(0), 1)
     assert stats.kstest(drawn[:, 0], stats.norm(0, np.exp(-0.5)).cdf).pvalue > 1e-3
 
 

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from helpers import cases
-from numpy.testing import assert_allclose
+from helpers import cases, refusal
+from numpy.random import default_rng
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 from scipy.integrate import trapezoid
 
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
-from herdfilter.models.resolved import Transition
 from herdfilter.study.data import lidar, textbook
 from herdfilter.study.recording import feed, record
 from herdfilter.study.scenario import load_scenario, scenario_files
@@ -17,10 +17,10 @@ from herdfilter.study.scenario import load_scenario, scenario_files
 
 def states(model, n, steps=3):
     """States at random, some steps after the first."""
-    rng = np.random.default_rng(5)
+    rng = default_rng(5)
     x = model.initial.sample(n, rng)
     for step in range(1, steps + 1):
-        x = Transition(model, 1.0, None, step).sample(x, rng)
+        x = hf.Transition(model, 1.0, None, step).sample(x, rng)
     return x
 
 
@@ -35,13 +35,14 @@ def states(model, n, steps=3):
 def test_a_run_is_simulated_and_filtered_to_the_end(name):
     scenario = load_scenario(name)
     model = scenario.build_model()
-    made = record(scenario, scenario.simulated.build_model(), None, np.random.default_rng(1))
+    made = record(scenario, scenario.simulated.build_model(), None, default_rng(1))
     result = feed(hf.make_filter("bootstrap", model, 200, rng=0), made)
     assert np.isfinite([made.truth, result.means]).all()
 
 
 def test_a_pendulum_swings_as_one_of_small_angle_and_keeps_its_energy_over_the_top():
-    model, dt = textbook.Pendulum(), 0.002
+    model = textbook.Pendulum()
+    dt = 0.002
     x = np.array([[1e-3, 0.0], [0.0, 7.0]])
     for step in range(1, 1001):
         x = model.transition_mean(x, dt, None, step)
@@ -52,26 +53,28 @@ def test_a_pendulum_swings_as_one_of_small_angle_and_keeps_its_energy_over_the_t
 
 def test_an_epidemic_moves_whole_people_between_compartments():
     model = textbook.Epidemic()
-    rng = np.random.default_rng(2)
+    rng = default_rng(2)
     x = model.sample(50, rng)
     removed = 0
     for step in range(1, 60):
-        after = Transition(model, 1.0, None, step).sample(x, rng)
-        np.testing.assert_array_equal(after[:, :4], np.rint(after[:, :4]))
+        after = hf.Transition(model, 1.0, None, step).sample(x, rng)
+        assert_array_equal(after[:, :4], np.rint(after[:, :4]))
         left = model.population - after[:, :3].sum(axis=1)
         assert (left >= removed).all()
-        np.testing.assert_array_equal(after[:, 1], x[:, 1] + x[:, 0] - after[:, 0] - after[:, 3])
-        x, removed = after, left
+        assert_array_equal(after[:, 1], x[:, 1] + x[:, 0] - after[:, 0] - after[:, 3])
+        x = after
+        removed = left
     assert np.median(removed) > 100
 
 
 def observed(model, x):
     """Many draws of what is observed of one state."""
-    return model.sample_observation(np.repeat(x, 20_000, axis=0), np.random.default_rng(0), 1)
+    return model.sample_observation(np.repeat(x, 20_000, axis=0), default_rng(0), 1)
 
 
 def test_reports_are_negative_binomial():
-    model, x = textbook.Epidemic(), np.array([[0.0, 0, 0, 40.0, 0.0]])
+    model = textbook.Epidemic()
+    x = np.array([[0.0, 0, 0, 40.0, 0.0]])
     counts = np.arange(400)
     log = [model.log_likelihood([y], x, 1)[0] for y in counts]
     mean = 0.3 * 40 + 0.2
@@ -84,7 +87,8 @@ def test_reports_are_negative_binomial():
 def test_range_and_bearing_of_some_landmark_are_a_density_and_drawn_from_it():
     model = textbook.AlikeLandmarks(landmarks=[[3.0, 0.0], [0.0, 4.0]])
     x = np.array([[0.5, 0.5, 0.3]])
-    ranges, bearings = np.linspace(0, 8, 33), np.linspace(-np.pi, np.pi, 91)
+    ranges = np.linspace(0, 8, 33)
+    bearings = np.linspace(-np.pi, np.pi, 91)
     density = [[np.exp(model.log_likelihood([r, b], x, 1)[0]) for b in bearings] for r in ranges]
     assert trapezoid(trapezoid(density, bearings), ranges) == pytest.approx(1, abs=1e-3)
     drawn = observed(model, x)
@@ -96,7 +100,8 @@ def test_range_and_bearing_of_some_landmark_are_a_density_and_drawn_from_it():
 
 def test_a_ray_is_free_up_to_the_first_occupied_cell():
     """Marched along in steps of a few millimetres, from poses in the hall; off the map it is blocked."""
-    occupied, bearings = lidar.floor_plan(), np.arange(240.0)
+    occupied = lidar.floor_plan()
+    bearings = np.arange(240.0)
     x = np.array([[5.0, 5.0, 0.3], [-1.0, 30.0, 0.0]])
     ranges, blocked = lidar.cast_rays(occupied, x, bearings, 40.0)
     assert (blocked == 0).all()
@@ -122,11 +127,13 @@ JOINT = np.array([[1, 0.5, -0.5, 0], [0.5, 1, 0, -0.5], [-0.5, 0, 1, 0.4], [0, -
 
 
 def test_returns_and_next_log_variances_have_the_correlations_that_are_stated():
-    model, rng = textbook.Leverage(), np.random.default_rng(3)
+    model = textbook.Leverage()
+    rng = default_rng(3)
     x = states(model, 60_000)
-    now, later = x[:, :2], x[:, 2:]
+    now = x[:, :2]
+    later = x[:, 2:]
     z = model.sample_observation(x, rng, 1)
-    np.testing.assert_array_equal(Transition(model, 1.0, None, 4).sample(x, rng)[:, :2], later)
+    assert_array_equal(hf.Transition(model, 1.0, None, 4).sample(x, rng)[:, :2], later)
     epsilon = z * np.exp(-now / 2)
     eta = (later - model.mu - model.phi * (now - model.mu)) / model.sigma
     assert_allclose(np.cov(np.hstack([epsilon, eta]).T), JOINT, atol=0.02)
@@ -135,7 +142,8 @@ def test_returns_and_next_log_variances_have_the_correlations_that_are_stated():
 
 def test_the_likelihood_of_returns_is_that_of_the_joint_noise_given_the_step():
     """The density of the returns and the noise together, over that of the noise."""
-    model, z = textbook.Leverage(), np.array([0.3, -0.8])
+    model = textbook.Leverage()
+    z = np.array([0.3, -0.8])
     x = states(model, 20)
     eta = (x[:, 2:] - model.mu - model.phi * (x[:, :2] - model.mu)) / model.sigma
     both = np.hstack([z * np.exp(-x[:, :2] / 2), eta])
@@ -164,7 +172,8 @@ def test_predators_and_prey_keep_volterras_constant_without_noise():
 
 
 def test_counts_of_prey_are_lognormal():
-    model, x = textbook.PredatorsAndPrey(), np.array([[20.0, 5.0, 0.0], [40.0, 5.0, 0.0]])
+    model = textbook.PredatorsAndPrey()
+    x = np.array([[20.0, 5.0, 0.0], [40.0, 5.0, 0.0]])
     expected = stats.lognorm.logpdf(25.0, 0.25, scale=x[:, 0])
     assert_allclose(model.log_likelihood([25.0], x, 1), expected, rtol=1e-9)
     law = stats.lognorm(0.25, scale=x[:, 0])
@@ -173,5 +182,5 @@ def test_counts_of_prey_are_lognormal():
 
 
 def test_a_leverage_that_leaves_no_covariance_is_named():
-    with pytest.raises(ValueError, match="leverage: expected less"):
+    with refusal("leverage: expected less"):
         textbook.Leverage(leverage=-0.99)

@@ -4,8 +4,8 @@ import copy
 
 import numpy as np
 import pytest
-from helpers import EYE, cases, refuses
-from numpy.testing import assert_allclose
+from helpers import EYE, cases, refusal, refuses
+from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
 from herdfilter.models import WithClutter
@@ -20,10 +20,7 @@ X = np.array([[0.0, 1.0], [2.0, -1.0], [0.5, 0.5]])
         [[1.0, 2.0], [3.0]],
         r"z: expected a scan, detections \(k, 2\), got \[\[1.0, 2.0\], \[3.0\]\] at step 1",
     ),
-    (
-        [[1.0, np.nan]],
-        r"z: expected a scan.* of finite numbers, got \[1.0, nan\] at step 1; leave",
-    ),
+    ([[1.0, np.nan]], r"z: expected a scan.* of finite numbers, got \[1.0, nan\] at step 1; leave"),
     ([[1.0, 2.0, 3.0]] * 2, r"z: expected .*2 numbers each, got shape \(2, 3\) at step 1"),
     ([1.0, 2.0], r"z: expected a scan.* of 2 numbers each, got shape \(2,\) at step 1"),
 )
@@ -33,30 +30,23 @@ def test_scans_that_are_none_are_named_and_leave_the_filter_as_it_was(z, message
         pf = hf.make_filter(name, WithClutter(model, 0.9, 0.1), 20, rng=1)
         pf.predict()
         other = copy.deepcopy(pf)
-        with pytest.raises(ValueError, match=message) as caught:
+        with refusal(message):
             pf.update(z)
-        assert "\n" not in str(caught.value)
         pf.update(X[:, :2])
         other.update(X[:, :2])
-        np.testing.assert_array_equal(pf.mean, other.mean)
+        assert_array_equal(pf.mean, other.mean)
 
 
 @cases(
     "arguments message",
-    (
-        (0.0, 0.1),
-        "detection_probability: expected a number above 0, up to 1, or a function, got 0",
-    ),
-    (
-        (0.9, -1.0),
-        "clutter_density: expected a finite number of at least 0, or a function, got -1",
-    ),
+    ((0.0, 0.1), "detection_probability: expected a number above 0, up to 1, or a function, got 0"),
+    ((0.9, -1.0), "clutter_density: expected a finite number of at least 0, or a function, got -1"),
     ((0.9, 0.1, [[0.0, 1.0]]), r"^region: expected bounds of shape \(2, 2\), got"),
 )
 def test_numbers_out_of_range_are_named(arguments, message):
-    with pytest.raises(ValueError, match=message):
+    with refusal(message):
         WithClutter(PLANE, *arguments)
-    with pytest.raises(ValueError, match=message):
+    with refusal(message):
         hf.Sensor(lambda x: x, EYE, (), None, None, *arguments)
 
 
@@ -156,7 +146,7 @@ def test_values_of_functions_out_of_range_are_named(p, density, message):
         pf = hf.make_filter("bootstrap", model, 20, rng=1)
         pf.predict()
         before = pf.mean
-        with pytest.raises(ValueError, match=f"^{message}") as caught:
+        with refusal(f"^{message}") as caught:
             pf.update(scan, sensor=used)
         assert "at step 1" in str(caught.value)
-        np.testing.assert_array_equal(pf.mean, before)
+        assert_array_equal(pf.mean, before)

@@ -12,14 +12,17 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from helpers import cases
+from helpers import EYE, cases
+from numpy.random import default_rng
 
 import herdfilter as hf
 
-PLANE, LINE, LARGE = hf.models.linear_chain(2), hf.models.linear_chain(1), hf.models.Lorenz96()
-MIXTURE = hf.GaussianMixture([0.3, 0.7], [[0.0, 0.0], [4.0, 1.0]], np.eye(2))
+PLANE = hf.models.linear_chain(2)
+LINE = hf.models.linear_chain(1)
+LARGE = hf.models.Lorenz96()
+MIXTURE = hf.GaussianMixture([0.3, 0.7], [[0.0, 0.0], [4.0, 1.0]], EYE)
 START = np.datetime64("2026-01-01T12:00")
-RNG = np.random.default_rng(0)
+RNG = default_rng(0)
 Z = [[0.1, 0.2], [1.0, -0.3], None, [0.2, 0.1]]
 
 
@@ -28,9 +31,7 @@ def filtered(**options):
 
 
 def singular():
-    model = hf.models.LinearGaussian(
-        np.eye(2), np.eye(2), np.eye(2), np.eye(2), np.zeros(2), np.diag([1.0, 0.0])
-    )
+    model = hf.models.LinearGaussian(EYE, EYE, EYE, EYE, np.zeros(2), np.diag([1.0, 0.0]))
     return hf.ExtendedKalmanFilter(model)
 
 
@@ -60,7 +61,8 @@ def shown(thing):
 
 
 def assert_shown(thing):
-    before, rc = plt.get_fignums(), dict(mpl.rcParams)
+    before = plt.get_fignums()
+    rc = dict(mpl.rcParams)
     line, image = shown(thing)
     assert line == repr(thing)
     assert image.shape[1] == 600
@@ -92,9 +94,9 @@ def assert_goes_on(name):
 def test_a_filter_is_shown_within_a_step_and_goes_on_with_equal_bits():
     """A generator that others use stays where it was."""
     assert_goes_on("bootstrap")
-    rng = np.random.default_rng(3)
+    rng = default_rng(3)
     assert_shown(hf.ParticleFilter(PLANE, 12, rng=rng))
-    assert rng.random() == np.random.default_rng(3).random()
+    assert rng.random() == default_rng(3).random()
 
 
 @pytest.mark.slow

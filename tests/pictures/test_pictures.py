@@ -5,9 +5,10 @@ from types import SimpleNamespace
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from helpers import refuses
+from helpers import EYE, refuses
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
+from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
 from herdfilter import plotting
@@ -75,12 +76,13 @@ def test_dots_have_the_weights_as_areas(ax):
     points = hf.Points([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]], [1, 2, 5])
     plotting.plot_points(points, ax)
     (dots,) = ax.collections
-    np.testing.assert_array_equal(dots.get_offsets(), points.x)
-    np.testing.assert_allclose(dots.get_sizes() / dots.get_sizes().sum(), points.weights)
+    assert_array_equal(dots.get_offsets(), points.x)
+    assert_allclose(dots.get_sizes() / dots.get_sizes().sum(), points.weights)
 
 
 def test_a_path_has_the_ellipses_asked_for(ax):
-    path, covariances = circling(50), np.broadcast_to(0.1 * np.eye(2), (50, 2, 2))
+    path = circling(50)
+    covariances = np.broadcast_to(0.1 * EYE, (50, 2, 2))
     plotting.plot_track(path, covariances, ax, every=10)
     assert [tuple(patch.center) for patch in ax.patches] == [tuple(place) for place in path[::10]]
     assert all(isinstance(patch, Ellipse) for patch in ax.patches)
@@ -108,10 +110,8 @@ def test_a_fan_goes_on_from_the_past_and_holds_the_quantiles():
     assert list(ahead.plot(panels, truth=np.ones((3, 2)), quantiles=(0.5, 0.9))) == list(panels)
     for i, ax in enumerate(panels):
         lines = {line.get_label(): line.get_xydata() for line in ax.lines}
-        np.testing.assert_array_equal(
-            lines["forecast"], np.column_stack([ahead.times, ahead.means[:, i]])
-        )
-        np.testing.assert_array_equal(lines["truth"][:, 1], 1.0)
+        assert_array_equal(lines["forecast"], np.column_stack([ahead.times, ahead.means[:, i]]))
+        assert_array_equal(lines["truth"][:, 1], 1.0)
         _, inner, outer = ax.collections
         for band, mass in ((inner, 0.5), (outer, 0.9)):
             edges = band.get_paths()[0].vertices
@@ -130,11 +130,11 @@ def draw_nothing(draw):
 
 test_what_does_not_fit_is_said_before_anything_is_drawn = refuses(
     draw_nothing,
-    (lambda: plotting.plot_points(np.eye(2), ax=[1, 2]), "ax: expected Axes of matplotlib or None, got"),
-    (lambda: plotting.plot_points(np.eye(2), dims=(0, 2)), "dims: expected one or two indices from 0 to 1"),
-    (lambda: plotting.plot_points(np.eye(2), dims=(1.0, 0)), "dims: expected one or two indices from 0 to 1"),
-    (lambda: plotting.plot_ellipse([0, 0], np.eye(2), mass=95), "mass: expected a probability"),
-    (lambda: plotting.plot_mixture(np.eye(2)), "mixture: expected a GaussianMixture"),
+    (lambda: plotting.plot_points(EYE, ax=[1, 2]), "ax: expected Axes of matplotlib or None, got"),
+    (lambda: plotting.plot_points(EYE, dims=(0, 2)), "dims: expected one or two indices from 0 to 1"),
+    (lambda: plotting.plot_points(EYE, dims=(1.0, 0)), "dims: expected one or two indices from 0 to 1"),
+    (lambda: plotting.plot_ellipse([0, 0], EYE, mass=95), "mass: expected a probability"),
+    (lambda: plotting.plot_mixture(EYE), "mixture: expected a GaussianMixture"),
     (lambda: plotting.plot_track(np.eye(3), np.eye(3)), "covariances: expected shape"),
     error=(TypeError, ValueError),
 )  # fmt: skip

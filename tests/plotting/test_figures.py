@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from helpers import cases, result_of
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 from herdfilter import plotting
 from herdfilter.plotting.summaries import pareto
@@ -47,13 +47,10 @@ def test_error_over_time_shows_every_filter_and_its_errors(result):
     panels = {ax.get_title(): ax for ax in figure.axes}
     assert list(panels) == FILTERS
     squares = result.series["guided", 40]["reference"]
-    np.testing.assert_allclose(
-        panels["guided"].lines[0].get_ydata(), np.median(np.sqrt(squares), axis=0)
-    )
+    assert_allclose(panels["guided"].lines[0].get_ydata(), np.median(np.sqrt(squares), axis=0))
     assert labels(figure) == ("time (s)", "error, median over runs (m)")
-    assert (
-        max(len(line) for line in figure.get_suptitle().splitlines()) < 130
-    )  # fits above three panels
+    # fits above three panels
+    assert max(len(line) for line in figure.get_suptitle().splitlines()) < 130
 
 
 def test_error_over_particles_shows_summary_and_intervals(result):
@@ -66,9 +63,9 @@ def test_error_over_particles_shows_summary_and_intervals(result):
         for bars, (name, rows) in zip(
             ax.collections, summary.groupby("filter", sort=False), strict=True
         ):
-            np.testing.assert_allclose(lines[name].get_ydata(), rows[f"{measure}_median"])
+            assert_allclose(lines[name].get_ydata(), rows[f"{measure}_median"])
             ends = np.array([segment[:, 1] for segment in bars.get_segments()])
-            np.testing.assert_allclose(
+            assert_allclose(
                 ends, rows[[f"{measure}_median_low", f"{measure}_median_high"]].to_numpy()
             )
     assert labels(figure) == ("particles", "error, median over runs (m)")
@@ -89,7 +86,8 @@ def test_error_over_a_cost_has_it_across_and_particle_counts_apart_and_inside(re
 
 
 def test_the_pareto_front_holds_what_nothing_beats():
-    times, errors = [1.0, 2.0, 2.5, 3.0, 4.0, 0.9], [5.0, 3.0, 3.5, 3.0, 1.0, np.nan]
+    times = [1.0, 2.0, 2.5, 3.0, 4.0, 0.9]
+    errors = [5.0, 3.0, 3.5, 3.0, 1.0, np.nan]
     table = pd.DataFrame({"ms_per_step": times, "rmse_median": errors, "runs": 10})
     for failures, front in ((0, [0, 1, 4]), ([0, 0, 0, 0, 6, 0], [0, 1])):
         assert list(pareto(table.assign(failures=failures), "rmse").index) == front

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from helpers import result_of
+from numpy.testing import assert_array_equal
 
 import herdfilter as hf
 from herdfilter import plotting
@@ -60,10 +61,8 @@ def test_consistency_keeps_the_best_filter_in_view():
 
 def test_a_path_is_shown_whole_and_what_strays_is_cut_off():
     truth = np.array([[0.0, 0.0], [10.0, 5.0]])
-    astray, far = (
-        np.array([[3.0, 1e20], [np.nan, 2.0], [4.0, 7.0]]),
-        np.array([[-5.0, 3.0], [500.0, 0.0]]),
-    )
+    astray = np.array([[3.0, 1e20], [np.nan, 2.0], [4.0, 7.0]])
+    far = np.array([[-5.0, 3.0], [500.0, 0.0]])
     low, high = path_limits(truth, astray, far)
     assert (low < truth.min(axis=0)).all()
     assert (high > truth.max(axis=0)).all()
@@ -77,9 +76,9 @@ def test_the_path_of_a_scenario_has_start_end_and_sensor():
     result = result_of(scenario, ["bootstrap"], [10], runs=1)
     figure = plotting.drawings(result)["trajectory"].figure
     lines = {line.get_label(): line.get_xydata() for line in figure.axes[0].lines}
-    np.testing.assert_array_equal(lines["start"], lines["truth"][:1])
-    np.testing.assert_array_equal(lines["end"], lines["truth"][-1:])
-    np.testing.assert_array_equal(lines["sensor"], [[0.0, 0.0]])
+    assert_array_equal(lines["start"], lines["truth"][:1])
+    assert_array_equal(lines["end"], lines["truth"][-1:])
+    assert_array_equal(lines["sensor"], [[0.0, 0.0]])
     assert model_sensors(hf.models.UNGM()) is None
     assert model_sensors(SimpleNamespace(sensors=["a", "b"], radar=3.0)) is None
 

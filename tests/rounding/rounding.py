@@ -17,8 +17,6 @@ operations. Sums, products, quotients and square roots stay as well, being the s
 -p rounding --assert=plain tests/samplers`` a part of it.
 """
 
-from __future__ import annotations
-
 import ast
 import functools
 import importlib.abc
@@ -35,36 +33,18 @@ SEED = int(os.environ.get(VARIABLE, "0"))
 ROOT = Path(__file__).parents[2]
 CODE = tuple(str(ROOT / folder) + os.sep for folder in ("herdfilter", "tests"))
 
-TRANSCENDENTAL = frozenset(
-    {
-        "exp",
-        "exp2",
-        "expm1",
-        "log",
-        "log2",
-        "log10",
-        "log1p",
-        "logaddexp",
-        "logaddexp2",
-        "power",
-        "float_power",
-        "cbrt",
-    }
-    | {"sin", "cos", "tan", "arcsin", "arccos", "arctan", "arctan2", "hypot", "sinc"}
-    | {"sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh"}
-)
-PRODUCTS = frozenset(["dot", "vdot", "inner", "matmul", "tensordot", "einsum"])
-WRAPPED = (
-    "numpy.linalg",
-    "scipy.linalg",
-    "scipy.special",
-)  # modules whose functions move when imported by name
+INEXACT = """exp exp2 expm1 log log2 log10 log1p logaddexp logaddexp2 power float_power cbrt sin cos tan
+arcsin arccos arctan arctan2 hypot sinc sinh cosh tanh arcsinh arccosh arctanh"""
+TRANSCENDENTAL = set(INEXACT.split())
+PRODUCTS = {"dot", "vdot", "inner", "matmul", "tensordot", "einsum"}
+# modules whose functions move when imported by name
+WRAPPED = ("numpy.linalg", "scipy.linalg", "scipy.special")
 
 
 # How a number moves
 
 
-def moved(x: np.ndarray) -> np.ndarray:
+def moved(x):
     """Return float64 numbers each moved by -1, 0 or 1 units in the last place."""
     flat = np.ascontiguousarray(x).reshape(-1)
     bits = flat.view(np.int64)
@@ -95,8 +75,9 @@ def moved_result(result):
 class Function:
     """A function of NumPy or SciPy whose results move."""
 
-    def __init__(self, module: str, name: str) -> None:
-        self.module, self.name = module, name
+    def __init__(self, module, name):
+        self.module = module
+        self.name = name
         self.function = functools.reduce(getattr, name.split("."), sys.modules[module])
 
     def __call__(self, *args, **options):
@@ -120,7 +101,7 @@ class Function:
 class Module:
     """A module of NumPy or SciPy whose functions move; everything else is as it was."""
 
-    def __init__(self, module: types.ModuleType) -> None:
+    def __init__(self, module):
         self.module = module
 
     def __getattr__(self, name):
@@ -138,7 +119,7 @@ class Module:
         return wrapped(found, self.module.__name__, name)
 
 
-def wrapped(found, module: str, name: str):
+def wrapped(found, module, name):
     """Return a function that moves its results; classes, errors and the rest unchanged."""
     return Function(module, name) if callable(found) and not isinstance(found, type) else found
 
@@ -163,12 +144,12 @@ def product(function, *args, **options):
     return moved_result(result)
 
 
-def whole(a) -> bool:
+def whole(a):
     """Whether numbers are whole, so that products and sums of them are exact."""
     return np.asarray(a).dtype.kind in "biu" or bool((a == np.rint(a)).all())
 
 
-def lone(a: np.ndarray, axis: int) -> bool:
+def lone(a, axis):
     """Whether at most one entry along an axis differs from zero, so that nothing is summed: as of the identity matrix."""
     return bool((np.count_nonzero(a, axis=axis) <= 1).all())
 
@@ -250,11 +231,11 @@ def call_compiled(dispatcher, *args, **options):
 class Rewrite(ast.NodeTransformer):
     """Put moved operations in place of the plain ones, but in compiled functions."""
 
-    def visit_FunctionDef(self, node: ast.FunctionDef):
+    def visit_FunctionDef(self, node):
         compiled = any("jit" in ast.unparse(decorator) for decorator in node.decorator_list)
         return node if compiled else self.generic_visit(node)
 
-    def visit_BinOp(self, node: ast.BinOp):
+    def visit_BinOp(self, node):
         self.generic_visit(node)
         name = {ast.MatMult: "matmul", ast.Pow: "power"}.get(type(node.op))
         if name is None or (
@@ -263,7 +244,7 @@ class Rewrite(ast.NodeTransformer):
             return node
         return ast.copy_location(ast.Call(attribute(name), [node.left, node.right], []), node)
 
-    def visit_Attribute(self, node: ast.Attribute):
+    def visit_Attribute(self, node):
         self.generic_visit(node)
         names = TRANSCENDENTAL | PRODUCTS | {"linalg", "empty", "empty_like"}
         is_numpy = isinstance(node.value, ast.Name) and node.value.id == "np" and node.attr in names
@@ -271,7 +252,7 @@ class Rewrite(ast.NodeTransformer):
             node.value = ast.copy_location(attribute("numpy"), node.value)
         return node
 
-    def visit_ImportFrom(self, node: ast.ImportFrom):
+    def visit_ImportFrom(self, node):
         if node.module not in WRAPPED:
             return node
         lines = [node]
@@ -286,21 +267,21 @@ class Rewrite(ast.NodeTransformer):
         return [ast.copy_location(line, node) for line in lines]
 
 
-def attribute(name: str) -> ast.Attribute:
+def attribute(name):
     """Return the expression ``__rounding__.name``."""
     return ast.Attribute(ast.Name("__rounding__", ast.Load()), name, ast.Load())
 
 
-AS_WRITTEN: dict[tuple, types.CodeType] = {}
+AS_WRITTEN = {}
 """Code of the functions of rewritten files as it was."""
 
 
-def place(code: types.CodeType) -> tuple:
+def place(code):
     """Return what a function is found by: file, name, line and arguments."""
     return code.co_filename, code.co_name, code.co_firstlineno, code.co_varnames[: code.co_argcount]
 
 
-def note_code(code: types.CodeType) -> None:
+def note_code(code):
     """Note the code of all functions inside, as it is."""
     for part in code.co_consts:
         if isinstance(part, types.CodeType):
@@ -308,7 +289,7 @@ def note_code(code: types.CodeType) -> None:
             note_code(part)
 
 
-def as_written(function: types.FunctionType) -> types.FunctionType:
+def as_written(function):
     """Return a function, that numba is to compile, with its code as it was before it was rewritten."""
     plain = AS_WRITTEN.get(place(function.__code__))
     if plain is None or plain.co_freevars != function.__code__.co_freevars:
@@ -349,7 +330,7 @@ class Finder(importlib.abc.MetaPathFinder):
 numpy = Module(np)
 
 
-def install() -> None:
+def install():
     """Rewrite what is imported from now on."""
     if SEED and not any(isinstance(finder, Finder) for finder in sys.meta_path):
         from numba.core.registry import CPUDispatcher
@@ -362,7 +343,7 @@ def install() -> None:
         )
 
 
-def pytest_report_header() -> str:
+def pytest_report_header():
     """Name the seed."""
     return (
         f"rounding: seed {SEED}, {'in force' if SEED else f'set {VARIABLE} to a positive number'}"

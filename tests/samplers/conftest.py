@@ -72,9 +72,8 @@ def named(request):
 
 
 samplers = pytest.fixture(lambda: SAMPLERS)
-herding = fixture_of(
-    {name: SAMPLERS[name] for name in ("kernel herding", "herded Gibbs")}
-)  # to beat random draws anywhere
+# to beat random draws anywhere
+herding = fixture_of({name: SAMPLERS[name] for name in ("kernel herding", "herded Gibbs")})
 
 
 random_mixture = pytest.fixture(lambda: testing.random_mixture)

@@ -1,8 +1,8 @@
 """Continuous herded Gibbs sampling: the published sequences, the recursion step by step, and the three repairs."""
 
 import numpy as np
-from helpers import cases, published, refuses
-from numpy.testing import assert_allclose
+from helpers import EYE, cases, published, refuses
+from numpy.testing import assert_allclose, assert_array_equal
 
 from herdfilter.bandwidths import Whitened
 from herdfilter.discrepancy import energy_distance
@@ -26,9 +26,12 @@ def test_published_sequences_are_reproduced(name):
 
 def conditional_density(x, i, weights, means, covariances):
     rest = [j for j in range(len(x)) if j != i]
-    log_w, centres, variances = [], [], []
+    log_w = []
+    centres = []
+    variances = []
     for w, m, S in zip(weights, means, covariances, strict=True):
-        S_rest, cross = S[np.ix_(rest, rest)], S[i, rest]
+        S_rest = S[np.ix_(rest, rest)]
+        cross = S[i, rest]
         u = x[rest] - m[rest]
         log_w.append(
             np.log(w) - 0.5 * (u @ np.linalg.solve(S_rest, u) + np.linalg.slogdet(S_rest)[1])
@@ -70,7 +73,8 @@ def highest(value, grid):
     f = value(grid)
     peaks = 1 + np.flatnonzero((f[1:-1] >= f[:-2]) & (f[1:-1] >= f[2:]))
     peaks = peaks[f[peaks] > f.max() - 1e-3 * np.abs(f).max()]
-    width, centres = grid[1] - grid[0], grid[peaks]
+    width = grid[1] - grid[0]
+    centres = grid[peaks]
     for _ in range(6):
         fine = centres[:, None] + width * np.linspace(-1, 1, 41)
         centres = fine[np.arange(len(fine)), value(fine).argmax(axis=1)]
@@ -101,11 +105,11 @@ def test_every_move_is_to_the_highest_point_of_its_objective(
         mixture = random_mixture(40 + seed, d, n_components=3)
         sampler = ContinuousHerdedGibbs(target, sigma, effective, herded, sweeps=1)
         points = sampler.sample(mixture, 12).x
-        counts, latest = np.zeros(3), mixture.means.copy()
+        counts = np.zeros(3)
+        latest = mixture.means.copy()
         for t in range(len(points)):
-            label = np.argmax(
-                (t + 1) * mixture.weights - counts
-            )  # herding on the component weights
+            # herding on the component weights
+            label = np.argmax((t + 1) * mixture.weights - counts)
             counts[label] += 1
             if t:
                 start = latest[label] if herded else points[t - 1]
@@ -117,7 +121,8 @@ def test_every_move_is_to_the_highest_point_of_its_objective(
 
 
 def test_the_first_point_is_a_maximum_of_the_smoothed_density(random_mixture):
-    mixture, sigma = random_mixture(45, 3), 0.5
+    mixture = random_mixture(45, 3)
+    sigma = 0.5
     smoothed = mixture.convolve(sigma**2 * np.eye(3))
     first = ContinuousHerdedGibbs(bandwidth=sigma).sample(mixture, 1).x
     around = first + 1e-3 * np.vstack([np.eye(3), -np.eye(3)])
@@ -128,7 +133,8 @@ def test_the_first_point_is_a_maximum_of_the_smoothed_density(random_mixture):
 
 @cases("target bandwidth", ("paper", 0.5), ("smoothed", Whitened()))
 def test_start_is_the_first_point(random_mixture, target, bandwidth):
-    sampler, mixture = ContinuousHerdedGibbs(target, bandwidth), random_mixture(46, 2)
+    sampler = ContinuousHerdedGibbs(target, bandwidth)
+    mixture = random_mixture(46, 2)
     assert_allclose(sampler.sample(mixture, 5, start=[1.0, -2.0]).x[0], [1.0, -2.0], rtol=1e-12)
     own = sampler.sample(mixture, 5).x
     assert_allclose(sampler.sample(mixture, 5, start=own[0]).x, own, atol=1e-5)
@@ -137,7 +143,7 @@ def test_start_is_the_first_point(random_mixture, target, bandwidth):
 # The repairs
 
 
-TWO_MODES = GaussianMixture([0.7, 0.3], [[0.0, 0.0], [30.0, 30.0]], np.eye(2))
+TWO_MODES = GaussianMixture([0.7, 0.3], [[0.0, 0.0], [30.0, 30.0]], EYE)
 
 
 def share_of_second_mode(sampler):
@@ -171,7 +177,7 @@ def test_the_paper_target_turns_all_repairs_off(random_mixture):
     spelled = ContinuousHerdedGibbs(
         "paper", 0.5, effective_count=False, component_herding=False, sweeps=1
     )
-    np.testing.assert_array_equal(plain, spelled.sample(mixture, 15).x)
+    assert_array_equal(plain, spelled.sample(mixture, 15).x)
     for options in ({"effective_count": True}, {"component_herding": True}, {"sweeps": 2}):
         assert (ContinuousHerdedGibbs("paper", 0.5, **options).sample(mixture, 15).x != plain).any()
 
@@ -182,18 +188,17 @@ def test_the_paper_target_turns_all_repairs_off(random_mixture):
 def test_the_axes_are_those_of_the_state_for_a_number_and_principal_ones_for_a_matrix():
     """With a kernel of one width in all directions, a turned mixture gives turned points along principal axes alone."""
     turn = np.array([[0.6, -0.8], [0.8, 0.6]])
-    weights, means = [0.4, 0.6], np.array([[0.0, 0.0], [3.0, 1.0]])
+    weights = [0.4, 0.6]
+    means = np.array([[0.0, 0.0], [3.0, 1.0]])
     cov = np.array([[2.0, 0.3], [0.3, 0.4]])
-    straight, turned = (
-        GaussianMixture(weights, means, cov),
-        GaussianMixture(weights, means @ turn.T, turn @ cov @ turn.T),
-    )
+    straight = GaussianMixture(weights, means, cov)
+    turned = GaussianMixture(weights, means @ turn.T, turn @ cov @ turn.T)
 
     def gap(bandwidth):
         sampler = ContinuousHerdedGibbs(bandwidth=bandwidth)
         return np.abs(sampler.sample(turned, 20).x - sampler.sample(straight, 20).x @ turn.T).max()
 
-    assert gap(0.7**2 * np.eye(2)) < 1e-5 < 0.01 < gap(0.7)
+    assert gap(0.7**2 * EYE) < 1e-5 < 0.01 < gap(0.7)
 
 
 # Components so far apart, in kernel widths, that no grid spans the gap
@@ -202,12 +207,10 @@ def test_the_axes_are_those_of_the_state_for_a_number_and_principal_ones_for_a_m
 @cases("distance full", (1e6, False), (1e9, True))
 def test_modes_any_number_of_kernel_widths_apart(distance, full):
     """Along an axis: the conditional weights of the far mode are differences of squared distances, if taken naively."""
-    weights, means = (
-        [0.3, 0.2, 0.35, 0.15],
-        np.array([[0.0, 0.0], [1.7, 0.9], [0.0, 0.0], [1.1, -1.3]]),
-    )
+    weights = [0.3, 0.2, 0.35, 0.15]
+    means = np.array([[0.0, 0.0], [1.7, 0.9], [0.0, 0.0], [1.1, -1.3]])
     shift = np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
-    shape = np.array([[[2.0, 0.5], [0.5, 1.0]]] * 3 + [np.eye(2)]) if full else np.eye(2)
+    shape = np.array([[[2.0, 0.5], [0.5, 1.0]]] * 3 + [EYE]) if full else EYE
     mixture, near = (
         GaussianMixture(weights, means + gap * shift, shape) for gap in (distance, 40.0)
     )
@@ -215,7 +218,7 @@ def test_modes_any_number_of_kernel_widths_apart(distance, full):
     points = ContinuousHerdedGibbs(**options).sample(mixture, 24).x
     expected = ContinuousHerdedGibbs(**options).sample(near, 24).x
     far = points[:, 0] > distance / 2
-    np.testing.assert_array_equal(far, expected[:, 0] > 20)
+    assert_array_equal(far, expected[:, 0] > 20)
     assert 0 < far.sum() < 24
     points[far, 0] -= distance
     expected[far, 0] -= 40
@@ -226,7 +229,8 @@ def test_modes_any_number_of_kernel_widths_apart(distance, full):
 
 
 def test_every_move_among_many_samples_is_to_the_highest_point_of_its_objective(random_mixture):
-    sigma, n = 0.3, 1000
+    sigma = 0.3
+    n = 1000
     mixture = random_mixture(84, 2, n_components=3)
     sampler = ContinuousHerdedGibbs(
         "smoothed", sigma, effective_count=True, component_herding=False, sweeps=1
@@ -238,8 +242,10 @@ def test_every_move_among_many_samples_is_to_the_highest_point_of_its_objective(
 
 def test_points_do_not_depend_on_how_many_follow_when_they_are_many(random_mixture):
     """Herding takes differences of rounding tenfold with every hundred points, here from 1e-13 to 1e-9."""
-    sampler, mixture = ContinuousHerdedGibbs(bandwidth=0.6), random_mixture(47, 2)
-    few, many = sampler.sample(mixture, 200).x, sampler.sample(mixture, 700).x
+    sampler = ContinuousHerdedGibbs(bandwidth=0.6)
+    mixture = random_mixture(47, 2)
+    few = sampler.sample(mixture, 200).x
+    many = sampler.sample(mixture, 700).x
     assert_allclose(few, many[:200], rtol=0, atol=1e-7)
 
 

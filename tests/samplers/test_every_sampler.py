@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 from demands import check_everything
-from helpers import cases, normal
+from helpers import EYE, cases, normal, refusal
 
 from herdfilter.bandwidths import Whitened, kernel_covariance
 from herdfilter.discrepancy import energy_distance
@@ -28,29 +28,23 @@ from herdfilter.samplers import (
 
 
 def test_every_sampler_does_what_a_sampler_must_do_and_keeps_its_promises(named, monkeypatch):
-    monkeypatch.setattr(
-        lcd, "POINTS_OF_ALL_STARTS", 20
-    )  # few starts of its descents: the best of many is not asked for
+    # few starts of its descents: the best of many is not asked for
+    monkeypatch.setattr(lcd, "POINTS_OF_ALL_STARTS", 20)
     name, sampler, promises = named
     if name == "herded Gibbs as published":
-        check_everything(
-            sampler, **promises | {"far_components": True, "dims": [1]}
-        )  # there it need not leave a mode
+        # there it need not leave a mode
+        check_everything(sampler, **promises | {"far_components": True, "dims": [1]})
     check_everything(sampler, **promises)
 
 
 def test_a_wrong_mixture_number_or_source_of_random_numbers_is_named(samplers):
     mixture = normal([0.0])
     for sampler in samplers.values():
-        with pytest.raises(
-            TypeError, match=r"^mixture: expected a GaussianMixture, got array\(\[\[.*; Gauss"
-        ):
+        with refusal(r"^mixture: expected a GaussianMixture, got array\(\[\[.*; Gauss", TypeError):
             sampler.sample(np.zeros((5, 2)), 5)
-        with pytest.raises(ValueError, match=r"^n: expected an integer of at least 1, got True"):
+        with refusal(r"^n: expected an integer of at least 1, got True"):
             sampler.sample(mixture, True)
-        with pytest.raises(
-            ValueError, match=r"^rng: expected a numpy Generator, a seed or None, got 'abc'"
-        ):
+        with refusal(r"^rng: expected a numpy Generator, a seed or None, got 'abc'"):
             sampler.sample(mixture, 3, "abc")
 
 
@@ -74,7 +68,7 @@ def test_what_a_subclass_says_of_sample_counts_wherever_its_points_are_drawn():
 
 def test_samplers_of_equal_options_are_equal_and_hash_alike():
     """So that they can be keys, whatever form the bandwidth was given in."""
-    forms = (0.5, np.float64(0.5), 0.6), (np.eye(2), [[1, 0], [0, 1]], 2 * np.eye(2))
+    forms = (0.5, np.float64(0.5), 0.6), (EYE, [[1, 0], [0, 1]], 2 * EYE)
     for kind, (one, same, other) in zip((KernelHerding, ContinuousHerdedGibbs), forms, strict=True):
         assert kind(bandwidth=one) == kind(bandwidth=same) != kind(bandwidth=other)
         assert len({kind(bandwidth=one), kind(bandwidth=same), kind(bandwidth=other), kind()}) == 3
@@ -150,18 +144,20 @@ HERDED = [
 @cases("sampler", *HERDED, ids=repr)
 def test_units_however_large_or_small_move_no_point(sampler):
     means = np.array([[0.0, 0.0], [2.0, 1.0]])
-    points = sampler.sample(GaussianMixture([0.6, 0.4], means, np.eye(2)), 9)
+    points = sampler.sample(GaussianMixture([0.6, 0.4], means, EYE), 9)
     for unit in (1e-6, 1e75):
-        other = sampler.sample(GaussianMixture([0.6, 0.4], unit * means, unit**2 * np.eye(2)), 9)
+        other = sampler.sample(GaussianMixture([0.6, 0.4], unit * means, unit**2 * EYE), 9)
         np.testing.assert_allclose(other.x / unit, points.x, atol=1e-6)
 
 
 @cases("sampler", *HERDED, ids=repr)
 def test_an_origin_a_million_million_deviations_away_costs_no_quality(sampler):
     """There the means themselves are known to a ten-thousandth of a deviation only."""
-    means, unit, offset = np.array([[0.0, 0.0], [2.0, 1.0]]), 1e-3, 1e9
-    mixture = GaussianMixture([0.6, 0.4], means, np.eye(2))
-    far = sampler.sample(GaussianMixture([0.6, 0.4], offset + unit * means, unit**2 * np.eye(2)), 9)
+    means = np.array([[0.0, 0.0], [2.0, 1.0]])
+    unit = 1e-3
+    offset = 1e9
+    mixture = GaussianMixture([0.6, 0.4], means, EYE)
+    far = sampler.sample(GaussianMixture([0.6, 0.4], offset + unit * means, unit**2 * EYE), 9)
     moved = Points((far.x - offset) / unit, far.weights)
     near = energy_distance(sampler.sample(mixture, 9), mixture)
     assert energy_distance(moved, mixture) == pytest.approx(near, rel=0.05)
@@ -172,7 +168,8 @@ def test_an_origin_a_million_million_deviations_away_costs_no_quality(sampler):
 
 def skewed(mixture, seed, mixed):
     """The mixture in other units, up to eight orders of magnitude apart, and `mixed` coordinates: x -> A x."""
-    rng, d = np.random.default_rng(seed), mixture.dim
+    rng = np.random.default_rng(seed)
+    d = mixture.dim
     A = np.diag(10.0 ** rng.uniform(-4, 4, d)) @ (
         rng.standard_normal((d, d)) if mixed else np.eye(d)
     )
@@ -186,7 +183,8 @@ def test_affine_maps_of_the_state_leave_the_quality_of_kernel_herding_unchanged(
     """With the bandwidth "auto" a change of units does; mixed coordinates may hide that components are far apart."""
     ratios = []
     for seed in range(8):
-        mixture, sampler = random_mixture(30 + seed, d), KernelHerding(bandwidth)
+        mixture = random_mixture(30 + seed, d)
+        sampler = KernelHerding(bandwidth)
         A, other = skewed(mixture, seed, mixed)
         back = Points(np.linalg.solve(A, sampler.sample(other, 100).x.T).T)
         ratios.append(
@@ -208,7 +206,8 @@ CLOSER = [
 
 @cases("sampler d bound", *CLOSER)
 def test_points_are_closer_to_the_mixture_than_independent_draws(sampler, random_mixture, d, bound):
-    n, ratios = 256, []
+    n = 256
+    ratios = []
     for seed in range(5):
         mixture = random_mixture(20 + seed, d)
         whiten = np.linalg.inv(np.linalg.cholesky(mixture.covariance)).T
@@ -216,9 +215,8 @@ def test_points_are_closer_to_the_mixture_than_independent_draws(sampler, random
             mixture.weights, mixture.means @ whiten, whiten.T @ mixture.covariances @ whiten
         )
         pairs = target.sample(20_000, 1) - target.sample(20_000, 2)
-        independent = (
-            np.sqrt((pairs**2).sum(axis=1)).mean() / n
-        )  # the mean for independent draws, exactly
+        # the mean for independent draws, exactly
+        independent = np.sqrt((pairs**2).sum(axis=1)).mean() / n
         ratios.append(
             energy_distance(Points(sampler.sample(mixture, n, seed).x @ whiten), target)
             / independent

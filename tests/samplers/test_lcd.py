@@ -4,7 +4,7 @@ from functools import cache
 
 import numpy as np
 from helpers import cases, normal, refuses
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 from herdfilter.bandwidths import Whitened
 from herdfilter.discrepancy import energy_distance, herding_error
@@ -27,13 +27,12 @@ def optimal(d, n):
 @sizes
 def test_points_are_symmetric_with_the_moments_of_the_gaussian(d, n):
     points = optimal(d, n)
-    distance = (
-        np.abs(points.x[:, None] + points.x).sum(-1).min(axis=1)
-    )  # of each mirror image to a point
+    # of each mirror image to a point
+    distance = np.abs(points.x[:, None] + points.x).sum(-1).min(axis=1)
     assert distance.max() < 1e-8
     assert_allclose(points.mean, 0, atol=1e-12)
     assert_allclose(points.covariance, np.eye(d), atol=1e-9)
-    np.testing.assert_array_equal(points.weights, np.full(n, 1 / n))
+    assert_array_equal(points.weights, np.full(n, 1 / n))
 
 
 @sizes

@@ -2,6 +2,7 @@
 
 import numpy as np
 from helpers import cases
+from numpy.random import default_rng
 from scipy.special import logsumexp, softmax
 
 from herdfilter.mixture import GaussianMixture
@@ -35,7 +36,7 @@ def of_one_unit(mixture, x):
 
 def crowd(spread, weights="even", widths=(1.0, 1.0), size=600):
     """Many components, some standard deviations of one of them apart."""
-    rng = np.random.default_rng(3)
+    rng = default_rng(3)
     means = spread * rng.standard_normal((size, 1))
     covariances = rng.uniform(*widths, (size, 1, 1)) if widths[0] < widths[1] else np.eye(1)
     share = {
@@ -60,7 +61,8 @@ def test_many_components(mixture):
 
 def test_hostile_mixtures_near_and_far(hostile_mixture):
     """At the components, nine of their deviations away, and between them; places are known to one unit in the last place."""
-    rng, seen = np.random.default_rng(0), 0
+    rng = default_rng(0)
+    seen = 0
     for seed in range(200):
         mixture = hostile_mixture(seed)
         if mixture.dim == 1 and mixture.covariances.min() > 0:
@@ -73,13 +75,13 @@ def test_hostile_mixtures_near_and_far(hostile_mixture):
 
 
 def test_the_same_mixture_has_the_same_bits_wherever_its_arrays_lie():
-    rng = np.random.default_rng(0)
-    weights, means, x = (
-        rng.dirichlet(np.ones(20)),
-        rng.normal(size=(20, 1)),
-        rng.normal(size=(20, 1)),
-    )
-    levels, held, found = (np.arange(20) + 0.5) / 20, [], set()
+    rng = default_rng(0)
+    weights = rng.dirichlet(np.ones(20))
+    means = rng.normal(size=(20, 1))
+    x = rng.normal(size=(20, 1))
+    levels = (np.arange(20) + 0.5) / 20
+    held = []
+    found = set()
     for k in range(64):
         held = [*held[-40:], np.empty(rng.integers(1, 2000))]
         places = [np.empty(36)[k % 8 :][:20] for _ in range(3)]

@@ -24,7 +24,8 @@ def points_of(sampler, mixture):
 
 def test_mean_and_covariance_are_exact(sigma, random_mixture):
     for d, components in product((1, 10), (1, 5)):
-        case, mixture = f"{components} in {d} dimensions", random_mixture(50, d, components)
+        case = f"{components} in {d} dimensions"
+        mixture = random_mixture(50, d, components)
         points = points_of(sigma, mixture)
         assert_allclose(points.mean, mixture.mean, atol=1e-12, err_msg=case)
         assert_allclose(points.covariance, mixture.covariance, atol=1e-11, err_msg=case)

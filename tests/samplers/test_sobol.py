@@ -2,6 +2,7 @@
 
 import numpy as np
 from helpers import cases, normal
+from numpy.testing import assert_allclose
 
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers import SobolSampling
@@ -34,22 +35,19 @@ def test_of_every_number_components_get_their_shares_as_the_sequence_allows():
 def test_of_a_power_of_two_the_mean_of_a_gaussian_is_exact(random_mixture):
     for n, d in ((1, 3), (2, 10), (64, 10)):
         gaussian = random_mixture(90, d, n_components=1)
-        np.testing.assert_allclose(
-            SobolSampling().sample(gaussian, n).mean, gaussian.mean, atol=1e-12
-        )
+        assert_allclose(SobolSampling().sample(gaussian, n).mean, gaussian.mean, atol=1e-12)
 
 
 def test_one_dimension_of_a_gaussian_is_the_grid_of_quantiles():
     from scipy.special import ndtri
 
     points = SobolSampling().sample(normal([0.0], 4.0), 32)
-    np.testing.assert_allclose(
-        np.sort(points.x[:, 0]), 2 * ndtri((np.arange(32) + 0.5) / 32), atol=1e-12
-    )
+    assert_allclose(np.sort(points.x[:, 0]), 2 * ndtri((np.arange(32) + 0.5) / 32), atol=1e-12)
 
 
 def test_scrambled_points_average_without_bias_and_with_less_variance(random_mixture):
-    mixture, n = random_mixture(91, 2), 64
+    mixture = random_mixture(91, 2)
+    n = 64
     draws = np.array(
         [
             [*p.mean, *(p.weights @ (p.x - mixture.mean) ** 2)]

@@ -39,22 +39,28 @@ def all_states(model, rows, steps, dt, controls=None):
     rows : sequence of (place, H, R, z)
         Readings of the state at a place from 0, NaN where missing.
     """
-    d, start = model.dim, model.initial
-    mean, block = start.mean, start.covariance
-    means, C = np.zeros((steps, d)), np.zeros((steps, d, steps, d))
+    d = model.dim
+    start = model.initial
+    mean = start.mean
+    block = start.covariance
+    means = np.zeros((steps, d))
+    C = np.zeros((steps, d, steps, d))
     for k in range(steps):
         F = model.F(dt[k])
         mean = F @ mean + (0.0 if controls is None else controls[k])
         block = F @ block @ F.T + model.transition_covariance(dt[k], k + 1)
-        means[k], C[k, :, k] = mean, block
+        means[k] = mean
+        C[k, :, k] = block
         for j in range(k):
             C[k, :, j] = F @ C[k - 1, :, j]
             C[j, :, k] = C[k, :, j].T
-    m, P = means.ravel(), C.reshape(steps * d, steps * d)
+    m = means.ravel()
+    P = C.reshape(steps * d, steps * d)
     H = np.zeros((len(rows), steps, d))
     for row, (place, matrix, _, _) in zip(H, rows, strict=True):
         row[place] = matrix
-    z, R = np.array([row[3] for row in rows]), np.array([row[2] for row in rows])
+    z = np.array([row[3] for row in rows])
+    R = np.array([row[2] for row in rows])
     seen = ~np.isnan(z)
     H = H.reshape(len(rows), -1)[seen]
     gain = P @ H.T @ np.linalg.inv(H @ P @ H.T + np.diag(R[seen]))
@@ -72,28 +78,6 @@ def exactly(model, z, dt=None, controls=None):
     return means, C[k, :, k]
 
 
-def on_a_grid(model, x, z, log_transition):
-    """Exact smoothing probabilities (T, N) on points x (N, 1), and the joint ones of successive steps (T - 1, N, N)."""
-    steps = len(z)
-    kernel = [np.exp(log_transition(x, k + 1)) for k in range(steps)]  # [next, before]
-    likelihood = [np.exp(model.log_likelihood(z[k], x, k + 1)) for k in range(steps)]
-    forward, backward = np.exp(model.initial.log_density(x)), np.ones(len(x))
-    forwards = []
-    for k in range(steps):
-        forward = likelihood[k] * (kernel[k] @ forward)
-        forward /= forward.sum()
-        forwards.append(forward)
-    marginal, joint = [forwards[-1]], []
-    for k in range(steps - 1, 0, -1):
-        after = likelihood[k] * backward
-        pair = after[:, None] * kernel[k] * forwards[k - 1]
-        joint.insert(0, pair / pair.sum())
-        backward = after @ kernel[k]
-        backward /= backward.sum()
-        marginal.insert(0, joint[0].sum(axis=0))
-    return np.array(marginal), np.array(joint)
-
-
 FIRST = hf.Sensor(lambda x: x[:, :1], [[0.2]])
 SECOND = hf.Sensor(lambda x: x[:, 1:], [[0.4]])
 READINGS = [
@@ -108,20 +92,32 @@ readings = pytest.fixture(lambda: READINGS)
 driven = pytest.fixture(lambda: Driven())
 exact = pytest.fixture(lambda: exactly)
 joint = pytest.fixture(lambda: all_states)
-grid_smoother = pytest.fixture(lambda: on_a_grid)
 
 
 @pytest.fixture(scope="module")
 def growth():
-    """The growth model, points, a series, and exact smoothing probabilities at the points and of pairs of them."""
-    model, x = hf.models.UNGM(), np.linspace(-45, 45, 451)
+    """The growth model, points, a series, exact smoothing probabilities (T, N) of points and of pairs (T - 1, N, N)."""
+    model = hf.models.UNGM()
+    x = np.linspace(-45, 45, 901)
     z = hf.simulate(model, 10, rng=7)[1]
-
-    def log_transition(x, step):
-        return (
-            -0.5
-            * (x - model.transition_mean(x, 1.0, None, step)[:, 0]) ** 2
-            / model.process_variance
-        )
-
-    return model, x, z, *on_a_grid(model, x[:, None], z, log_transition)
+    moved = [model.transition_mean(x[:, None], 1.0, None, k + 1)[:, 0] for k in range(10)]
+    # to the row from the column
+    kernels = [np.exp(-0.5 * (x[:, None] - to) ** 2 / model.process_variance) for to in moved]
+    likelihoods = [np.exp(model.log_likelihood(one, x[:, None], 1)) for one in z]
+    forward = np.exp(model.initial.log_density(x[:, None]))
+    forwards = []
+    for kernel, likelihood in zip(kernels, likelihoods, strict=True):
+        forward = likelihood * (kernel @ forward)
+        forward /= forward.sum()
+        forwards.append(forward)
+    backward = np.ones(len(x))
+    marginal = [forward]
+    joint = []
+    for k in range(9, 0, -1):
+        after = likelihoods[k] * backward
+        pair = after[:, None] * kernels[k] * forwards[k - 1]
+        joint.insert(0, pair / pair.sum())
+        backward = after @ kernels[k]
+        backward /= backward.sum()
+        marginal.insert(0, joint[0].sum(axis=0))
+    return model, x, z, np.array(marginal), np.array(joint)

@@ -4,8 +4,7 @@ import pickle
 from itertools import product
 
 import numpy as np
-import pytest
-from helpers import cases, on_a_line
+from helpers import EYE, assert_same, cases, on_a_line, refusal
 from numpy.testing import assert_allclose
 
 import herdfilter as hf
@@ -39,8 +38,11 @@ class Chain:
 def test_particles_that_are_all_states_have_their_exact_probabilities():
     """By adding up all paths; the particles are shuffled, and one state is two particles at some steps."""
     rng = np.random.default_rng(0)
-    start, likelihood = np.array([0.2, 0.5, 0.3]), rng.random((5, 3))
-    forward, states, weights = start, [], []
+    start = np.array([0.2, 0.5, 0.3])
+    likelihood = rng.random((5, 3))
+    forward = start
+    states = []
+    weights = []
     for seen in likelihood:
         forward = (forward @ Chain.matrix) * seen
         forward /= forward.sum()
@@ -111,9 +113,7 @@ def test_a_transition_far_out_in_the_tails_still_has_weights():
 
 def test_a_state_that_no_particle_leads_to_is_named():
     result = kept(np.array([[[2.0]], [[0.0]], [[2.0]]]), np.ones((3, 1)))
-    with pytest.raises(
-        hf.UnreachableStateError, match=r"step 2: .* all 1 particles .* at step 3"
-    ) as caught:
+    with refusal(r"step 2: .* all 1 particles .* at step 3", hf.UnreachableStateError) as caught:
         hf.marginal_smoother(Chain(), result)
     assert pickle.loads(pickle.dumps(caught.value)).step == 2
 
@@ -133,8 +133,7 @@ def test_a_linear_model_of_four_dimensions_is_smoothed_exactly():
     pf = hf.make_filter("auto", VELOCITY, n_particles=100)
     filtered = pf.run(z, keep_particles=True)
     for found in (hf.marginal_smoother(pf, filtered), hf.fixed_lag_smoother(pf, filtered, 30)):
-        assert_allclose(found.means, exact.means, atol=1e-9)
-        assert_allclose(found.covariances, exact.covariances, atol=1e-9)
+        assert_same(found, exact, "means", "covariances", atol=1e-09)
     by_weights = np.einsum("tn,tnd->td", found.weights, found.particles)
     deviation = (by_weights - exact.means) / np.sqrt(np.einsum("tii->ti", exact.covariances))
     assert np.sqrt(np.mean(deviation**2)) > 0.1
@@ -154,7 +153,7 @@ class Turning:
         return x @ np.array([[0.6, 0.8], [-0.8, 0.6]]) + self.curved * x[:, ::-1] ** 2
 
     def transition_covariance(self, dt, step):
-        return 0.1 * np.eye(2)
+        return 0.1 * EYE
 
 
 @cases("kind", "two modes", "a curved transition")

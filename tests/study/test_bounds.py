@@ -5,11 +5,11 @@ import dataclasses
 import numpy as np
 import pytest
 from helpers import Walk, WithJacobians, cases, refuses
+from numpy.random import default_rng
 from numpy.testing import assert_allclose
 
 import herdfilter as hf
 from herdfilter.models import UNGM, BearingsTracking, LinearGaussian, UniformBox
-from herdfilter.models.simulation import simulate
 from herdfilter.study import posterior_cramer_rao_bound
 from herdfilter.study.bounds import _initial_bound
 
@@ -31,7 +31,7 @@ SMOOTH = LinearGaussian(
     ids=["plane", "noise in one direction", "no noise, singular transition"],
 )
 def test_it_is_the_kalman_filters_covariance(model):
-    _, observations = simulate(model, 12, 0)
+    _, observations = hf.simulate(model, 12, 0)
     exact = hf.ExtendedKalmanFilter(model).run(observations).covariances
     bound = posterior_cramer_rao_bound(model, 12, runs=3, rng=0)
     assert_allclose(bound, exact, atol=1e-8)
@@ -39,12 +39,16 @@ def test_it_is_the_kalman_filters_covariance(model):
 
 def published(mean, variance, Q, transition, slope, information):
     """Information form of Tichavsky and others, eq. 21 to 25, with derivatives by hand and truths of its own."""
-    rng, J, bounds = np.random.default_rng(5), 1 / variance, []
+    rng = default_rng(5)
+    J = 1 / variance
+    bounds = []
     x = mean + np.sqrt(variance) * rng.standard_normal(200000)
     for step in range(1, 7):
         F = slope(x)
         x = transition(x, step) + np.sqrt(Q) * rng.standard_normal(len(x))
-        D11, D12, D22 = (F**2).mean() / Q, -F.mean() / Q, 1 / Q + information(x)
+        D11 = (F**2).mean() / Q
+        D12 = -F.mean() / Q
+        D22 = 1 / Q + information(x)
         J = D22 - D12**2 / (J + D11)
         bounds.append(1 / J)
     return bounds
@@ -67,9 +71,10 @@ def test_ungm_by_the_published_recursion():
 def test_no_filter_on_bearings_is_below():
     model = BearingsTracking(initial_covariance=np.diag([0.1, 0.1, 0.5, 0.5]))
     bound = posterior_cramer_rao_bound(model, 15, dt=0.1, runs=2000, rng=0)
-    lowest, squared = (bound[:, 0, 0] + bound[:, 1, 1]).mean(), []
+    lowest = (bound[:, 0, 0] + bound[:, 1, 1]).mean()
+    squared = []
     for seed in range(40):
-        truth, observations = simulate(model, 15, seed, dt=0.1)
+        truth, observations = hf.simulate(model, 15, seed, dt=0.1)
         errors = hf.ParticleFilter(model, 300, rng=0).run(observations, dt=0.1).means - truth
         squared.append((errors[:, :2] ** 2).sum(axis=1).mean())
     assert np.mean(squared) + 3 * np.std(squared) / np.sqrt(40) > lowest
@@ -101,18 +106,21 @@ test_bad_input_is_named = refuses(
 
 def test_information_of_overlapping_components_is_the_integral_over_their_density():
     """The mean of the squared score, (d log p / dx)^2, by quadrature; in two dimensions of a product."""
-    weights, means, sds = np.array([0.3, 0.7]), np.array([-1.0, 1.5]), np.array([0.8, 1.3])
+    weights = np.array([0.3, 0.7])
+    means = np.array([-1.0, 1.5])
+    sds = np.array([0.8, 1.3])
     x = np.linspace(-12, 14, 20001)
     parts = weights * np.exp(-0.5 * ((x[:, None] - means) / sds) ** 2) / (sds * np.sqrt(2 * np.pi))
-    density, slope = parts.sum(axis=1), (parts * (means - x[:, None]) / sds**2).sum(axis=1)
+    density = parts.sum(axis=1)
+    slope = (parts * (means - x[:, None]) / sds**2).sum(axis=1)
     expected = (slope**2 / density).sum() * (x[1] - x[0])
     mixture = hf.GaussianMixture(weights, means[:, None], (sds**2)[:, None, None])
-    draws = mixture.sample(40000, np.random.default_rng(1))
+    draws = mixture.sample(40000, default_rng(1))
     assert 1 / _initial_bound(mixture, draws)[0, 0] == pytest.approx(expected, rel=0.03)
     plane = hf.GaussianMixture(
         weights, np.column_stack([means, [0, 0]]), [np.diag([s**2, 4.0]) for s in sds]
     )
-    bound = _initial_bound(plane, plane.sample(40000, np.random.default_rng(2)))
+    bound = _initial_bound(plane, plane.sample(40000, default_rng(2)))
     assert_allclose(bound, np.diag([1 / expected, 4.0]), rtol=0.03, atol=0.1)
 
 
@@ -120,7 +128,8 @@ def test_noise_in_directions_that_no_axis_has_bounds_as_much_as_along_one():
     """A rotation and units of the state rotate and scale the bound; Q is singular, and f bends within its range."""
 
     def bent(angle, unit):
-        c, s = np.cos(angle), np.sin(angle)
+        c = np.cos(angle)
+        s = np.sin(angle)
         to = np.array([[c, -s], [s, c]]) * unit
         back = np.linalg.inv(to)
 

@@ -49,7 +49,6 @@ def test_numbers_of_a_lost_filter_are_cut_off_beyond_ten_thousand(scenario):
     assert found["anees"].value(lines.loc["lost"]) == "> 1e4"
     assert found["anees"].value(lines.loc["bootstrap"]) == "3.00"
     assert found["anees"].interval(lines.loc["lost"]) is None
-    assert (
-        found["rmse"].value(lines.loc["bootstrap"]) == "3.11e4"
-    )  # metres, say: the best has as many
+    # metres, say: the best has as many
+    assert found["rmse"].value(lines.loc["bootstrap"]) == "3.11e4"
     assert found["rmse"].value(lines.loc["lost"]) == "> 1e8"

@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from helpers import refusal
 
 import herdfilter as hf
 from herdfilter.study import engine
@@ -20,7 +21,9 @@ class Deadly(hf.BootstrapProposal):
 @pytest.fixture
 def batches(monkeypatch):
     """What is distributed, in turn, and the line of the first part."""
-    seen, distribute, live_line = [], engine.distribute, engine.live_line
+    seen = []
+    distribute = engine.distribute
+    live_line = engine.live_line
 
     def spied(tasks, *arguments, **options):
         seen.append([task.filter for task in tasks])
@@ -69,7 +72,7 @@ def test_an_idle_process_is_given_work_and_without_one_this_process_does_it():
     assert begin(lambda: [os.getpid()])() == [here]
     (other,) = in_child(Packed(lambda tasks: [os.getpid()]), [Task("any", 1, 0)], None)
     assert begin(lambda: [os.getpid()])() == [other] != [here]
-    with pytest.raises(OSError, match="disk is full"):
+    with refusal("disk is full", OSError):
         begin(full_disk)()
     assert begin(lambda: [os.getpid()] if os.getpid() == here else os._exit(1))() == [here]
 

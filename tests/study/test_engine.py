@@ -33,7 +33,8 @@ def test_a_run_that_cannot_be_made_ready_fails_for_every_filter_and_the_rest_goe
     scenario, monkeypatch
 ):
     good = hf.compare(scenario)
-    prepare, calls = engine.record, []
+    prepare = engine.record
+    calls = []
 
     def sometimes(*args):
         calls.append(1)

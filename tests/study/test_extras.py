@@ -2,8 +2,7 @@
 
 import sys
 
-import pytest
-from helpers import refused
+from helpers import refusal, refused
 
 from herdfilter.report.parts import equations
 from herdfilter.study.data import fetch
@@ -12,7 +11,7 @@ from herdfilter.study.scenario import load_scenario
 
 def test_a_download_names_the_extra(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(ImportError, match=r"install herdfilter\[data\]"):
+    with refusal(r"install herdfilter\[data\]", ImportError):
         fetch("Plaza1_.mat", to=tmp_path)
 
 

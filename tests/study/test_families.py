@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
-from helpers import cases, completed, same_runs, table_of
+from helpers import cases, completed, refusal, same_runs, table_of
+from numpy.testing import assert_array_equal
 
 import herdfilter as hf
 from herdfilter.study import over_models, reference
@@ -78,13 +79,12 @@ def test_more_models_continue_a_store_and_fewer_or_others_do_not(path, tmp_path)
     first = compared(path, models=2, store=store)
     more = compared(path, models=3, store=store, resume=True)
     same_runs(more[more["model"] < 2], first)
-    assert (
-        more.loc[more["model"] < 2, "seconds"].tolist() == first["seconds"].tolist()
-    )  # not run again
+    # not run again
+    assert more.loc[more["model"] < 2, "seconds"].tolist() == first["seconds"].tolist()
     same_runs(more, compared(path, models=3))
-    with pytest.raises(StoreError, match="models: expected at least the 3 that were begun, got 1"):
+    with refusal("models: expected at least the 3 that were begun, got 1", StoreError):
         compared(path, models=1, store=store, resume=True)
-    with pytest.raises(StoreError, match=r"family\.first: ."):
+    with refusal(r"family\.first: .", StoreError):
         compared(path, models=3, store=store, resume=True, first_model=1)
 
 
@@ -142,10 +142,8 @@ def test_what_is_known_for_sure_counts_for_nothing():
 
 
 def test_the_command_line_tells_of_the_models(path, tmp_path, monkeypatch):
-    for place, nothing in (
-        ("plotting.save_figures", []),
-        ("report.parts.inline", ""),
-    ):  # planned, but not drawn
+    # planned, but not drawn
+    for place, nothing in (("plotting.save_figures", []), ("report.parts.inline", "")):
         monkeypatch.setattr(f"herdfilter.{place}", lambda *arguments, nothing=nothing: nothing)
     out = tmp_path / "out"
     done = completed("compare", path, "--models", "3", "--workers", "1", "--out", out)
@@ -170,7 +168,7 @@ def test_the_command_line_tells_of_the_models(path, tmp_path, monkeypatch):
 def test_a_file_that_does_not_fit_is_named(path, old, new, message):
     other = path.with_name("other.toml")
     other.write_text(FAMILY.replace(old, new))
-    with pytest.raises(ValueError, match=message):
+    with refusal(message):
         plan_study(other)
 
 
@@ -214,7 +212,8 @@ def test_ratios_are_averaged_as_ratios_are():
 
 
 def test_a_model_counts_once_however_many_runs_it_has():
-    base, own = np.ones((6, 7)), column(2.0, 0.5, 3.0, 0.7, 0.5, 0.6)
+    base = np.ones((6, 7))
+    own = column(2.0, 0.5, 3.0, 0.7, 0.5, 0.6)
     row = row_of(pair(base * own))
     again = row_of(pair(own))
     for name in ("ratio", "ratio_low", "ratio_high", "above"):
@@ -223,13 +222,11 @@ def test_a_model_counts_once_however_many_runs_it_has():
     expected = scipy.stats.t.interval(0.95, 5, logs.mean(), logs.std(ddof=1) / np.sqrt(6))
     assert (row["ratio_low"], row["ratio_high"]) == pytest.approx(np.exp(expected))
     claims = hf.study.claims(pair(0.5 * base[:3]))
-    assert claims[["runs", "better"]].to_numpy().tolist() == [
-        [3, ""]
-    ]  # too few for a claim, though there are 21 runs
+    # too few for a claim, though there are 21 runs
+    assert claims[["runs", "better"]].to_numpy().tolist() == [[3, ""]]
     two = row_of(pair(np.tile([0.25, 1.0], (6, 1))))
-    assert two["ratio"] == pytest.approx(
-        0.5
-    )  # of an even number the geometric mean of the middle two
+    # of an even number the geometric mean of the middle two
+    assert two["ratio"] == pytest.approx(0.5)
 
 
 def test_a_filter_that_fails_has_lost():
@@ -242,17 +239,8 @@ def test_a_filter_that_fails_has_lost():
     good = row_of(pair(column(*[0.5, 0.4] * 4)))
     assert good["better"] == -1
     lost = row_of(pair(column(*[0.5, 0.4] * 3, 0.5, np.nan)))
-    assert (lost["ratio_high"], lost["better"]) == (
-        np.inf,
-        0,
-    )  # no gain is claimed where it fails at a model
-
-
-def test_a_ratio_of_nought_and_an_infinite_one_are_left_out_of_the_geometric_mean_alone():
-    row = row_of(pair(column(0.0, np.nan, 0.5, 0.5)))
-    assert (row["compared"], row["ratio"]) == (4, pytest.approx(0.5))
-    assert (row["ratio_10"], row["ratio_90"]) == (0.0, np.inf)
-    assert row["worst"].count(";") == 2
+    # no gain is claimed where it fails at a model
+    assert (lost["ratio_high"], lost["better"]) == (np.inf, 0)
 
 
 def test_a_variance_is_right_to_a_quarter_and_a_reference_certain_to_a_third_of_the_smallest_error():
@@ -360,20 +348,15 @@ def test_data_of_a_departing_model_and_targets_lost_in_its_spreads(bound, lost):
     )
     options = {"particles": [20], "runs": 1, "models": 2, "first_model": 4}
     study = plan_study(believed, ["bootstrap"], **options)
-    model, other = study.build_model(1), hf.models.random_model(5, departure="any")
+    model = study.build_model(1)
+    other = hf.models.random_model(5, departure="any")
     recording = record(believed, model, None, study.recording_rng(1))
     truth, z = hf.simulate(other, model.steps, study.recording_rng(1))
-    np.testing.assert_array_equal(recording.truth, truth)
-    np.testing.assert_array_equal(recording.observations, z)
+    assert_array_equal(recording.truth, truth)
+    assert_array_equal(recording.observations, z)
     table = hf.compare(believed, ["bootstrap"], **options)
     assert table["diverged"].tolist() == [lost] * 2
     means = study.build_filter(study.tasks[1], model).run(z).means
     last = -round(0.25 * len(z))
     errors = ((means - truth) / model.spread)[last:]
     assert table["final_rmse"][1] == pytest.approx(np.sqrt((errors**2).mean()))
-
-
-def test_arguments_of_plan_study_that_do_not_exist_are_named():
-    """Not taken for a field of the scenario."""
-    with pytest.raises(TypeError, match="unexpected keyword argument 'steps'"):
-        plan_study("random", ["bootstrap"], particles=[20], runs=1, steps=3)

@@ -23,13 +23,17 @@ REAL = pytest.mark.skipif(
     FOLDER is None, reason="no folder autoferry in ../shared/data or HERDFILTER_DATA"
 )
 harbour = cache(partial(load_harbour, FOLDER))
-DELAY, SD, DETECTED, CLUTTER = 2.0, 3.0, 0.7, 2e-5
+DELAY = 2.0
+SD = 3.0
+DETECTED = 0.7
+CLUTTER = 2e-5
 
 
 @pytest.fixture(scope="module")
 def made_up():
     """Two vessels on straight courses, 100 m apart, and a radar whose constants are known."""
-    rng, time = np.random.default_rng(5), np.arange(0.0, 600.0)
+    rng = np.random.default_rng(5)
+    time = np.arange(0.0, 600.0)
     courses = np.array([[3.0, 1.0], [-2.0, 2.0]])
     truth = np.array([[0.0, 0.0], [2000.0, 0.0]]) + time[:, None, None] * courses
     scans = []
@@ -86,13 +90,13 @@ def test_what_lies_near_the_other_vessel_is_neither_clutter_nor_of_this_one():
 @pytest.mark.slow
 def test_what_the_sensors_are_like_comes_from_the_other_recording():
     """The scans that are tracked in tell nothing of it: half of them lead to the same constants."""
-    whole, half = harbour(2, 4, 1), load_harbour(FOLDER, 2, 4, vessel=1, max_scans=100)
+    whole = harbour(2, 4, 1)
+    half = load_harbour(FOLDER, 2, 4, vessel=1, max_scans=100)
     assert half.constants == whole.constants
     assert 1.7 < half.constants["radar"].delay < 2.7
     off = (whole.initial["initial_mean"] - whole.truth[0])[:2]
-    assert (
-        off @ np.linalg.solve(whole.initial["initial_covariance"][:2, :2], off) < 14
-    )  # 0.999 of chi-square
+    # 0.999 of chi-square
+    assert off @ np.linalg.solve(whole.initial["initial_covariance"][:2, :2], off) < 14
 
 
 @REAL

@@ -38,7 +38,6 @@ def test_detections_without_noise_lie_on_the_targets(observe):
 
 def test_what_is_no_position_has_none():
     scans = [np.zeros((1, 2))] * 6
-    moving = SimpleNamespace(
-        observation_mean=lambda x, step: x[:, [0, 1]]
-    )  # a position and its velocity
+    # a position and its velocity
+    moving = SimpleNamespace(observation_mean=lambda x, step: x[:, [0, 1]])
     assert positions(moving, Recording(TRUTH, scans), (0, 2)) is None

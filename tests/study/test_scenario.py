@@ -3,9 +3,9 @@ import re
 
 import numpy as np
 import pytest
-from helpers import cases
+from helpers import cases, refusal
+from numpy.testing import assert_allclose
 
-import herdfilter as hf
 from herdfilter.catalogue.specifications import resolve_filters
 from herdfilter.study.plan import plan_study
 from herdfilter.study.recording import record
@@ -19,12 +19,7 @@ type = "UNGM"
 """
 
 OWN_MODEL = """
-from herdfilter import RandomSampling
 from herdfilter.models import LinearGaussian
-
-
-class Drawn(RandomSampling):
-    pass
 
 
 class Walk(LinearGaussian):
@@ -58,18 +53,6 @@ def test_every_shipped_scenario_names_its_source_and_can_be_planned():
                 resolve_filters(entry.filter, scenario.filter)
 
 
-def test_a_model_of_ones_own_is_found_beside_the_file(write):
-    write(OWN_MODEL, "walk.py")
-    own = '[filter.mine]\nproposal = "HerdedProposal(walk.Drawn())"'
-    path = write(
-        f'title = "Walk"\nimports = ["walk"]\nsteps = 5\n[model]\ntype = "walk.py:Walk"\nspeed = 3.0\n{own}'
-    )
-    assert load_scenario(path).build_model().speed == 3.0
-    table = hf.compare(path, filters=["bootstrap", "mine"], particles=[10], runs=2)
-    assert (table["error"] == "").all()
-    assert np.isfinite(table["rmse"]).all()
-
-
 def test_a_changed_model_file_is_read_again(write):
     path = write('title = "Walk"\n[model]\ntype = "walk.py:Walk"')
     write(OWN_MODEL, "walk.py")
@@ -93,17 +76,8 @@ def test_a_changed_model_file_is_read_again(write):
     ("[model]\ntype = 'UNGM'", "key 'title' is missing"),
 )
 def test_what_is_wrong_in_a_file_is_named_in_one_line(write, text, message):
-    with pytest.raises(ValueError, match=re.escape(message)) as caught:
+    with refusal(re.escape(message)):
         plan_study(write(text))
-    assert "\n" not in str(caught.value)
-
-
-def test_a_filter_of_ones_own_in_the_file(write):
-    own = '[filter.mine]\nproposal = "HerdedProposal(KernelHerding(bandwidth=0.5))"'
-    study = plan_study(write('filters = ["mine", "bootstrap"]\nparticles = [5]' + MINIMAL + own))
-    assert list(study.filters) == ["mine", "bootstrap"]
-    with pytest.raises(ValueError, match=r"filter mine: .*did you mean 'HerdedProposal'"):
-        plan_study(write('filters = ["mine"]' + MINIMAL + own.replace("Herded", "Herdd")))
 
 
 def test_a_fixed_initial_truth_is_the_same_in_every_run(write):
@@ -113,15 +87,15 @@ def test_a_fixed_initial_truth_is_the_same_in_every_run(write):
         record(scenario, scenario.build_model(), None, np.random.default_rng(seed))
         for seed in (1, 2)
     )
-    np.testing.assert_allclose(first.truth, second.truth, rtol=1e-12)
-    np.testing.assert_allclose(first.truth[0], 1 + 50 / 5 + 8 * np.cos(1.2), rtol=1e-12)
+    assert_allclose(first.truth, second.truth, rtol=1e-12)
+    assert_allclose(first.truth[0], 1 + 50 / 5 + 8 * np.cos(1.2), rtol=1e-12)
     assert (first.observations != second.observations).all()
 
 
 def test_a_missing_or_faulty_model_file_names_the_scenario(write):
     path = write('title = "Walk"\n[model]\ntype = "walk.py:Walk"')
-    with pytest.raises(FileNotFoundError, match=r"mine\.toml: model type .*: no file .*walk\.py"):
+    with refusal(r"mine\.toml: model type .*: no file .*walk\.py", FileNotFoundError):
         plan_study(path)
     write("raise KeyError('oops')", "walk.py")
-    with pytest.raises(ValueError, match=r"mine\.toml: .*walk\.py cannot be imported: .*oops"):
+    with refusal(r"mine\.toml: .*walk\.py cannot be imported: .*oops"):
         plan_study(path)

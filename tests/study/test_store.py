@@ -11,7 +11,8 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import same_runs, walk
+from helpers import refusal, same_runs, walk
+from numpy.testing import assert_array_equal, assert_equal
 
 import herdfilter as hf
 from herdfilter.study import engine
@@ -49,7 +50,8 @@ def full(finished, store):
 
 def cut_off(monkeypatch, scenario, store, tasks):
     """Begin a comparison in a store, and end it after some tasks."""
-    perform, left = engine._perform, [tasks]
+    perform = engine._perform
+    left = [tasks]
 
     def some(*task):
         if not left[0]:
@@ -66,19 +68,21 @@ def cut_off(monkeypatch, scenario, store, tasks):
 
 def test_what_is_read_back_is_what_was_found(scenario, store, failing):
     study = plan_study(scenario, filters={"bad": failing, "ok": "bootstrap"}, runs=8)
-    in_memory, stored = run_study(study), run_study(study, store=store)
+    in_memory = run_study(study)
+    stored = run_study(study, store=store)
     with open_for_reading(store) as kept:
         again = kept.result()
     same_runs(in_memory.runs, stored.runs)
     pd.testing.assert_frame_equal(stored.runs, again.runs, check_exact=True)
     for key, series in in_memory.series.items():
-        np.testing.assert_equal(again.series[key], series)
-    here, there = in_memory.trajectory, again.trajectory
+        assert_equal(again.series[key], series)
+    here = in_memory.trajectory
+    there = again.trajectory
     for part in ("truth", "dt"):
-        np.testing.assert_array_equal(getattr(there.recording, part), getattr(here.recording, part))
-    np.testing.assert_array_equal(there.reference.means, here.reference.means)
-    np.testing.assert_equal(there.particles, here.particles)
-    np.testing.assert_equal(there.estimates, here.estimates)
+        assert_array_equal(getattr(there.recording, part), getattr(here.recording, part))
+    assert_array_equal(there.reference.means, here.reference.means)
+    assert_equal(there.particles, here.particles)
+    assert_equal(there.estimates, here.estimates)
     assert again.study.scenario == dataclasses.replace(scenario, folder=again.study.scenario.folder)
 
 
@@ -89,7 +93,8 @@ def test_resuming_neither_repeats_nor_loses_a_run(scenario, whole, store, monkey
         result = kept.result()
         assert len(kept.table()) == len(kept.finished()) == 10
     same_runs(result.runs, whole[whole["run"] < 2])
-    perform, done = engine._perform, []
+    perform = engine._perform
+    done = []
     monkeypatch.setattr(engine, "_perform", lambda *task: done.append(task) or perform(*task))
     for _ in range(2):
         same_runs(hf.compare(scenario, store=store, resume=True), whole)
@@ -116,7 +121,8 @@ def test_killed_at_any_moment_it_is_resumed_and_leaves_no_process(tmp_path, stor
             steps=20, runs=20, particles=[10, 15, 20, 25], filters=["bootstrap", "augmented-random"]
         )
     )
-    whole, end = hf.compare(scenario), np.random.default_rng().integers(40)
+    whole = hf.compare(scenario)
+    end = np.random.default_rng().integers(40)
     arguments = [sys.executable, "-c", COMPARED, str(scenario), str(store)]
     process = subprocess.Popen(arguments, stderr=subprocess.PIPE)
     while process.poll() is None and (not store.exists() or _done(store) < end):
@@ -131,7 +137,7 @@ def test_killed_at_any_moment_it_is_resumed_and_leaves_no_process(tmp_path, stor
 def test_a_changed_study_is_not_resumed_and_the_difference_shown(scenario, full):
     other = dataclasses.replace(scenario, model=scenario.model | {"F": [[0.8]]})
     told = r"cannot resume, another study is in it: scenario.model.F: \[\[0.9\]\] there, \[\[0.8\]\] now"
-    with pytest.raises(StoreError, match=told):
+    with refusal(told, StoreError):
         hf.compare(other, store=full, resume=True)
     hf.compare(dataclasses.replace(scenario, title="Another wording"), store=full, resume=True)
 
@@ -145,13 +151,11 @@ def test_resuming_with_more_runs_adds_them_and_with_fewer_takes_none_away(scenar
     same_runs(more, whole[whole["run"] < 5])
     same_runs(first, more[more["run"] < 2])
     before = store.read_bytes()
-    with pytest.raises(
-        StoreError, match="runs: expected at least the 5 that were begun, got 4; --resume may add"
+    with refusal(
+        "runs: expected at least the 5 that were begun, got 4; --resume may add", StoreError
     ):
         hf.compare(scenario, runs=4, store=store, resume=True)
-    with pytest.raises(
-        StoreError, match="there are 20 finished runs of a filter in it; continue them with"
-    ):
+    with refusal("there are 20 finished runs of a filter in it; continue them with", StoreError):
         hf.compare(scenario, runs=5, store=store)
     assert store.read_bytes() == before
 
@@ -169,11 +173,11 @@ def test_an_edited_model_or_filter_is_another_one(scenario, tmp_path, store, con
         hf.compare(own, always, runs=1, store=store, resume=True)
 
     compare(1.0)
-    with pytest.raises(StoreError, match=r"filters.constant.captured"):
+    with refusal(r"filters.constant.captured", StoreError):
         compare(2.0)
     (tmp_path / "own.py").write_text(text.replace("one", "two"))
     os.utime(tmp_path / "own.py", (1, 1))
-    with pytest.raises(StoreError, match="cannot resume, another study is in it: model"):
+    with refusal("cannot resume, another study is in it: model", StoreError):
         compare(1.0)
 
 
@@ -181,11 +185,11 @@ def test_there_is_one_writer_and_it_needs_a_folder(scenario, store):
     study = plan_study(scenario)
     with (
         open_store(store, study),
-        pytest.raises(StoreError, match="another process is writing into this folder"),
+        refusal("another process is writing into this folder", StoreError),
         open_store(store, study, resume=True),
     ):
         pass
-    with pytest.raises(StoreError, match=r"study\.sqlite/study\.sqlite: cannot be written"):
+    with refusal(r"study\.sqlite/study\.sqlite: cannot be written", StoreError):
         hf.compare(scenario, store=store / "study.sqlite")
 
 
@@ -194,15 +198,14 @@ def test_there_is_one_writer_and_it_needs_a_folder(scenario, store):
 def test_a_full_disk_is_told_and_what_was_finished_is_kept(tmp_path, store, monkeypatch):
     scenario = tmp_path / "walk.toml"
     scenario.write_text(walk(steps=40, runs=10, particles=[10, 15, 20, 25], filters=["bootstrap"]))
-    monkeypatch.setattr(
-        engine.perform, "__defaults__", (0.0, None)
-    )  # every task a batch, so that some fit
+    # every task a batch, so that some fit
+    monkeypatch.setattr(engine.perform, "__defaults__", (0.0, None))
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     signals = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (110_000, limits[1]))  # as if the disk were full
     try:
-        with pytest.raises(
-            StoreError, match=r"study.sqlite: cannot be written \(.*runs finished before are kept"
+        with refusal(
+            r"study.sqlite: cannot be written \(.*runs finished before are kept", StoreError
         ):
             hf.compare(scenario, store=store)
     finally:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import EYE
 
 import herdfilter as hf
 
@@ -13,9 +14,7 @@ def cluttered():
 
 @pytest.fixture(scope="session")
 def walk():
-    return hf.models.LinearGaussian(
-        np.eye(2), np.eye(2), 0.2 * np.eye(2), 0.5 * np.eye(2), np.zeros(2), np.eye(2)
-    )
+    return hf.models.LinearGaussian(EYE, EYE, 0.2 * EYE, 0.5 * EYE, np.zeros(2), EYE)
 
 
 @pytest.fixture(scope="session")

@@ -2,28 +2,17 @@
 
 import numpy as np
 import pytest
-from helpers import cases, normal, polar
+from helpers import EYE, cases, normal, polar
+from numpy.testing import assert_allclose
 
 import herdfilter as hf
-from herdfilter.models import LinearGaussian, WithClutter
+from herdfilter.models import WithClutter
 from herdfilter.tracking import Birth, LMBTracker
 from herdfilter.tracking.bank import GaussianFilters, ListedFilters
 
-ONE, NONE = np.eye(2), np.zeros((2, 2))
-WALK = LinearGaussian(
-    np.block([[ONE, ONE], [NONE, ONE]]),
-    np.hstack([ONE, NONE]),
-    0.1 * np.eye(4),
-    ONE,
-    np.zeros(4),
-    np.eye(4),
-)
+WALK = hf.models.ConstantVelocity(0.1, 1.0, np.zeros(4), np.eye(4))
 RADAR = hf.Sensor(
-    polar,
-    np.diag([1.0, 0.01]),
-    circular=[1],
-    detection_probability=0.8,
-    clutter_density=0.01,
+    polar, np.diag([1.0, 0.01]), circular=[1], detection_probability=0.8, clutter_density=0.01
 )
 HEADING = hf.models.from_functions(
     lambda x: np.column_stack(
@@ -31,7 +20,7 @@ HEADING = hf.models.from_functions(
     ),
     lambda x: x[:, 1:],
     0.05 * np.eye(3),
-    ONE,
+    EYE,
     [3.0, 0.0, 0.0],
     np.eye(3),
     circular=[0],
@@ -109,20 +98,20 @@ SCENES = {name: rest for name, *rest in scenes()}
 def test_a_batch_of_tracks_is_the_same_tracks_one_by_one(scene, name):
     model, options, readings = SCENES[scene]
     batched, listed = (LMBTracker(model, filter=one, **options) for one in (name, alone(name)))
-    found, expected = batched.run(readings), listed.run(readings)
+    found = batched.run(readings)
+    expected = listed.run(readings)
     assert isinstance(batched._held.bank, GaussianFilters)
     assert isinstance(listed._held.bank, ListedFilters)
     assert found.labels == expected.labels
-    close = dict.fromkeys(
-        ("rtol", "atol"), 1e-8 if name == "ekf" else 1e-11
-    )  # slopes by differences have ten digits
+    # slopes by differences have ten digits
+    close = dict.fromkeys(("rtol", "atol"), 1e-8 if name == "ekf" else 1e-11)
     assert sum(map(len, found.labels)) > 5
     for field in ("means", "covariances", "existence"):
         for one, other in zip(getattr(found, field), getattr(expected, field), strict=True):
-            np.testing.assert_allclose(one, other, **close, err_msg=field)
+            assert_allclose(one, other, **close, err_msg=field)
     assert [one.label for one in batched.tracks] == [one.label for one in listed.tracks]
     for one, other in zip(batched.tracks, listed.tracks, strict=True):
-        np.testing.assert_allclose(one.filter.covariance, other.filter.covariance, **close)
+        assert_allclose(one.filter.covariance, other.filter.covariance, **close)
         assert one.existence == pytest.approx(other.existence, abs=close["atol"])
         assert (one.filter.step, one.filter.time) == (batched.step, batched.time)
 
@@ -135,4 +124,4 @@ def test_tracks_are_a_copy():
     track.filter.update([5.0, 5.0])
     tracker.predict()
     assert tracker.tracks[0].filter.step == 1
-    np.testing.assert_allclose(tracker.tracks[0].mean, [1.0, 0, 0, 0], atol=1e-12)
+    assert_allclose(tracker.tracks[0].mean, [1.0, 0, 0, 0], atol=1e-12)

@@ -42,16 +42,13 @@ def test_deterministic_particles_are_born_with_the_detection_in_view(walk, clutt
         assert_same(one, other, "mean", "covariance", atol=1e-3)
 
 
-SEEN = hf.Sensor(
-    polar,
-    np.diag([1.0, 0.01**2]),
-    circular=[1],
-)
+SEEN = hf.Sensor(polar, np.diag([1.0, 0.01**2]), circular=[1])
 
 
 def test_a_detection_of_radar_points_to_where_it_was_made(walk):
     """To mean and covariance of range and bearing, turned into the plane, with a prior as wide as the sea."""
-    prior, bearing = normal([0.0, 0.0], 1e8), 3.14
+    prior = normal([0.0, 0.0], 1e8)
+    bearing = 3.14
 
     def state(z):
         return z[:, :1] * np.column_stack([np.cos(z[:, 1]), np.sin(z[:, 1])])
@@ -59,10 +56,8 @@ def test_a_detection_of_radar_points_to_where_it_was_made(walk):
     means, covariances = BirthFromMeasurements(prior, state=state).locate(
         SEEN.on(walk), np.array([[500.0, bearing]]), 1
     )
-    along, across = (
-        np.array([np.cos(bearing), np.sin(bearing)]),
-        np.array([-np.sin(bearing), np.cos(bearing)]),
-    )
+    along = np.array([np.cos(bearing), np.sin(bearing)])
+    across = np.array([-np.sin(bearing), np.cos(bearing)])
     assert_allclose(means[0], 500 * along, atol=0.01)
     assert_allclose(
         [along @ covariances[0] @ along, across @ covariances[0] @ across], [1, 25], rtol=0.01
@@ -91,7 +86,8 @@ test_what_is_wrong_with_births_is_named = refuses(
 
 def test_births_are_as_probable_as_detections_are_unexplained(walk, gaussian, cluttered):
     """The expected number is shared out over all scans of a step, up to the largest probability of one."""
-    prior, model = gaussian(0, 0, variance=1e4), cluttered(walk)
+    prior = gaussian(0, 0, variance=1e4)
+    model = cluttered(walk)
     births = BirthFromMeasurements(prior, expected=0.3, most=0.2)
     z = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
     scans = [
@@ -112,8 +108,10 @@ def test_births_are_as_probable_as_detections_are_unexplained(walk, gaussian, cl
 
 def test_births_are_shared_out_by_what_is_detected_and_what_is_clutter_there(walk, gaussian):
     births = BirthFromMeasurements(gaussian(0, 0, variance=1e8), expected=0.3, most=1.0)
-    z, u = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]), np.array([0.5, 1.0, 1.0])
-    p, density = np.array([0.9, 0.45, 0.0]), np.array([1e-3, 2e-3, 1e-3])
+    z = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
+    u = np.array([0.5, 1.0, 1.0])
+    p = np.array([0.9, 0.45, 0.0])
+    density = np.array([1e-3, 2e-3, 1e-3])
 
     def at(values):
         return lambda x: values[np.rint(x[:, 0] / 2).astype(int)]
@@ -138,7 +136,8 @@ def test_the_posterior_of_a_bent_detection_is_a_stationary_point_with_the_curvat
     walk,
 ):
     prior = hf.GaussianMixture([1.0], [[30.0, 40.0]], [[[80.0, 20.0], [20.0, 60.0]]])
-    z, model = np.array([[45.0, 0.8]]), SEEN.on(walk)
+    z = np.array([[45.0, 0.8]])
+    model = SEEN.on(walk)
     (mean,), (covariance,) = BirthFromMeasurements(prior).locate(model, z, 1)
     r2 = mean @ mean
     slope = np.array([mean / np.sqrt(r2), [-mean[1] / r2, mean[0] / r2]])

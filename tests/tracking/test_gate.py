@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.stats
 from helpers import cases
+from numpy.testing import assert_allclose
 
 from herdfilter.tracking import Birth, LMBTracker
 from herdfilter.tracking.track import SMALLEST_GATED_RATIO, gate_detections
@@ -16,7 +17,8 @@ def test_a_gate_is_the_ellipsoid_of_its_probability_or_what_weighs_a_millionth_o
     """Along a ray, the last detection inside is where the larger of the two ends."""
     rng = np.random.default_rng(size)
     roots = rng.standard_normal((2, size, size))
-    means, covariances = rng.standard_normal((2, size)), roots @ roots.mT + 0.1 * np.eye(size)
+    means = rng.standard_normal((2, size))
+    covariances = roots @ roots.mT + 0.1 * np.eye(size)
     ray = rng.standard_normal(size)
     for factor in (1e-12, 1.0, 1e6):
         log_odds = np.full(2, np.log(factor / missed))
@@ -25,7 +27,7 @@ def test_a_gate_is_the_ellipsoid_of_its_probability_or_what_weighs_a_millionth_o
             inside, log_densities = gate_detections(z, means, covariances, (), log_odds, 0.99)
             squares = ((z - mean) @ np.linalg.inv(covariance) * (z - mean)).sum(axis=1)
             density = scipy.stats.multivariate_normal(mean, covariance).logpdf(z)
-            np.testing.assert_allclose(log_densities[index], density)
+            assert_allclose(log_densities[index], density)
             expected = squares <= scipy.stats.chi2(size).ppf(0.99)
             expected |= density + log_odds[0] > np.log(SMALLEST_GATED_RATIO)
             assert (inside[index] == expected).mean() > 0.999
@@ -48,4 +50,4 @@ def test_a_gate_costs_no_accuracy_where_a_miss_is_all_but_excluded(walk, clutter
             found.append(tracker.tracks[0])
         gated, whole = found
         assert gated.existence == pytest.approx(whole.existence, abs=2e-6)
-        np.testing.assert_allclose(gated.mean, whole.mean, atol=1e-4)
+        assert_allclose(gated.mean, whole.mean, atol=1e-4)

@@ -5,6 +5,7 @@ import copy
 import numpy as np
 import pytest
 from helpers import assert_same, cases, model_of, normal, position_and_speed
+from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
 from herdfilter.models.resolved import Measurement
@@ -48,7 +49,7 @@ def test_the_combination_has_the_moments_of_the_mixture(name):
     assert_same(whole, expected, "mean", "covariance", atol=1e-12)
     if name in ("imm", "mkf"):
         modes = WEIGHTS @ [online.mode_probabilities for online in filters]
-        np.testing.assert_allclose(whole.mode_probabilities, modes, rtol=1e-12)
+        assert_allclose(whole.mode_probabilities, modes, rtol=1e-12)
 
 
 @cases("name", "enkf", "edh")
@@ -80,9 +81,9 @@ def test_the_evidence_is_that_of_the_update_and_the_filter_stays(name):
         updated = copy.deepcopy(online)
         updated.update(z)
         assert log_density == updated.record.log_likelihood
-        np.testing.assert_array_equal(supposed.mean, updated.mean)
+        assert_array_equal(supposed.mean, updated.mean)
         assert supposed.log_likelihood == updated.log_likelihood
-    np.testing.assert_array_equal(online.mean, before)
+    assert_array_equal(online.mean, before)
 
 
 @cases("kind", hf.ParticleFilter, type("Own", (hf.ParticleFilter,), {}))
@@ -107,7 +108,8 @@ def test_particles_are_spared_for_hypotheses_too_light_to_be_merged(monkeypatch)
     starts = [Birth(0.9, normal([*place, 0, 0])) for place in places]
     cluttered = hf.models.WithClutter(model, 0.9, 1e-3)
     scan = places + np.random.default_rng(3).normal(size=(9, 2))
-    updates, means = [], []
+    updates = []
+    means = []
     suppose = hf.ParticleFilter.suppose
     monkeypatch.setattr(
         hf.ParticleFilter, "suppose", lambda self, z: updates.append(z) or suppose(self, z)
@@ -124,4 +126,4 @@ def test_particles_are_spared_for_hypotheses_too_light_to_be_merged(monkeypatch)
             means.append(np.array([track.mean for track in tracker.tracks]))
             used = sum(z is not None for z in updates)
             assert used == 9 * count if gate == 1 else count <= used <= 60 * count / 9
-        np.testing.assert_allclose(means[0], means[1], atol=2e-3)
+        assert_allclose(means[0], means[1], atol=2e-3)

@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from helpers import cases
+from helpers import EYE, cases, refusal
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import multivariate_normal
 
@@ -40,7 +40,8 @@ def test_one_certain_target_without_clutter_is_the_single_filter(name, tolerance
     tracker = LMBTracker(model, (), 1.0, filter=name, rng=3, initial=[Birth(1.0, walk.initial)])
     alone = copy.deepcopy(tracker.tracks[0].filter)
     scans = scans_of(5, 1)
-    found, expected = tracker.run(scans), alone.run([z[0] for z in scans])
+    found = tracker.run(scans)
+    expected = alone.run([z[0] for z in scans])
     for moment in ("means", "covariances"):
         value = np.concatenate(getattr(found, moment))
         assert_allclose(value, getattr(expected, moment), rtol=tolerance, atol=tolerance)
@@ -50,8 +51,11 @@ def test_one_certain_target_without_clutter_is_the_single_filter(name, tolerance
 
 def written_out(tracks, z, r, model):
     """One step of the tracker for Gaussian tracks (mean, covariance), by all assignments in turn."""
-    walk, detected, clutter = model.model, model.detection_probability, model.clutter_density
-    r, own = [0.99 * one for one in r], []
+    walk = model.model
+    detected = model.detection_probability
+    clutter = model.clutter_density
+    r = [0.99 * one for one in r]
+    own = []
     tracks = [(mean, P + walk.Q) for mean, P in tracks]
     for mean, P in tracks:
         S = P + walk.R
@@ -71,7 +75,8 @@ def written_out(tracks, z, r, model):
             joint = np.prod([w[c] for w, c in zip(weights, choice, strict=True)])
             for total, c in zip(sums, choice, strict=True):
                 total[c] += joint
-    new_tracks, new_r = [], []
+    new_tracks = []
+    new_r = []
     for total, (moved, _) in zip(sums, own, strict=True):
         new_r.append(total[1:].sum() / total.sum())
         shares = total[1:] / total[1:].sum()
@@ -133,7 +138,7 @@ def test_without_detections_existence_falls_by_its_formula(walk, cluttered):
     tracker = LMBTracker(
         cluttered(walk, 0.6), (), 0.9, filter="ekf", initial=[Birth(0.8, walk.initial)]
     )
-    with pytest.raises(RuntimeError, match="call predict first"):
+    with refusal("call predict first", RuntimeError):
         tracker.update([])
     r = 0.8
     for scan in ([], None, [], []):  # no scan is not a scan of nothing
@@ -171,7 +176,7 @@ def test_half_a_time_twice_is_one_time(walk, cluttered):
 
 def test_a_sensor_that_sees_what_the_model_sees_tells_the_same(walk, cluttered, gaussian):
     def identity(x):
-        return np.broadcast_to(np.eye(2), (len(x), 2, 2))
+        return np.broadcast_to(EYE, (len(x), 2, 2))
 
     radar = hf.Sensor(
         lambda x: x, walk.R, jacobian=identity, detection_probability=0.8, clutter_density=0.02
@@ -181,7 +186,7 @@ def test_a_sensor_that_sees_what_the_model_sees_tells_the_same(walk, cluttered, 
     readings = [(float(k), radar, z) for k, z in enumerate(scans, 1)]
     own, seen = (LMBTracker(cluttered(walk, 0.8, 0.02), births, filter="ekf") for _ in range(2))
     same(own.run(scans), seen.run(readings))
-    with pytest.raises(ValueError, match="sensor: expected one that gives scans"):
+    with refusal("sensor: expected one that gives scans"):
         own.update([], hf.Sensor(lambda x: x, walk.R))
 
 
@@ -189,9 +194,8 @@ def test_what_came_before_an_error_is_kept(walk, cluttered):
     model = cluttered(walk)
     scans = [*scans_of(3, 1), [[1.0, 2.0, 3.0]], *scans_of(1, 1)]
     tracker = LMBTracker(model, [Birth(0.9, walk.initial)], filter="ekf")
-    with pytest.raises(
-        ValueError,
-        match=r"scan: expected .* detections of 2 numbers each, got shape \(1, 3\) at step 4",
+    with refusal(
+        r"scan: expected .* detections of 2 numbers each, got shape \(1, 3\) at step 4"
     ) as caught:
         tracker.run(scans)
     expected = LMBTracker(model, [Birth(0.9, walk.initial)], filter="ekf").run(scans[:3])
@@ -208,16 +212,16 @@ def test_what_came_before_an_error_is_kept(walk, cluttered):
 def test_a_first_scan_of_the_wrong_length_leaves_a_tracker_with_births_from_detections_as_it_was(
     wrong, by, walk, cluttered
 ):
-    radar = hf.Sensor(lambda x: x, np.eye(2), detection_probability=0.9, clutter_density=1e-3)
-    sensor, right = None if by == "model" else radar, [[1.0, 2.0]]
+    radar = hf.Sensor(lambda x: x, EYE, detection_probability=0.9, clutter_density=1e-3)
+    sensor = None if by == "model" else radar
+    right = [[1.0, 2.0]]
     one, other = (
         LMBTracker(cluttered(walk), BirthFromMeasurements(walk.initial), filter="ukf") for _ in "12"
     )
     if by != "readings":
         one.predict()
-    with pytest.raises(ValueError, match=r"^scan: expected a scan, detections \(k, 2\)") as caught:
+    with refusal(r"^scan: expected a scan, detections \(k, 2\)"):
         one.run([(1.0, radar, wrong)]) if by == "readings" else one.update(wrong, sensor)
-    assert "\n" not in str(caught.value)
     other.predict()
     for tracker in (one, other):
         tracker.update(right, sensor)
@@ -232,31 +236,17 @@ def test_impossible_scans_are_named(walk, cluttered, gaussian):
         cluttered(walk, 1.0), (), 1.0, filter="ekf", initial=[Birth(1.0, walk.initial)]
     )
     sure.predict()
-    with pytest.raises(
-        ValueError, match=r"expected a detection of track \(0, 0\).*survival probability below 1"
-    ):
+    with refusal(r"expected a detection of track \(0, 0\).*survival probability below 1"):
         sure.update([])
     starts = [Birth(1.0, gaussian(0.0, 0.0)), Birth(1.0, gaussian(50.0, 0.0))]
     clear = LMBTracker(cluttered(walk, 0.9, 0.0), (), filter="ekf", initial=starts)
     clear.predict()
     for place in (0, 1):  # two detections near the second target: one is of no target
         scan = np.roll([[50.0, 0.0], [50.5, 0.0], [0.0, 0.0]], place, axis=0)
-        with pytest.raises(
-            ValueError,
-            match=rf"density is zero, got \[50.* 0. *\] as detection [{place}{place + 1}] at step 1",
+        with refusal(
+            rf"density is zero, got \[50.* 0. *\] as detection [{place}{place + 1}] at step 1"
         ):
             clear.update(scan)
-
-
-def test_without_clutter_every_detection_is_of_a_target(walk, cluttered, gaussian):
-    starts = [Birth(1.0, gaussian(0, 0)), Birth(1.0, gaussian(2, 0))]
-    births = [Birth(0.01, gaussian(1, 1))]
-    tracker = LMBTracker(
-        cluttered(walk, 0.9, 0.0), births, association="herded-gibbs", filter="ekf", initial=starts
-    )
-    tracker.predict()
-    tracker.update([[0.0, 0.5], [2.0, 0.0], [1.0, 0.5]])
-    assert tracker.cardinality == pytest.approx(3, abs=0.02)
 
 
 @cases(
@@ -275,9 +265,9 @@ def test_without_clutter_every_detection_is_of_a_target(walk, cluttered, gaussia
 )
 def test_what_is_wrong_with_a_tracker_is_named(options, error, expected, walk, cluttered):
     given = {"birth": [Birth(0.1, walk.initial)], **options}
-    with pytest.raises(error, match=expected):
+    with refusal(expected, error):
         LMBTracker(cluttered(walk), **given)
-    with pytest.raises(TypeError, match="model: expected a herdfilter"):
+    with refusal("model: expected a herdfilter", TypeError):
         LMBTracker(walk, **given)
 
 
@@ -327,10 +317,8 @@ def test_the_table_has_a_row_for_each_track_and_scan_with_the_numbers_of_the_res
 
 
 def test_detections_start_tracks_as_far_as_no_track_explains_them(walk, cluttered, gaussian):
-    model, starts = (
-        cluttered(walk, 0.8, 0.02),
-        [Birth(0.7, gaussian(0, 0)), Birth(0.9, gaussian(2, 0))],
-    )
+    model = cluttered(walk, 0.8, 0.02)
+    starts = [Birth(0.7, gaussian(0, 0)), Birth(0.9, gaussian(2, 0))]
     births = BirthFromMeasurements(gaussian(0, 0, variance=100.0), expected=0.3, most=1.0)
     tracker = LMBTracker(
         model,
@@ -380,8 +368,7 @@ def test_a_detection_where_clutter_is_dense_says_less_of_a_track(walk, cluttered
     tracker = LMBTracker(model, (), 1.0, filter="auto", initial=places)
     tracker.predict()
     tracker.update([[-50.0, 0.0], [50.0, 0.0]])
-    odds = (
-        0.9 / np.array([1e-1, 1e-3]) / (2 * np.pi * 1.7)
-    )  # in the middle of a predicted detection
+    # in the middle of a predicted detection
+    odds = 0.9 / np.array([1e-1, 1e-3]) / (2 * np.pi * 1.7)
     expected = 0.1 * (0.1 + odds) / (0.91 + 0.1 * odds)
     assert [track.existence for track in tracker.tracks] == pytest.approx(expected, rel=0.01)

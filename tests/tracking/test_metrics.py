@@ -13,10 +13,8 @@ RNG = np.random.default_rng(17)
 SETS = [
     (RNG.normal(size=(n, 2)) * 3, RNG.normal(size=(m, 2)) * 3) for n in range(5) for m in range(5)
 ]
-BY_ORDER = (
-    np.array([[0.0, 0.0], [1.0, 0.0]]),
-    np.array([[1.0, 0.0], [1.7, 0.9]]),
-)  # the order decides who is whose
+# the order decides who is whose
+BY_ORDER = (np.array([[0.0, 0.0], [1.0, 0.0]]), np.array([[1.0, 0.0], [1.7, 0.9]]))
 CUTOFF = 2.5
 
 
@@ -35,7 +33,8 @@ def cheapest(truth, estimates, p):
 @cases("p", 1.0, 2.0)
 def test_gospa_and_ospa_are_the_least_over_all_assignments(p):
     for truth, estimates in [*SETS, BY_ORDER]:
-        n, m = len(truth), len(estimates)
+        n = len(truth)
+        m = len(estimates)
         least = cheapest(truth, estimates, p)
         for alpha in (0.5, 1.0, 2.0):
             expected = (least + abs(n - m) * CUTOFF**p / alpha) ** (1 / p)
@@ -94,7 +93,9 @@ test_what_does_not_fit_is_named = refuses(
 
 def switches(truth, estimates, labels, cutoff):
     """Switches by the rule in words: who had a label last keeps it in reach; of the rest as many pairs as can be."""
-    last, since, count = {}, {}, 0
+    last = {}
+    since = {}
+    count = 0
     for step, (states, points, names) in enumerate(zip(truth, estimates, labels, strict=True)):
         gaps = np.linalg.norm(states[:, None] - points, axis=2)
         reach = {(t, names[j]): gaps[t, j] for t, j in np.argwhere(gaps < cutoff)}
@@ -111,7 +112,8 @@ def switches(truth, estimates, labels, cutoff):
         now |= dict(min(ways, key=lambda way: (-len(way), sum(reach[pair] for pair in way))))
         for t, name in now.items():
             count += last.get(t, name) != name
-            last[t], since[t] = name, step
+            last[t] = name
+            since[t] = step
     return count
 
 

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from helpers import refusal
 from matplotlib.figure import Figure
+from numpy.testing import assert_array_equal
 
 import herdfilter as hf
 from herdfilter.tracking import Birth, LMBTracker
@@ -20,7 +22,8 @@ def result(walk, cluttered, gaussian):
         confirm=(1, 1),
         report=0.2,
     )
-    left, right = [0.2, 0.1], [9.1, 0.1]
+    left = [0.2, 0.1]
+    right = [9.1, 0.1]
     return tracker.run([[left, right], [left, right], [left], [left], [left, right]])
 
 
@@ -33,17 +36,17 @@ def test_in_the_plane_each_track_is_a_path_with_ellipses_and_rings_where_it_coas
     assert ax.get_ylabel() == "north"
     paths = result.trajectories()
     for label, path in paths.items():
-        np.testing.assert_array_equal(lines(ax)[f"track {label}"].get_xydata(), path)
+        assert_array_equal(lines(ax)[f"track {label}"].get_xydata(), path)
     assert len(ax.patches) == 10
     (rings,) = [line for line in ax.lines if line.get_marker() == "o" and len(line.get_xdata())]
-    np.testing.assert_array_equal(rings.get_xydata(), paths[0, 1][2:4])
+    assert_array_equal(rings.get_xydata(), paths[0, 1][2:4])
     truth = np.zeros((5, 2, 2))
     truth[:2, 1] = np.nan
     over_time, _ = result.plot([Figure().subplots() for _ in range(2)], truth=truth)
-    np.testing.assert_array_equal(lines(over_time)["track (0, 1)"].get_ydata(), paths[0, 1][:, 0])
+    assert_array_equal(lines(over_time)["track (0, 1)"].get_ydata(), paths[0, 1][:, 0])
     assert [[3, 0], [4, 0], [5, 0]] in [line.get_xydata().tolist() for line in over_time.lines]
     assert len(over_time.collections) == 2
-    with pytest.raises(ValueError, match=r"^truth: expected shape \(5, \*, 2\), got \(5, 2\)"):
+    with refusal(r"^truth: expected shape \(5, \*, 2\), got \(5, 2\)"):
         result.plot(Figure().subplots(), truth=truth[:, 0])
 
 

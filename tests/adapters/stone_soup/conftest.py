@@ -26,13 +26,15 @@ def tutorial():
     from stonesoup.updater.particle import ParticleUpdater
 
     motion = CombinedLinearGaussianTransitionModel([ConstantVelocity(0.05), ConstantVelocity(0.05)])
-    noise, place = np.diag([np.radians(5) ** 2, 1.0]), StateVector([[50.0], [0.0]])
+    noise = np.diag([np.radians(5) ** 2, 1.0])
+    place = StateVector([[50.0], [0.0]])
     radar = CartesianToBearingRange(4, (0, 2), noise, translation_offset=place)
     prior = GaussianState([0, 1, 0, 1], np.diag([1.5, 0.5, 1.5, 0.5]), timestamp=START)
 
     def detections(steps=8, sensor=radar, start=START):
         rng = np.random.RandomState(3)  # what the library takes
-        state, found = State(prior.state_vector, start), []
+        state = State(prior.state_vector, start)
+        found = []
         for _ in range(steps):
             moved = motion.function(state, noise=True, random_state=rng, time_interval=SECOND)
             state = State(moved, state.timestamp + SECOND)
@@ -42,11 +44,10 @@ def tutorial():
 
     def track(proposal, prior, measurements, look=True, **parts):
         """Return the states after each update, and the predictions before them."""
-        predictor, updater = (
-            ParticlePredictor(motion, proposal=proposal),
-            ParticleUpdater(None, **parts),
-        )
-        posteriors, predictions = [], []
+        predictor = ParticlePredictor(motion, proposal=proposal)
+        updater = ParticleUpdater(None, **parts)
+        posteriors = []
+        predictions = []
         for measurement in measurements:
             seen = {"measurement": measurement} if look else {}
             predictions.append(predictor.predict(prior, timestamp=measurement.timestamp, **seen))

@@ -5,8 +5,9 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
-from helpers import cases, refuses
-from numpy.testing import assert_allclose
+from helpers import EYE, cases, refuses
+from numpy.random import default_rng
+from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
 from herdfilter.models.resolved import Measurement
@@ -36,7 +37,8 @@ from stonesoup.types.state import (
 
 from herdfilter.adapters.stone_soup import from_stonesoup
 
-WALK, TURN = moved_linearly.RandomWalk(0.4), moved.ConstantTurn([0.3, 0.2], 0.01)
+WALK = moved_linearly.RandomWalk(0.4)
+TURN = moved.ConstantTurn([0.3, 0.2], 0.01)
 VELOCITIES = [ConstantVelocity(0.2), ConstantVelocity(0.5)]
 
 TRANSITIONS = [
@@ -65,7 +67,8 @@ FLAT = {
     "rotation_offset": StateVector([[0.0], [0.0], [0.4]]),
 }
 MOVING = {**AT, "velocity_mapping": (1, 3, 5), "velocity": StateVector([[0.3], [0.1], [-0.2]])}
-SPACE, PLANE = (6, (0, 2, 4)), (4, (0, 2))
+SPACE = (6, (0, 2, 4))
+PLANE = (4, (0, 2))
 POSITION = LinearGaussian(4, (0, None, 2), noise(1, 2, 3))
 BEARING = seen.Cartesian2DToBearing(*PLANE, noise(0.1), **FLAT)
 EVERYTHING = {**MOVING, "range_res": 0.5, "range_rate_res": 0.2}
@@ -108,14 +111,15 @@ def one_by_one(model, x, **given):
 @cases("model", *TRANSITIONS, ids=class_name)
 def test_transitions_are_the_librarys(model):
     dt = 0.5
-    ours, given = from_stonesoup(model), {"time_interval": timedelta(seconds=dt)}
-    x = np.random.default_rng(5).standard_normal((7, ours.dim))
+    ours = from_stonesoup(model)
+    given = {"time_interval": timedelta(seconds=dt)}
+    x = default_rng(5).standard_normal((7, ours.dim))
     x[0] = 0.0  # a turn rate of zero, too
     before = x.copy()
     assert_allclose(
         ours.transition_mean(x, dt, None, 1), one_by_one(model, x, **given), rtol=1e-12, atol=1e-12
     )
-    np.testing.assert_array_equal(x, before)
+    assert_array_equal(x, before)
     assert_allclose(ours.transition_covariance(dt, 1), model.covar(**given), rtol=1e-12)
     if hasattr(ours, "transition_jacobian"):
         jacobian = ours.transition_jacobian(x, dt, None, 1)
@@ -125,7 +129,7 @@ def test_transitions_are_the_librarys(model):
 @cases("model circular", *MEASUREMENTS, ids=class_name)
 def test_measurements_are_the_librarys(model, circular):
     sensor = from_stonesoup(measurement_model=model)
-    x = 3 * np.random.default_rng(5).standard_normal((7, model.ndim_state))
+    x = 3 * default_rng(5).standard_normal((7, model.ndim_state))
     assert_allclose(sensor.mean(x), one_by_one(model, x), rtol=1e-12, atol=1e-12)
     assert_allclose(sensor.covariance, model.covar(), rtol=1e-12)
     assert sensor.circular == circular
@@ -133,16 +137,16 @@ def test_measurements_are_the_librarys(model, circular):
     if isinstance(model, seen.RangeRangeRateBinning):  # in the middle of their bins
         z[2:] = 0.5 * np.floor(z[2] / 0.5) + 0.25, 0.2 * np.floor(z[3] / 0.2) + 0.1
     state = State(StateVector(z))
-    near = x[0] + 0.3 * np.random.default_rng(5).standard_normal(
-        (3, model.ndim_state)
-    )  # elevations less than a quarter turn apart
+    # elevations less than a quarter turn apart
+    near = x[0] + 0.3 * default_rng(5).standard_normal((3, model.ndim_state))
     theirs = [float(model.logpdf(state, State(StateVector(row)))) for row in near]
     likelihood = Measurement(sensor.on(None)).log_likelihood(z, near, 1)
     assert_allclose(likelihood, theirs, rtol=1e-10)
 
 
 def test_times_are_not_rounded_to_microseconds():
-    model, dt = from_stonesoup(ConstantVelocity(2.0)), 1e-7 / 3
+    model = from_stonesoup(ConstantVelocity(2.0))
+    dt = 1e-7 / 3
     covariance = np.array([[dt**3 / 3, dt**2 / 2], [dt**2 / 2, dt]]) * 2.0
     assert_allclose(model.transition_covariance(dt, 1), covariance, rtol=1e-12)
     assert_allclose(
@@ -161,7 +165,7 @@ def test_whole_model_is_a_copy_that_can_be_sent_to_another_process():
     motion.model_list[0].noise_diff_coeff = 99.0
     radar.noise_covar = 99 * radar.noise_covar
     again = hf.ParticleFilter(pickle.loads(pickle.dumps(model)), 20, hf.RankedProposal()).run(z)
-    np.testing.assert_array_equal(again.means, before.means)
+    assert_array_equal(again.means, before.means)
     assert "CartesianToBearingRange" in repr(model)
 
 
@@ -174,7 +178,8 @@ class Sine(ConstantVelocity):
 
 
 def test_a_function_of_its_own_is_taken():
-    x, patched = np.array([[0.1, 0.2], [0.3, 0.4]]), ConstantVelocity(1.0)
+    x = np.array([[0.1, 0.2], [0.3, 0.4]])
+    patched = ConstantVelocity(1.0)
     patched.function = Sine(1.0).function
     for model in (Sine(1.0), patched):
         assert_allclose(from_stonesoup(model).transition_mean(x, 1.0, None, 1), np.sin(x))
@@ -205,9 +210,7 @@ def test_gaussian_priors(prior):
 
 
 def test_mixtures_and_particles_as_priors():
-    parts = [
-        WeightedGaussianState([k, 0.0], np.eye(2), weight=w) for k, w in ((0.0, 0.25), (4.0, 0.75))
-    ]
+    parts = [WeightedGaussianState([k, 0.0], EYE, weight=w) for k, w in ((0.0, 0.25), (4.0, 0.75))]
     mixture = from_stonesoup(ConstantVelocity(1.0), prior=GaussianMixture(parts)).initial
     assert_allclose(mixture.weights, [0.25, 0.75])
     assert_allclose(mixture.mean, [3.0, 0.0])
@@ -217,15 +220,13 @@ def test_mixtures_and_particles_as_priors():
         ParticleState(StateVectors(x.T), weight=[0.25] * 4),
     ):
         model = from_stonesoup(ConstantVelocity(1.0), prior=prior)
-        np.testing.assert_array_equal(
-            np.unique(hf.ParticleFilter(model, 8, rng=0).particles, axis=0), x
-        )
+        assert_array_equal(np.unique(hf.ParticleFilter(model, 8, rng=0).particles, axis=0), x)
         assert_allclose(model.initial.mean, [1.5, 2.5])
 
 
 test_what_cannot_be_converted_is_named_with_the_reason = refuses(
     from_stonesoup,
-    (MarkovianTransitionModel(np.eye(2)), "transition_model: MarkovianTransitionModel cannot be converted.*Gaussian"),
+    (MarkovianTransitionModel(EYE), "transition_model: MarkovianTransitionModel cannot be converted.*Gaussian"),
     (ConstantVelocity(1.0), POSITION, "LinearGaussian: expected states of 2 dimensions, got 4"),
     (ConstantVelocity(1.0), None, State([1.0, 2.0]), "prior: .*got State, which has neither; give a Gauss"),
     (

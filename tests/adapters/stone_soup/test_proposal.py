@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from helpers import cases, refuses
-from numpy.testing import assert_allclose
+from helpers import assert_same, cases, refuses
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import logsumexp
 
 import herdfilter as hf
@@ -86,17 +86,14 @@ def test_on_a_linear_model_it_is_their_kalman_filter(tutorial):
     sensor = LinearGaussian(4, (0, 2), np.diag([1.0, 2.0]))
     measurements = tutorial.detections(sensor=sensor)
     posteriors = tracked(tutorial, measurements, 32)
-    predictor, updater, state = (
-        KalmanPredictor(tutorial.motion),
-        KalmanUpdater(sensor),
-        tutorial.prior,
-    )
+    predictor = KalmanPredictor(tutorial.motion)
+    updater = KalmanUpdater(sensor)
+    state = tutorial.prior
     for measurement, posterior in zip(measurements, posteriors, strict=True):
         state = updater.update(
             SingleHypothesis(predictor.predict(state, measurement.timestamp), measurement)
         )
-        assert_allclose(posterior.mean, state.mean, atol=1e-7)
-        assert_allclose(posterior.covar, state.covar, atol=1e-7)
+        assert_same(posterior, state, "mean", "covar", atol=1e-07)
 
 
 def test_runs_are_bit_identical_whatever_the_hour_and_the_global_stream(tutorial):
@@ -111,21 +108,22 @@ def test_runs_are_bit_identical_whatever_the_hour_and_the_global_stream(tutorial
             )[0]
             runs.append(means(states))
     for run in runs[1:]:
-        np.testing.assert_array_equal(run, runs[0])
+        assert_array_equal(run, runs[0])
 
 
 def test_second_detection_at_the_same_time_moves_nothing(tutorial):
     first = tutorial.detections(1)[0]
     second = Detection(first.state_vector, first.timestamp, measurement_model=tutorial.radar)
     posteriors = tracked(tutorial, [first, second], 30)
-    np.testing.assert_array_equal(posteriors[1].state_vector, posteriors[0].state_vector)
+    assert_array_equal(posteriors[1].state_vector, posteriors[0].state_vector)
     twice = posteriors[0].log_weight + tutorial.radar.logpdf(second, posteriors[0])
     assert_allclose(posteriors[1].log_weight, twice - logsumexp(twice))
 
 
 def test_bearings_in_the_state_stay_what_they_are():
     """A heading near half a turn, seen across the cut."""
-    turning, compass = RandomWalk(0.01), LinearGaussian(1, [0], np.array([[0.04]]))
+    turning = RandomWalk(0.01)
+    compass = LinearGaussian(1, [0], np.array([[0.04]]))
     prior = GaussianState(StateVector([[Bearing(3.1)]]), [[0.01]], timestamp=START)
     ours = HerdfilterProposal(turning, compass)
     state = ours.initial(prior, 50)

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 from helpers import cases, refuses
+from numpy.random import default_rng
+from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
 
@@ -14,8 +16,8 @@ from stonesoup.types.state import MultiModelParticleState, ParticleState
 
 from herdfilter.adapters.stone_soup import HerdfilterResampler
 
-X = np.random.default_rng(2).standard_normal((3, 40))
-UNEVEN = np.random.default_rng(3).dirichlet(np.full(40, 0.1))
+X = default_rng(2).standard_normal((3, 40))
+UNEVEN = default_rng(3).dirichlet(np.full(40, 0.1))
 MIXTURE = hf.MixtureResampling(hf.GaussianFit(), hf.SobolSampling())
 
 
@@ -35,18 +37,18 @@ def test_same_object_where_nothing_is_resampled(resampling):
 @cases("resampling", hf.SystematicResampling(), hf.SSPResampling(), MIXTURE)
 def test_points_and_weights_are_those_of_the_scheme(resampling):
     given = state()
-    particles = resampling.resample(hf.Particles.weighted(X.T, UNEVEN), np.random.default_rng(7))
+    particles = resampling.resample(hf.Particles.weighted(X.T, UNEVEN), default_rng(7))
     found = HerdfilterResampler(resampling, rng=7).resample(given)
-    np.testing.assert_allclose(found.state_vector.T, particles.x, rtol=1e-9)
-    np.testing.assert_allclose(found.log_weight, particles.log_weights, rtol=1e-12)
+    assert_allclose(found.state_vector.T, particles.x, rtol=1e-9)
+    assert_allclose(found.log_weight, particles.log_weights, rtol=1e-12)
 
 
 def test_copies_keep_what_belongs_to_them():
     models = np.arange(40)
     given = state(kind=MultiModelParticleState, dynamic_model=models, parent=state())
     found = HerdfilterResampler(rng=1).resample(given)
-    np.testing.assert_array_equal(found.state_vector, X[:, found.dynamic_model])
-    np.testing.assert_array_equal(found.parent.state_vector, X[:, found.dynamic_model])
+    assert_array_equal(found.state_vector, X[:, found.dynamic_model])
+    assert_array_equal(found.parent.state_vector, X[:, found.dynamic_model])
 
 
 test_what_cannot_be_resampled_is_named = refuses(

@@ -11,7 +11,8 @@ def _enumerated(model, observations):
     modes = np.arange(len(model.models))
     means = np.array([one.initial_mean for one in model.models])
     covariances = np.array([one.initial_covariance for one in model.models])
-    weights, steps = model.initial_modes, []
+    weights = model.initial_modes
+    steps = []
     for z in observations:
         parts = []
         for j, one in enumerate(model.models):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import assert_same, cases
+from helpers import assert_same, assert_turns, cases, compass
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
@@ -23,7 +23,8 @@ def test_one_mode_is_its_kalman_filter_to_the_last_bit(filter_class, rule, alone
     _, z = hf.simulate(model, 4, rng=1)
     z[2] = np.nan
     given = hf.models.JumpMarkov([model], [[1.0]]) if jump else model
-    ours, theirs = filter_class(given, rule=rule).run(z), hf.make_filter(alone, model).run(z)
+    ours = filter_class(given, rule=rule).run(z)
+    theirs = hf.make_filter(alone, model).run(z)
     assert_same(ours, theirs)
     assert_array_equal(ours.mode_probabilities, np.ones((4, 1)))
 
@@ -35,14 +36,12 @@ def test_interacting_models_are_those_of_filterpy(linear_modes):
     filters = []
     for one in model.models:
         kf = kalman.KalmanFilter(dim_x=2, dim_z=1)
-        kf.x, kf.P, kf.F, kf.H, kf.Q, kf.R = (
-            np.zeros(2),
-            one.initial_covariance,
-            one.F,
-            one.H,
-            one.Q,
-            one.R,
-        )
+        kf.x = np.zeros(2)
+        kf.P = one.initial_covariance
+        kf.F = one.F
+        kf.H = one.H
+        kf.Q = one.Q
+        kf.R = one.R
         filters.append(kf)
     theirs = kalman.IMMEstimator(filters, model.initial_modes, model.transition_matrix)
     ours = hf.InteractingMultipleModel(model)
@@ -80,34 +79,23 @@ def test_selected_histories_keep_their_weights_or_share_those_of_the_rest():
         large = weights > level * (1 + 1e-9)
         assert_array_equal(kept[np.isin(chosen, np.flatnonzero(large))], weights[large])
         assert_allclose(kept[~np.isin(chosen, np.flatnonzero(large))], level)
-        rest = np.flatnonzero(
-            ~large
-        )  # of them those in the middles of as many equal shares of their sum
+        # of them those in the middles of as many equal shares of their sum
+        rest = np.flatnonzero(~large)
         places = (np.arange(room - large.sum()) + 0.5) * level
         expected = rest[np.searchsorted(np.cumsum(weights[rest]), places)]
         assert_array_equal(np.setdiff1d(chosen, np.flatnonzero(large)), expected)
     assert_array_equal(select_histories(np.array([0.5, 0.0, 0.5]), 2)[0], [0, 2])
 
 
-def turning(rate, heading):
-    return hf.models.from_functions(
-        lambda x: x + rate, lambda x: x, [[0.01]], [[0.04]], [heading], [[0.01]], [0], [0]
-    )
-
-
 @cases("name", "imm", "mkf", "auto")
 def test_angles_do_not_know_where_zero_is(name):
-    rates, z = (0.1, -0.1), np.array([[3.2], [3.35], [3.3], [3.1]])
-    results = []
-    for turn in (0.0, 2.0):
-        moving = [turning(rate, np.pi - 0.02 + turn) for rate in rates]
-        model = hf.models.JumpMarkov(moving, [[0.9, 0.1], [0.2, 0.8]])
-        results.append(
-            hf.make_filter(name, model, 30).run((z + turn + np.pi) % (2 * np.pi) - np.pi)
-        )
-    apart = (results[1].means - results[0].means - 2.0 + np.pi) % (2 * np.pi) - np.pi
-    assert_allclose(apart, 0, atol=1e-9)
-    assert_same(results[0], results[1], "mode_probabilities", "covariances", atol=1e-9)
+    def run(model, z):
+        modes = [model, compass(model.initial.mean[1], rate=-0.1)]
+        model = hf.models.JumpMarkov(modes, [[0.9, 0.1], [0.2, 0.8]])
+        return hf.make_filter(name, model, 30).run(z)
+
+    plain, turned = assert_turns(run, 2.5, 1e-9)
+    assert_allclose(turned.mode_probabilities, plain.mode_probabilities, atol=1e-9)
 
 
 @cases("name", "imm", "mkf")
@@ -115,7 +103,8 @@ def test_sensors_and_missing_observations(linear_modes, name):
     """A sensor does what the modes' own functions do; without an observation probabilities follow the chain."""
     model = linear_modes(14)
     sensor = hf.Sensor(lambda x: x @ model.models[0].H.T, model.models[0].R)
-    own, by_sensor = hf.make_filter(name, model, 50), hf.make_filter(name, model, 50)
+    own = hf.make_filter(name, model, 50)
+    by_sensor = hf.make_filter(name, model, 50)
     for z in Z:
         before = own.mode_probabilities
         own.predict()
@@ -123,16 +112,16 @@ def test_sensors_and_missing_observations(linear_modes, name):
         assert_allclose(own.mode_probabilities, before @ model.transition_matrix)
         expected = own.predicted_observation()
         for ours, theirs in zip(by_sensor.predicted_observation(sensor), expected, strict=True):
-            assert_allclose(
-                ours, theirs, rtol=1e-9, atol=1e-12
-            )  # the first mean is 0 but for rounding
+            # the first mean is 0 but for rounding
+            assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
         own.update(z)
         by_sensor.update(z, sensor=sensor)
         assert_same(own, by_sensor, "mean", "mode_probabilities", rtol=1e-9)
 
 
 def test_a_scan_is_taken_up_by_interacting_models(linear_modes):
-    model, z = linear_modes(15), [[0.3], [1.1]]
+    model = linear_modes(15)
+    z = [[0.3], [1.1]]
     sure = hf.make_filter("imm", hf.models.WithClutter(model, 1.0, 0.0)).run([[v] for v in z])
     assert_array_equal(sure.means, hf.make_filter("imm", model).run(z).means)
     far = hf.make_filter("imm", hf.models.WithClutter(model, 0.9, 0.1)).run([[[1e3]], []])

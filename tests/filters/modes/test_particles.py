@@ -4,12 +4,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers import assert_same, cases
+from helpers import assert_same, cases, refusal
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
 from herdfilter.filters.proposals import modes as of_modes
-from herdfilter.filters.resampling import OptimalTransportResampling, RegularisedResampling
 
 NAMES = [
     "bootstrap",
@@ -26,10 +25,8 @@ Z = [[0.3], None, [1.1], [-0.4]]
 
 @cases("name clutter", *((name, False) for name in NAMES), ("bootstrap", True), ("auto", True))
 def test_one_mode_is_its_model_to_the_last_bit(linear_modes, name, clutter):
-    alone, z = (
-        linear_modes(0, count=1).models[0],
-        [[[0.3], [2.0]], None, [[1.1]], []] if clutter else Z,
-    )
+    alone = linear_modes(0, count=1).models[0]
+    z = [[[0.3], [2.0]], None, [[1.1]], []] if clutter else Z
     models = alone, hf.models.JumpMarkov([alone], [[1]])
     models = [hf.models.WithClutter(model, 0.9, 0.05) for model in models] if clutter else models
     filters = [hf.make_filter(name, model, 20, rng=1) for model in models]
@@ -115,25 +112,21 @@ def test_particles_united_keep_their_modes(linear_modes):
 
 def test_resampling_that_moves_particles(linear_modes):
     model = linear_modes(8)
-    pf = hf.ParticleFilter(model, 30, resampling=RegularisedResampling(), rng=0)
+    pf = hf.ParticleFilter(model, 30, resampling=hf.RegularisedResampling(), rng=0)
     assert pf.run(Z).mode_probabilities.shape == (4, 2)
     whole = SimpleNamespace(resample=lambda particles, rng, circular=(): particles)
     pf = hf.ParticleFilter(model, 30, resampling=whole, rng=0)
-    with pytest.raises(
-        ValueError, match=r"resampling: expected .* got SimpleNamespace, which keeps it"
-    ):
+    with refusal(r"resampling: expected .* got SimpleNamespace, which keeps it"):
         pf.run(Z)
     pf = hf.ParticleFilter(
         model,
         30,
         hf.ModeProposal(hf.BootstrapProposal(), "random"),
-        OptimalTransportResampling(),
+        hf.OptimalTransportResampling(),
         1.0,
         rng=0,
     )
-    with pytest.raises(
-        ValueError, match="resampling: expected a scheme that copies particles with their modes"
-    ):
+    with refusal("resampling: expected a scheme that copies particles with their modes"):
         pf.run(Z)
 
 
@@ -147,18 +140,15 @@ def test_what_knows_no_modes_says_so(linear_modes):
         lambda model: hf.marginal_smoother(model, None),
         lambda model: hf.FixedLagSmoother(hf.make_filter("auto", model), 3),
     ):
-        with pytest.raises(
-            TypeError, match=r"got JumpMarkov, which jumps between 2; .* InteractingMult"
-        ) as error:
+        with refusal(r"got JumpMarkov, which jumps between 2; .* InteractingMult", TypeError):
             make(linear_modes(0))
-        assert "\n" not in str(error.value)
 
 
 def test_bad_parts_are_named():
-    with pytest.raises(ValueError, match="modes: unknown 'drawn'"):
+    with refusal("modes: unknown 'drawn'"):
         hf.ModeProposal(hf.RankedProposal(), "drawn")
-    with pytest.raises(
-        TypeError, match="model: ModeProposal needs models and transition_matrix; UNGM has none"
+    with refusal(
+        "model: ModeProposal needs models and transition_matrix; UNGM has none", TypeError
     ):
         hf.ModeProposal(hf.RankedProposal()).check(hf.models.UNGM())
 

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
-from helpers import cases, normal
+from helpers import EYE, cases, normal
+from numpy.random import default_rng
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
 
 from herdfilter.bandwidths import kernel_covariance
@@ -17,13 +19,12 @@ from herdfilter.samplers import (
 )
 from herdfilter.samplers.herding.frame import far_groups, principal_axes
 
-MOVING = np.array(
-    [[1 / 3, 1 / 2], [1 / 2, 1.0]]
-)  # noise of a position and its velocity, the same along each axis
+# noise of a position and its velocity, the same along each axis
+MOVING = np.array([[1 / 3, 1 / 2], [1 / 2, 1.0]])
 
 
 def symmetric_noise(dim, size, seed):
-    noise = np.random.default_rng(seed).standard_normal((dim, dim))
+    noise = default_rng(seed).standard_normal((dim, dim))
     return size * (noise + noise.T)
 
 
@@ -38,15 +39,15 @@ def symmetric_noise(dim, size, seed):
 def test_rounding_turns_no_axis(covariance):
     towards = np.arange(1.0, len(covariance) + 1)
     values, axes = principal_axes(covariance, towards)
-    np.testing.assert_allclose(axes @ np.diag(values) @ axes.T, covariance, atol=1e-12)
-    np.testing.assert_allclose(axes.T @ axes, np.eye(len(axes)), atol=1e-12)
+    assert_allclose(axes @ np.diag(values) @ axes.T, covariance, atol=1e-12)
+    assert_allclose(axes.T @ axes, np.eye(len(axes)), atol=1e-12)
     for seed in range(5):
         noise = symmetric_noise(len(covariance), 1e-14, seed)
-        np.testing.assert_allclose(principal_axes(covariance + noise, towards)[1], axes, atol=1e-6)
+        assert_allclose(principal_axes(covariance + noise, towards)[1], axes, atol=1e-6)
 
 
 def family(name, dim):
-    rng = np.random.default_rng(7)
+    rng = default_rng(7)
     if name == "two modes":
         return GaussianMixture([0.5, 0.5], np.outer([-1, 1], np.ones(dim)), np.eye(dim))
     if name == "unequal":  # the heaviest is in the middle
@@ -73,7 +74,8 @@ def family(name, dim):
 )
 def test_rounding_moves_no_point(sampler, name, dim):
     """Numbers that differ in their last digit stand for the arithmetic of another processor."""
-    mixture, rng = family(name, dim), np.random.default_rng(1)
+    mixture = family(name, dim)
+    rng = default_rng(1)
     points = sampler.sample(mixture, 20).x
     width = np.sqrt(np.linalg.eigvalsh(kernel_covariance("auto", mixture, 20))[0])
 
@@ -101,8 +103,9 @@ def test_rounding_moves_no_point(sampler, name, dim):
 def test_components_without_extent_across_a_plane_keep_to_it(sampler):
     """However the plane lies: rounding leaves a variance of either sign across it, magnified where the kernel is narrow."""
     for seed in range(20):
-        rng = np.random.default_rng(seed)
-        d, components = rng.integers(2, 7), rng.choice([1, 3])
+        rng = default_rng(seed)
+        d = rng.integers(2, 7)
+        components = rng.choice([1, 3])
         axes = np.linalg.qr(rng.standard_normal((d, d)))[0]
         plane = axes[:, : rng.integers(1, d)]
         flat = plane * rng.uniform(0.5, 2, plane.shape[1]) @ plane.T
@@ -145,7 +148,7 @@ def test_points_of_far_modes_stay_with_their_mode(herding, dim):
 )
 def test_whatever_is_herded_or_moved_stays_with_its_mode(sampler):
     mixture = two_modes(1000.0, 4, weight=0.3)
-    points = sampler.sample(mixture, 30, np.random.default_rng(1))
+    points = sampler.sample(mixture, 30, default_rng(1))
     assert cdist(points.x, mixture.means).min(axis=1).max() < 6
     first = points.weights[points.x.sum(axis=1) < 1000].sum()
     assert first == pytest.approx(0.3, abs=0.51 / 30)
@@ -154,7 +157,8 @@ def test_whatever_is_herded_or_moved_stays_with_its_mode(sampler):
 @cases("seed", *range(2))
 def test_no_mixture_is_worse_served_than_by_independent_draws(herding, hostile_mixture, seed):
     """Independent draws themselves pass the first bound in one of 40 times, the second never."""
-    sizes, ratios = (5, 20, 50), []
+    sizes = (5, 20, 50)
+    ratios = []
     for k in range(10):
         mixture = hostile_mixture(10 * seed + k)
         ratios.append(ratio(herding.sample(mixture, sizes[k % 3]), mixture))
@@ -172,13 +176,13 @@ def test_two_to_five_points_of_a_gaussian_part(herding, dim):
 
 def test_parallel_sheets_are_one_group():
     """Far apart along the one direction in which they are thin, near along all others: points of one avoid the other's."""
-    root = np.random.default_rng(4).standard_normal((4, 4)) * [1.0, 1.0, 1.0, 1e-3]
-    means = 0.1 * np.random.default_rng(5).standard_normal((3, 4))
+    root = default_rng(4).standard_normal((4, 4)) * [1.0, 1.0, 1.0, 1e-3]
+    means = 0.1 * default_rng(5).standard_normal((3, 4))
     assert not far_groups(GaussianMixture(np.ones(3), means, root @ root.T), 60).any()
 
 
 def test_neither_units_nor_origin_nor_order_decide_the_groups():
-    rng = np.random.default_rng(2)
+    rng = default_rng(2)
     means = np.concatenate([rng.standard_normal((4, 3)), 40 + rng.standard_normal((3, 3))])
     covariances = np.array([0.1 * np.eye(3)] * 6 + [1e-6 * np.eye(3)])
     mixture = GaussianMixture(np.arange(1, 8), means, covariances)
@@ -189,11 +193,11 @@ def test_neither_units_nor_origin_nor_order_decide_the_groups():
     moved = GaussianMixture(
         mixture.weights, (means + 3.0) * unit, covariances * np.outer(unit, unit)
     )
-    np.testing.assert_array_equal(far_groups(moved, 60), expected)
+    assert_array_equal(far_groups(moved, 60), expected)
     turned = far_groups(GaussianMixture(mixture.weights[::-1], means[::-1], covariances[::-1]), 60)[
         ::-1
     ]
-    np.testing.assert_array_equal(turned[:, None] == turned, expected[:, None] == expected)
+    assert_array_equal(turned[:, None] == turned, expected[:, None] == expected)
 
 
 def test_two_divisions_that_lead_to_each_other_end(hostile_mixture):
@@ -204,13 +208,11 @@ def test_two_divisions_that_lead_to_each_other_end(hostile_mixture):
 
 def test_groups_of_one_covariance_share_a_frame():
     """Long clusters that lie across one another; a kernel as long as each of them alone leaves 0.034."""
-    rng = np.random.default_rng(20)
-    across, along = (
-        rng.standard_normal((40, 2)) * [6.0, 0.5],
-        rng.standard_normal((60, 2)) * [0.5, 6.0],
-    )
+    rng = default_rng(20)
+    across = rng.standard_normal((40, 2)) * [6.0, 0.5]
+    along = rng.standard_normal((60, 2)) * [0.5, 6.0]
     mixture = GaussianMixture(
-        np.ones(100), np.concatenate([across, along + np.array([40.0, 0.0])]), 0.3 * np.eye(2)
+        np.ones(100), np.concatenate([across, along + np.array([40.0, 0.0])]), 0.3 * EYE
     )
     points = KernelHerding().sample(mixture, 100)
     assert (points.x[:, 0] > 20).sum() == 60
@@ -221,5 +223,5 @@ def test_a_far_component_with_one_point_has_it_at_its_mean(herding):
     means = 100.0 * np.arange(12.0)[:, None] * [1.0, 2.0]
     points = herding.sample(GaussianMixture(np.ones(12), means, np.diag([1.0, 3.0])), 24)
     assert cdist(points.x, means).min(axis=1).max() < 2
-    lone = herding.sample(GaussianMixture([0.9, *np.full(5, 0.02)], means[:6], np.eye(2)), 50)
-    np.testing.assert_array_equal(np.sort(lone.x[lone.x[:, 0] > 50, 0]), means[1:6, 0])
+    lone = herding.sample(GaussianMixture([0.9, *np.full(5, 0.02)], means[:6], EYE), 50)
+    assert_array_equal(np.sort(lone.x[lone.x[:, 0] > 50, 0]), means[1:6, 0])
