@@ -292,15 +292,19 @@ def _fit(build: Callable[..., Any], model: Any, recording: Recording, step_time:
         return Fit(n, min(times) / len(recording))
 
     feed(build(model, FEWEST, np.random.default_rng(0)), recording)  # compiles
-    below = above = timed(FEWEST)
+    above = timed(FEWEST)
     cls = getattr(build, "built", lambda: build)()
     if "n_particles" not in parameter_names(cls):
-        return below._replace(n_particles=0)
-    while above.seconds <= step_time and above.n_particles < MOST:
-        below = above
-        above = timed(min(2 * below.n_particles, MOST))
-    if above.seconds <= step_time or below is above:
-        return above
+        return above._replace(n_particles=0)
+    # A step may take longer with fewer particles, and one measurement too long: only twice the time ends the search.
+    steps = [above]
+    while above.seconds <= 2 * step_time and above.n_particles < MOST:
+        above = timed(min(2 * above.n_particles, MOST))
+        steps.append(above)
+    fitting = [k for k, fit in enumerate(steps) if fit.seconds <= step_time]
+    if not fitting or steps[-1].seconds <= step_time:
+        return steps[-1] if fitting else steps[0]
+    below, above = steps[fitting[-1] : fitting[-1] + 2]
     share = (step_time - below.seconds) / (above.seconds - below.seconds)
     count = below.n_particles + share * (above.n_particles - below.n_particles)
     return Fit(int(float(f"{0.98 * count:.2g}")), step_time)
