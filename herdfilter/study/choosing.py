@@ -49,6 +49,9 @@ TIMED_STEPS = 20
 TIMED_SECONDS = 1.0
 """Seconds after which a particle count is timed no longer."""
 
+PATIENCE = 3.0
+"""Seconds, beside those of the steps, after which no larger count is tried: some filters prepare their points once."""
+
 # Errors within this factor of the smallest count as equal: then the shorter step decides.
 ALIKE = 1.02
 
@@ -298,7 +301,10 @@ def _fit(build: Callable[..., Any], model: Any, recording: Recording, step_time:
         return above._replace(n_particles=0)
     # A step may take longer with fewer particles, and one measurement too long: only twice the time ends the search.
     steps = [above]
+    end = time.process_time() + PATIENCE + 10 * len(recording) * step_time
     while above.seconds <= 2 * step_time and above.n_particles < MOST:
+        if time.process_time() > end:
+            break
         above = timed(min(2 * above.n_particles, MOST))
         steps.append(above)
     fitting = [k for k, fit in enumerate(steps) if fit.seconds <= step_time]
