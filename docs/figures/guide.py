@@ -52,7 +52,7 @@ def time() -> Figure:
     table, names = read("default_budget"), ["auto", "ranked-unguided", RANDOM_DRAWS]
     figure, look = Figure(figsize=(WIDTH, 3.4)), styles(names)
     for ax, us, title in zip(
-        figure.subplots(1, 2, sharey=True), (0, 2), ("cheap model", "dear model"), strict=True
+        figure.subplots(1, 2, sharey=True), (0, 2), ("cheap model", "expensive model"), strict=True
     ):
         for i, name in enumerate(names):
             found = table[(table["us_per_particle"] == us) & (table["filter"] == name)]
@@ -68,11 +68,11 @@ def time() -> Figure:
                 "zorder": 5,
             }
             ax.plot(ms[some], found["ratio"][some], **line | hollow | {"markeredgewidth": 1.2})
-        ax.set(xscale="log", yscale="log", ylim=(0.3, 5), xlabel="steps of bootstrap")
+        ax.set(xscale="log", yscale="log", ylim=(0.08, 5), xlabel="steps of bootstrap")
         ax.set_title(title, fontsize=10)
         ax.minorticks_off()
         ax.set_xticks([7, 14, 36], ["7", "14", "36"])
-        ax.set_yticks([0.3, 0.5, 1, 2, 5], ["0.3", "0.5", "1", "2", "5"])
+        ax.set_yticks([0.1, 0.2, 0.5, 1, 2, 5], ["0.1", "0.2", "0.5", "1", "2", "5"])
         ax.axhline(1, color=INK, linewidth=1, linestyle="--")
         grid(ax, "y")
     figure.axes[0].set_ylabel("error over that of\nthe best random filter")
@@ -156,7 +156,7 @@ def exponent() -> Figure:
         bars(below, [ends], [place], **look[name].line | {"linestyle": "none"})
     rows(below, slopes.index)
     below.axvline(-0.5, color=INK, linewidth=1, linestyle="--")
-    below.set(xlim=(-0.72, -0.42), xticks=[-0.7, -0.6, -0.5], xlabel="exponent of n in the error")
+    below.set(xlim=(-0.73, -0.4), xticks=[-0.7, -0.6, -0.5], xlabel="exponent of n in the error")
     grid(below, "x")
     return figure
 
