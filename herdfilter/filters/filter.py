@@ -171,8 +171,7 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         outcome = results.Outcome.MISSING
         increment = 0.0
         if observation is not None and gate is not None:
-            predicted = self.predicted_observation(sensor)
-            if observation.beyond(gate, predicted):
+            if observation.beyond(gate, self.predicted_observation(sensor)):
                 observation = None
                 outcome = results.Outcome.GATED
         if observation is not None:
