@@ -49,8 +49,8 @@ TIMED_STEPS = 20
 TIMED_SECONDS = 1.0
 """Seconds after which a particle count is timed no longer."""
 
-PATIENCE = 3.0
-"""Seconds, beside those of the steps, after which no larger count is tried: some filters prepare their points once."""
+PREPARATION = 0.5
+"""Seconds that a first run may take longer than the others; some filters prepare their points once, in time like n^2."""
 
 # Errors within this factor of the smallest count as equal: then the shorter step decides.
 ALIKE = 1.02
@@ -253,10 +253,11 @@ def choose(
 
 
 class Fit(NamedTuple):
-    """The largest particle count of a filter that fits the time, 0 without particles; and seconds of a step."""
+    """The largest particle count of a filter that fits the time, 0 without particles; seconds of a step, and before it."""
 
     n_particles: int
     seconds: float
+    preparation: float = 0.0
 
 
 def _fits(
@@ -292,7 +293,7 @@ def _fit(build: Callable[..., Any], model: Any, recording: Recording, step_time:
             begin = time.process_time()
             feed(estimator, recording)
             times.append(time.process_time() - begin)
-        return Fit(n, min(times) / len(recording))
+        return Fit(n, min(times) / len(recording), times[0] - min(times))
 
     feed(build(model, FEWEST, np.random.default_rng(0)), recording)  # compiles
     above = timed(FEWEST)
@@ -301,9 +302,8 @@ def _fit(build: Callable[..., Any], model: Any, recording: Recording, step_time:
         return above._replace(n_particles=0)
     # A step may take longer with fewer particles, and one measurement too long: only twice the time ends the search.
     steps = [above]
-    end = time.process_time() + PATIENCE + 10 * len(recording) * step_time
     while above.seconds <= 2 * step_time and above.n_particles < MOST:
-        if time.process_time() > end:
+        if above.preparation > PREPARATION:
             break
         above = timed(min(2 * above.n_particles, MOST))
         steps.append(above)
