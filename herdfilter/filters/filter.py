@@ -170,10 +170,13 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         observation = Observation.read(measurement, z, self.step)
         outcome = results.Outcome.MISSING
         increment = 0.0
-        if observation is not None and gate is not None:
-            if observation.beyond(gate, self.predicted_observation(sensor)):
-                observation = None
-                outcome = results.Outcome.GATED
+        if (
+            observation is not None
+            and gate is not None
+            and observation.beyond(gate, self.predicted_observation(sensor))
+        ):
+            observation = None
+            outcome = results.Outcome.GATED
         if observation is not None:
             if by_sensor:  # it may lack what the model's own functions have
                 self.proposal.check(measurement.model)

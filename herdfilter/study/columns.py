@@ -228,7 +228,7 @@ COLUMNS = (
     ),
     Column(
         "energy_distance",
-        "energy distance of the particles to the exact posterior, in its standard deviations",
+        "energy distance of at most 5,000 particles to the exact posterior, in its standard deviations",
         statistics.median_with_interval,
         "energy distance to the posterior",
         measure=lambda run: statistics.of(np.mean, statistics.finite(run.energy_distances)),

@@ -77,6 +77,8 @@ class _Watcher:
         k = estimator.step - 1
         if k in self.steps and hasattr(estimator, "particles"):
             x = estimator.particles
+            if len(x) > MOST_COMPARED:
+                return
             # An ensemble filter has particles without weights.
             self.particles[k] = x, getattr(estimator, "weights", np.full(len(x), 1 / len(x)))
 
@@ -110,6 +112,9 @@ def _normalised_innovations(
     degrees[steps] = counts
     return nis, degrees
 
+
+MOST_COMPARED = 5000
+"""Most particles whose energy distance is measured: its time grows with their square."""
 
 SMALLEST_RATIO = 1e-6
 """Ratios of variances are clipped below at this: particles that all coincide have variance 0, which has no logarithm."""
