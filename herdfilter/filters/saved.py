@@ -49,6 +49,7 @@ class FilterState:
 NUMBERS = "f8", lambda x: (np.abs(x) <= _checks.LARGEST).all(), f"up to {_checks.LARGEST:g}"
 FLAG = "b", lambda x: True, "True or False"
 MEANINGS: dict[str, Any] = {
+    "log_feasible": ("f8", lambda x: -_checks.LARGEST <= x <= 0, "at most 0"),
     "weights": (
         "f8",
         lambda x: (x >= 0).all() and abs(x.sum() - 1) <= _checks.SUM_ERROR,
