@@ -59,7 +59,7 @@ import manoeuvres
 import numpy as np
 import pandas as pd
 import smoothers as smoothed
-from common import announce, current, save, show
+from common import announce, current, save, show, stamp
 from scipy.special import logsumexp
 from scipy.stats import sem
 from studies import filter_tables, study_parser
@@ -419,7 +419,9 @@ def choice(args) -> None:
     """Write how good the choices of `choose` are, and the choice for the pendulum as it prints it."""
     made = choices.on_the_pendulum(args.seed, args.choice_budget, args.workers)
     print(made)
+    args.results.mkdir(parents=True, exist_ok=True)
     (args.results / "choice.txt").write_text(f"{made!r}\n", encoding="utf-8")
+    stamp("choice", args.results, "python benchmarks/bench_known.py choice")
     for name in args.choices:
         row = choices.judged(name, args.seed, args.choice_budget, args.workers)
         table = save("choices", pd.DataFrame([row]), args.results, ["scenario"])

@@ -236,7 +236,7 @@ PARTS = {
     "dapper": known("papers", "as_published_dapper", CATALOGUE, "--papers dapper"),
     "choice": Part(
         f"python benchmarks/bench_known.py choice --seed {CHOICES}",
-        "choices",
+        "choice choices",
         f"{CATALOGUE} herdfilter/study/choosing.py benchmarks/choices.py",
         alone=True,
     ),

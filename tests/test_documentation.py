@@ -227,7 +227,7 @@ def test_what_the_captions_of_the_guide_claim_is_in_the_results_files(make_pages
     assert same["largest"].max() < 1e-10
     found = page_limits.losses()
     assert not [row for row in found if row["ratio_low"] > 1]
-    assert sum(row["ratio_high"] > 1 for row in found) > len(found) / 2
+    assert any(row["ratio_high"] > 1 for row in found)
     quality = importlib.import_module("page_samplers").over_families(
         read("quality").query("n == 100")
     )["median"]

@@ -93,9 +93,10 @@ class Choice:
 
     Examples
     --------
-    >>> choice = hf.choose(hf.models.linear_chain(1), step_time=1e-2, filters=["ekf", "bootstrap"], budget=5, workers=1)
-    >>> choice.name, choice.n_particles, type(choice.filter()).__name__
-    ('ekf', None, 'ExtendedKalmanFilter')
+    >>> options = {"filters": ["ukf"], "steps": 10, "budget": 5, "workers": 1}
+    >>> choice = hf.choose(hf.models.linear_chain(1), step_time=1e-2, **options)
+    >>> choice.n_particles, type(choice.filter()).__name__
+    (None, 'UnscentedKalmanFilter')
     """
 
     name: str
@@ -188,6 +189,14 @@ def choose(
     ------
     ValueError
         If no filter supports the model, or none is quick enough.
+
+    Examples
+    --------
+    >>> model = hf.models.linear_chain(1)
+    >>> options = {"filters": ["ekf", "bootstrap"], "steps": 10, "budget": 5, "workers": 1}
+    >>> choice = hf.choose(model, step_time=1e-3, **options)
+    >>> choice.name
+    'ekf'
     """
     import joblib
 

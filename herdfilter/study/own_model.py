@@ -90,7 +90,7 @@ def _recording(model: Any, observations: Any, truth: Any, **course: Any) -> Reco
     values: Any = [step.z for step in steps]
     sensors: Any = [step.sensor for step in steps]
     by_sensor = any(sensor is not None for sensor in sensors)
-    if not by_sensor and not Measurement(model).scans:
+    if by_sensor or not Measurement(model).scans:
         values = _rows(values)
     controls = course.get("controls")
     return Recording(
@@ -105,7 +105,13 @@ def _recording(model: Any, observations: Any, truth: Any, **course: Any) -> Reco
 def _rows(values: Sequence[Any]) -> Any:
     """Return observations as an array (T, k); one that is missing is a row of NaN."""
     rows = [None if z is None else np.atleast_1d(_checks.with_nan(z)) for z in values]
-    size = max((len(row) for row in rows if row is not None), default=1)
+    sizes = {len(row) for row in rows if row is not None}
+    if len(sizes) > 1:
+        raise ValueError(
+            f"observations: expected as many entries at every step, got {sorted(sizes)}; sensors of several sizes "
+            "need a scenario of your own"
+        )
+    size = max(sizes, default=1)
     missing = np.full(size, np.nan)
     filled = [missing if row is None else row for row in rows]
     return _checks.as_numbers("observations", filled, (len(rows), size))

@@ -85,7 +85,7 @@ class Study:
         """Return the recording of a run of the model, simulated or real."""
         if self.recordings:
             return self.recordings[run % len(self.recordings)]
-        return recording.record(self.scenario, model, self.data, self._rng(run, _RECORDING))
+        return recording.record(self.scenario, model, self.data, self.recording_rng(run))
 
     def build_filter(self, task: Task, model: Any) -> Any:
         """Build the filter of a task."""
@@ -100,6 +100,10 @@ class Study:
                 if specifications.takes_keyword(build, name)
             }
         return build(model, task.n_particles, self.filter_rng(task.run, task.key), **options)
+
+    def recording_rng(self, run: int) -> np.random.Generator:
+        """Return the generator that simulates one run."""
+        return self._rng(run, _RECORDING)
 
     def reference_rng(self, run: int) -> np.random.Generator:
         """Return the generator of the reference of one run."""

@@ -76,8 +76,7 @@ class Recording:
     @property
     def scans(self) -> list[Array] | None:
         """The scans; None with one observation at each step."""
-        by_sensor = self.sensors is not None
-        return self.observations if isinstance(self.observations, list) and not by_sensor else None
+        return self.observations if isinstance(self.observations, list) else None
 
     @property
     def times(self) -> Array:
