@@ -23,6 +23,7 @@ from herdfilter import (
     fitting,
     kernels,
     models,
+    noise,
     samplers,
     smoothing,
     testing,
@@ -40,6 +41,7 @@ from herdfilter.likelihood import MaximumLikelihood, RoughLikelihoodWarning, max
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.sensors import Sensor
 from herdfilter.models.simulation import simulate
+from herdfilter.noise import *
 from herdfilter.points import Points
 from herdfilter.samplers import *
 from herdfilter.samplers.conditional_herded_gibbs import ConditionalError, ConditionalHerdedGibbs
@@ -87,6 +89,7 @@ __all__ = [
 __all__ += discrepancy.__all__
 __all__ += filters.__all__
 __all__ += fitting.__all__
+__all__ += noise.__all__
 __all__ += samplers.__all__
 __all__ += smoothing.__all__
 

@@ -1,0 +1,447 @@
+"""Noise that nobody told: the covariances of a model's transition and observation, by maximum likelihood."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import qmc
+
+from herdfilter import filters
+from herdfilter._checks import Array, as_definite, one_of
+from herdfilter._repr import summary_repr
+from herdfilter.filters.kalman import UnscentedKalmanFilter
+from herdfilter.likelihood import MaximumLikelihood, _LogLikelihood, maximise_likelihood
+from herdfilter.models import contract
+from herdfilter.models.resolved import Measurement, Motion, Transition
+from herdfilter.models.sensors import Sensor
+from herdfilter.models.series import series
+
+__all__ = ["FittedNoise", "fit_noise"]
+
+LARGEST = float(np.log(1e8))  # size of a parameter
+NORMAL_QUANTILE = 1.96  # of intervals of 95 %
+# Losses of log-likelihood at a bound: below the first the maximum is there, below the second it is within the interval.
+AT_BOUND = 0.05
+WITHIN_INTERVAL = 1.92
+LARGEST_ERROR = float(np.log(10))  # of a logarithm that the observations tell
+EQUAL = 1e-8  # relative difference of log-likelihoods that are the same
+RADII = (
+    2.0,
+    1.0,
+)  # first steps of two searches one after the other: the first alone may end too early
+MOST_RUNS = 300  # of each
+
+# Root mean square over the parameters, in standard errors, of a point's distance, and that of the farthest that count: near
+# enough for a log-likelihood to be quadratic, far enough for jumps to be small beside what it loses there.
+SPREAD = 0.75
+FARTHEST = 1.4
+FIRST_ERROR = 0.3  # standard error of a parameter, a logarithm, before anything is known of it
+LARGEST_CHANGE = 4.0  # factor of a curvature from one set of points to the next; the search ends only at a smaller one
+NEAR = 0.5  # distance of the maximum from the centre of the points at which the search ends
+POINTS_EACH = 4  # points for each coefficient of the quadratic
+MOST_POINTS = 300
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FittedNoise:
+    """A model with the noise covariances under which its observations are most likely: the result of `fit_noise`.
+
+    Attributes
+    ----------
+    model : object
+        The model with the fitted covariances, for any filter.
+    sensors : dict of Sensor to Sensor
+        The fitted sensor for each of those given.
+    covariances : dict of str to ndarray
+        ``"Q"``, ``"R"`` and names of sensors. A covariance that varies is that of the first step and of the initial mean.
+    standard_errors : dict of str to ndarray
+        Standard errors of all their entries, by the delta method; NaN where the observations do not tell.
+    factors : dict of str to tuple of float
+        The factor by which a variance of the model is multiplied, and its interval of 95 %, of the logarithm: of ``"Q"``
+        for a scale, of ``"Q[0, 0]"`` and so on for others. For "full" it is that of a squared entry on the diagonal of the
+        Cholesky factor.
+    log_likelihood : float
+        Of all observations.
+    unidentified : dict of str to str
+        The parameters that the observations do not tell, and what is wrong with them.
+    maximum : MaximumLikelihood
+        What is behind it, by logarithms of `factors`, and slopes below the diagonal of Cholesky factors. Where the
+        log-likelihood jumps, it is the maximum of a quadratic through many of its values, and `smooth` is False; standard
+        errors then include that which the jumps leave.
+
+    Examples
+    --------
+    >>> model = hf.models.linear_chain(1)
+    >>> fit = hf.fit_noise(model, hf.simulate(model, steps=100, rng=1)[1], what={"R": "scale"})
+    >>> factor, lower, upper = fit.factors["R"]
+    >>> bool(lower < 1 < upper), fit.unidentified
+    (True, {})
+    """
+
+    model: Any
+    sensors: dict[Sensor, Sensor]
+    covariances: dict[str, Array]
+    standard_errors: dict[str, Array]
+    factors: dict[str, Array]
+    unidentified: tuple[str, ...]
+    maximum: MaximumLikelihood
+
+    def __repr__(self) -> str:
+        found = self.factors | {"log_likelihood": self.maximum.log_likelihood}
+        return summary_repr(self, **found, unidentified=self.unidentified)
+
+
+def fit_noise(
+    model: contract.Model,
+    observations: Any,
+    what: str | Mapping[str, str] = "scale",
+    n_particles: int = 500,
+    **run: Any,
+) -> FittedNoise:
+    """Find the covariances Q and R of a model's noise: those under which a filter finds the observations most likely.
+
+    A linear model gets the exact maximum of Kalman's likelihood, by `maximise_likelihood`. Of others an unscented Kalman
+    filter finds the neighbourhood, and the filter ``auto`` decides. Its log-likelihood jumps: a quadratic is fitted to many
+    of its values (Box and Wilson 1951), and the error that the jumps leave is part of all standard errors (Ionides et al.
+    2017, "Monte Carlo profile confidence intervals for dynamic systems").
+
+    Parameters
+    ----------
+    model : object
+        A model with additive Gaussian noise. Its own covariances are the start, which may be wrong by a factor of 1000.
+    observations : sequence
+        As for ``run``: one observation per step, with None or NaN where one is missing, or readings (time, sensor, z). Or a
+        list of such series, (T, k) each, of independent states; of scans only one.
+    what : str or mapping of str to str
+        ``"scale"``: one factor for each covariance. ``"diagonal"``: its variances; correlations stay, and a variance of 0.
+        ``"full"``: all of its entries. A mapping has such a word for ``"Q"``, for ``"R"`` or for both, and leaves the other
+        one as it is. ``"R"`` stands for the sensors, too.
+    sensors : mapping of str to Sensor, optional
+        Names of sensors whose covariances are fitted; by default all are. Those of the same code and covariance, such as a
+        moving one at different times, then count as one.
+    n_particles : int
+        Number of particles of ``auto``.
+    max_evaluations : int
+        Largest number of runs of a filter in each search.
+    **run
+        ``dt``, ``times``, ``controls``, ``start``, ``late`` and ``gate`` as for ``run``. With several series a list has one
+        for each.
+
+    Raises
+    ------
+    TypeError
+        If noise that is to be fitted is not additive and Gaussian.
+    ValueError
+        If there is no observation; if the model's own covariance is no start, as it is 0, or for "full" singular.
+
+    See Also
+    --------
+    maximise_likelihood
+
+    Examples
+    --------
+    A random walk with steps of variance 4 is observed with noise of variance 1. The model has it the other way round.
+
+    >>> def walk(Q, R):
+    ...     return hf.models.LinearGaussian([[1]], [[1]], [[Q]], [[R]], [0], [[1]])
+    ...
+    >>> truth, z = hf.simulate(walk(4.0, 1.0), steps=200, rng=3)
+    >>> fit = hf.fit_noise(walk(1.0, 4.0), z)
+    >>> {name: round(matrix.item(), 1) for name, matrix in fit.covariances.items()}
+    {}
+    >>> hf.make_filter("auto", fit.model).run(z).means.shape
+    (200, 1)
+    """
+    first = np.asarray(next(iter(observations), 0), dtype=object)
+    several = first.ndim > 1 + contract.has_scans(model)
+    runs = list(observations) if several else [observations]
+    covariances = _free_covariances(model, runs, what, run)
+    names = np.concatenate([c.names for c in covariances])
+    p = len(names)
+
+    def at(theta: Array) -> Any:
+        """Return the model with these covariances, and sensors with theirs in place of the given ones."""
+        fitted = model
+        sensors: dict[Sensor, Sensor] = {}
+        for c in covariances:
+            root = c.root(theta)
+            for sensor in c.sensors:
+                covariance = congruent(root, sensor.covariance)
+                sensors[sensor] = replace(sensor, covariance=covariance, log_likelihood=None)
+            if not c.sensors:
+                fitted = (FittedTransition if c.name == "Q" else FittedObservation)(fitted, root)
+        return fitted, sensors
+
+    errors = []
+
+    def likelihood(make: Callable[[Any], Any]) -> _LogLikelihood:
+        """Return the log-likelihood of all series by a filter of the model; -inf where that fails."""
+
+        def build(theta: Array) -> Any:
+            fitted, sensors = at(theta)
+            total = 0.0
+            try:
+                for z in runs:
+                    if sensors:
+                        z = [(time, sensors.get(s, s), value) for time, s, value in z]
+                    total += make(fitted).run(z, **run).log_likelihood
+            except Exception as error:
+                errors.append(error)
+                total = -np.inf
+            return SimpleNamespace(run=lambda _: SimpleNamespace(log_likelihood=total))
+
+        return _LogLikelihood(build, [], {}, np.full(p, -LARGEST), np.full(p, LARGEST))
+
+    by_auto = likelihood(
+        lambda fitted: filters.ParticleFilter(
+            fitted, n_particles, filters.AutomaticProposal(), rng=0
+        )
+    )
+    by_kalman = likelihood(UnscentedKalmanFilter)
+    f = by_auto
+    theta: Array = np.zeros(p)
+    f(theta)
+    if by_kalman(theta) > -np.inf:
+        for radius in RADII:
+            by_kalman.search(np.full(p, radius), MOST_RUNS)
+        theta = by_kalman.best()
+    if np.isclose(by_auto(theta), by_kalman(theta), EQUAL, EQUAL):
+        # All is linear, and the Kalman filter exact.
+        f = by_kalman
+    elif f(theta) <= f(0 * theta):
+        # A Kalman filter does not help here.
+        f.search(np.ones(p), MOST_RUNS)
+        theta = f.best()
+    if f(theta) == -np.inf:
+        raise errors[0]
+    ends = (-LARGEST, LARGEST)
+
+    def losses() -> Array:
+        """Return what the log-likelihood loses at the ends of each parameter alone, (2, p)."""
+        moved = [[f(np.where(i, end, theta)) for i in np.eye(p)] for end in ends]
+        return f(theta) - np.array(moved)
+
+    at_zero, at_infinity = losses() < AT_BOUND
+    # What has no effect at all stays as it was.
+    theta = np.where(at_zero | at_infinity, LARGEST * (1.0 * at_infinity - at_zero), theta)
+    free = ~(at_zero | at_infinity)
+    free |= not free.any()
+    fixed = np.where(free, 0.0, theta)
+    units = np.eye(p)[free]
+    if f is by_kalman:
+        bounds = [ends] * len(units)
+        maximum = maximise_likelihood(
+            lambda u: f.build(fixed + u @ units), [], theta[free], bounds, names[free]
+        )
+    else:
+        maximum = fit_quadratic(lambda u: f(fixed + u @ units), theta[free])
+    theta = fixed + maximum.theta @ units
+    spread = np.where(free, maximum.standard_errors @ units, np.nan)
+    intervals = np.exp([theta, theta - NORMAL_QUANTILE * spread, theta + NORMAL_QUANTILE * spread])
+    told = (spread < LARGEST_ERROR) & (losses().min(0) > WITHIN_INTERVAL)
+    standard_errors = {}
+    for c in covariances:
+        # the delta method
+        moved = np.array([c.covariance(theta + 1e-6 * unit) for unit in units])
+        slopes = (moved - c.covariance(theta)) / 1e-6
+        variances = np.einsum("iab,ij,jab->ab", slopes, maximum.covariance, slopes)
+        standard_errors[c.name] = np.sqrt(np.where(variances == 0, np.nan, variances))
+    fitted, sensors = at(theta)
+    return FittedNoise(
+        fitted,
+        sensors,
+        {c.name: c.covariance(theta) for c in covariances},
+        standard_errors,
+        {name: x for name, x in zip(names, intervals.T, strict=True) if "slope" not in name},
+        tuple(names[~told]),
+        replace(maximum, names=tuple(names[free])),
+    )
+
+
+def _free_covariances(
+    model: contract.Model, runs: list[Any], what: Any, options: dict[str, Any]
+) -> list[FreeCovariance]:
+    """Check the arguments of `fit_noise`, and find out which covariances there are."""
+    forms = what if isinstance(what, Mapping) else dict.fromkeys("QR", what)
+    for name, form in forms.items():
+        one_of("what", name, "QR")
+        one_of("what", form, ("scale", "diagonal", "full"))
+    steps = [step for z in runs for step in series(z, **options)]
+    if not steps or not forms:
+        raise ValueError("observations and what: expected at least one of each, got none")
+    # Sensors of the same code share a covariance: a moving one is a new object at every time.
+    groups: dict[Any, list[Any]] = {"Q": []} if "Q" in forms else {}
+    for sensor in dict.fromkeys(step.sensor for step in steps) if "R" in forms else ():
+        mean = getattr(sensor, "mean", "R")
+        groups.setdefault(getattr(mean, "__code__", mean), []).append(sensor)
+    covariances: list[FreeCovariance] = []
+    x = Motion(model).sample_initial(8, np.random.default_rng(0))
+    for key, sensors in groups.items():
+        if key == "Q":
+            contract.require(model, "a fit of Q", contract.ADDITIVE)
+            start = Transition(model, max(step.dt for step in steps)).covariance
+        else:
+            observed = sensors[0].on(model) if sensors[0] else model
+            contract.require(observed, "a fit of R", contract.OBSERVED)
+            contract.require_constant_noise(observed, "a fit of R")
+            measurement = Measurement(observed)
+            means, noises = measurement.moments(x, 1)
+            start = noises[0]
+            derived = Measurement(FittedObservation(observed, np.eye(len(start))))
+            densities = (part.log_likelihood(means[0], x, 1) for part in (measurement, derived))
+            if measurement.scans or np.ptp(np.subtract(*densities)) > 1e-6:
+                raise TypeError(
+                    f"model: a fit of R needs additive Gaussian noise, got another likelihood of {contract.kind(observed)}; "
+                    "fit Q alone, what={'Q': 'scale'}"
+                )
+        form = forms["Q" if key == "Q" else "R"]
+        name = key if isinstance(key, str) else f"sensor {len(covariances)}"
+        if form == "full":
+            as_definite(name, start, None)
+        first = sum(len(c.names) for c in covariances)
+        covariances.append(FreeCovariance(name, form, start, first, [s for s in sensors if s]))
+    return covariances
+
+
+@dataclass(frozen=True, eq=False)
+class FreeCovariance:
+    """A covariance M C M' with a lower triangular M of free parameters; C is that of the model, M = I where all are 0.
+
+    `form` is "scale", "diagonal" or "full". The parameters, from number `first` on of all, are logarithms of factors of
+    variances, and slopes below the diagonal. `sensors` have this covariance; without any, it is the model's.
+    """
+
+    name: str
+    form: str
+    start: Array
+    first: int
+    sensors: list[Sensor]
+
+    @property
+    def entries(self) -> Any:
+        """True for the parameters in M, (k, k); those of a scale are one parameter."""
+        return (np.tri if self.form == "full" else np.eye)(len(self.start), dtype=bool)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the parameters."""
+        if self.form == "scale":
+            return [self.name]
+        indices = np.argwhere(self.entries)
+        return [f"{'slope of ' * (i > j)}{self.name}[{i}, {j}]" for i, j in indices]
+
+    def root(self, theta: Array) -> Array:
+        """Return M, (k, k), given all parameters."""
+        parameters = np.zeros(self.start.shape)
+        parameters[self.entries] = theta[self.first : self.first + len(self.names)]
+        variances = np.diagonal(self.start)
+        sd = np.sqrt(variances + (variances == 0))
+        slopes = np.eye(len(sd)) + np.tril(parameters, -1)
+        # In units of standard deviations: of the model on the right, of what is fitted on the left.
+        return (sd * np.exp(np.diagonal(parameters) / 2))[:, None] * slopes / sd
+
+    def covariance(self, theta: Array) -> Array:
+        """Return M C M', (k, k), given all parameters."""
+        return congruent(self.root(theta), self.start)
+
+
+@dataclass(eq=False)
+class FittedTransition(contract.Wrapper):
+    """A model whose transition covariance Q is M Q M'."""
+
+    model: contract.Model
+    root: Array
+
+    # Compiled functions have covariances of their own.
+    hidden = (*contract.FROM_NOISE, "transition_log_density", "compiled", "series_engine")
+
+    def transition_covariance(self, dt: float, step: int) -> Array:
+        """Return M Q M', (d, d)."""
+        return congruent(self.root, self.model.transition_covariance(dt, step))
+
+
+@dataclass(eq=False)
+class FittedObservation(contract.Wrapper):
+    """A model whose observation covariance R is M R M', and whose likelihood is derived from it."""
+
+    model: contract.Model
+    root: Array
+
+    hidden = (
+        "log_likelihood",
+        "partial_observations",
+        "sample_observation",
+        "compiled",
+        "series_engine",
+    )
+
+    def observation_covariance(self, step: int) -> Array:
+        """Return M R M', (k, k)."""
+        return congruent(self.root, self.model.observation_covariance(step))
+
+
+def congruent(root: Array, covariance: Any) -> Array:
+    """Return M C M'."""
+    return root @ np.asarray(covariance) @ root.T
+
+
+def fit_quadratic(f: Callable[[Array], float], start: Array) -> MaximumLikelihood:
+    """Fit a quadratic to a log-likelihood about its maximum, by least squares over evenly spread points.
+
+    Points are added about the maximum of the quadratic before, in its shape: response surfaces (Box and Wilson 1951). The
+    covariance includes the error of the maximum by the jumps, as that of the regression (Ionides et al. 2017).
+    """
+    p = len(start)
+    rows, columns = np.triu_indices(p)
+    n_coefficients = 1 + p + len(rows)
+    sequence = qmc.Halton(p, seed=0)
+    centre = start
+    root = FIRST_ERROR * np.eye(p)
+    points: list[Array] = []
+    values: list[float] = []
+    converged = False
+    while not converged and len(values) < MOST_POINTS:
+        batch = centre + SPREAD * ndtri(sequence.random(2 * n_coefficients)) @ root.T
+        points += list(batch)
+        values += map(f, batch)
+        # Points of before count where they are not far, in units of the present standard errors.
+        u = np.linalg.solve(root, (np.array(points) - centre).T).T
+        near = (np.sqrt(np.mean(u**2, axis=1)) <= FARTHEST) & np.isfinite(values)
+        u = u[near]
+        y = np.array(values)[near]
+        design = np.column_stack([np.ones(len(u)), u, u[:, rows] * u[:, columns]])
+        inverse = np.linalg.pinv(design)
+        coefficients = inverse @ y
+        roughness = float(np.std(y - design @ coefficients, ddof=n_coefficients))
+        hessian = np.zeros((p, p))
+        hessian[rows, columns] = coefficients[p + 1 :]
+        curvatures, vectors = np.linalg.eigh(-hessian - hessian.T)
+        bounded = np.clip(curvatures, 1 / LARGEST_CHANGE, LARGEST_CHANGE)
+        # To the axes of the quadratic, in units of its own standard errors.
+        axes = vectors / np.sqrt(bounded)
+        root = root @ axes
+        step = np.clip(axes.T @ coefficients[1 : p + 1], -FARTHEST, FARTHEST)
+        centre = centre + root @ step
+        jumps = roughness * root @ axes.T @ inverse[1 : p + 1]
+        converged = bool(
+            len(y) >= POINTS_EACH * n_coefficients
+            and np.linalg.norm(step) <= NEAR
+            and (bounded == curvatures).all()
+        )
+    covariance = root @ root.T + jumps @ jumps.T if converged else np.full((p, p), np.nan)
+    return MaximumLikelihood(
+        centre,
+        np.sqrt(np.diagonal(covariance)),
+        covariance,
+        coefficients[0] + step @ step / 2,
+        len(values),
+        np.full(p, roughness),
+        False,
+        "converged" if converged else "stopped",
+        (),
+    )
