@@ -23,7 +23,6 @@ from herdfilter import (
     fitting,
     kernels,
     models,
-    noise,
     samplers,
     smoothing,
     testing,
@@ -41,7 +40,7 @@ from herdfilter.likelihood import MaximumLikelihood, RoughLikelihoodWarning, max
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.sensors import Sensor
 from herdfilter.models.simulation import simulate
-from herdfilter.noise import *
+from herdfilter.noise import FittedNoise, fit_noise
 from herdfilter.points import Points
 from herdfilter.samplers import *
 from herdfilter.samplers.conditional_herded_gibbs import ConditionalError, ConditionalHerdedGibbs
@@ -60,6 +59,7 @@ __all__ = [
     "Comparison",
     "ConditionalError",
     "ConditionalHerdedGibbs",
+    "FittedNoise",
     "GaussianMixture",
     "MaximumLikelihood",
     "Points",
@@ -72,6 +72,7 @@ __all__ = [
     "choose",
     "compare",
     "discrete",
+    "fit_noise",
     "kernels",
     "make_filter",
     "maximise_likelihood",
@@ -89,7 +90,6 @@ __all__ = [
 __all__ += discrepancy.__all__
 __all__ += filters.__all__
 __all__ += fitting.__all__
-__all__ += noise.__all__
 __all__ += samplers.__all__
 __all__ += smoothing.__all__
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
@@ -28,13 +28,10 @@ NORMAL_QUANTILE = 1.96  # of intervals of 95 %
 # Losses of log-likelihood at a bound: below the first the maximum is there, below the second it is within the interval.
 AT_BOUND = 0.05
 WITHIN_INTERVAL = 1.92
-LARGEST_ERROR = float(np.log(10))  # of a logarithm that the observations tell
+LARGEST_HALF = float(np.log(100))  # half an interval of a logarithm that the observations tell
 EQUAL = 1e-8  # relative difference of log-likelihoods that are the same
-RADII = (
-    2.0,
-    1.0,
-)  # first steps of two searches one after the other: the first alone may end too early
-MOST_RUNS = 300  # of each
+MOST_RUNS = 300  # of each search by a Kalman filter
+SMALL_STEP = 1e-6  # for derivatives
 
 # Root mean square over the parameters, in standard errors, of a point's distance, and that of the farthest that count: near
 # enough for a log-likelihood to be quadratic, far enough for jumps to be small beside what it loses there.
@@ -56,23 +53,23 @@ class FittedNoise:
     model : object
         The model with the fitted covariances, for any filter.
     sensors : dict of Sensor to Sensor
-        The fitted sensor for each of those given.
+        The fitted sensor for each of those in the readings.
     covariances : dict of str to ndarray
-        ``"Q"``, ``"R"`` and names of sensors. A covariance that varies is that of the first step and of the initial mean.
+        ``"Q"``, ``"R"``, and ``"sensor 1"`` and so on in the order of their first readings. A Q that varies is that of the
+        longest step, an R that of the first one.
     standard_errors : dict of str to ndarray
-        Standard errors of all their entries, by the delta method; NaN where the observations do not tell.
-    factors : dict of str to tuple of float
-        The factor by which a variance of the model is multiplied, and its interval of 95 %, of the logarithm: of ``"Q"``
-        for a scale, of ``"Q[0, 0]"`` and so on for others. For "full" it is that of a squared entry on the diagonal of the
-        Cholesky factor.
+        Standard errors of all their entries, by the delta method; NaN for those that nothing was fitted in.
+    factors : dict of str to ndarray, shape (3,)
+        Each factor by which a variance of the model is multiplied, and its 95 % interval, that of the logarithm: ``"Q"`` of a
+        scale, ``"Q[0, 0]"`` and so on of the others. Of "full" it is that of a squared Cholesky factor's diagonal.
     log_likelihood : float
         Of all observations.
-    unidentified : dict of str to str
-        The parameters that the observations do not tell, and what is wrong with them.
+    unidentified : tuple of str
+        Parameters that the observations do not tell: their interval reaches a bound, 1e-8 or 1e8 times the model's own
+        value, or spans a factor of more than 10,000; at a bound the other standard errors hold with this one fixed there.
     maximum : MaximumLikelihood
-        What is behind it, by logarithms of `factors`, and slopes below the diagonal of Cholesky factors. Where the
-        log-likelihood jumps, it is the maximum of a quadratic through many of its values, and `smooth` is False; standard
-        errors then include that which the jumps leave.
+        What is behind it: logarithms of `factors`, and slopes below the diagonal of Cholesky factors, without those that
+        are at a bound. Where a quadratic was fitted, `smooth` is False, and the errors include those that the jumps leave.
 
     Examples
     --------
@@ -80,7 +77,7 @@ class FittedNoise:
     >>> fit = hf.fit_noise(model, hf.simulate(model, steps=100, rng=1)[1], what={"R": "scale"})
     >>> factor, lower, upper = fit.factors["R"]
     >>> bool(lower < 1 < upper), fit.unidentified
-    (True, {})
+    (True, ())
     """
 
     model: Any
@@ -88,16 +85,21 @@ class FittedNoise:
     covariances: dict[str, Array]
     standard_errors: dict[str, Array]
     factors: dict[str, Array]
+    log_likelihood: float
     unidentified: tuple[str, ...]
     maximum: MaximumLikelihood
 
     def __repr__(self) -> str:
-        found = self.factors | {"log_likelihood": self.maximum.log_likelihood}
-        return summary_repr(self, **found, unidentified=self.unidentified)
+        return summary_repr(
+            self,
+            **self.factors,
+            log_likelihood=self.log_likelihood,
+            unidentified=self.unidentified,
+        )
 
 
 def fit_noise(
-    model: contract.Model,
+    model: Any,
     observations: Any,
     what: str | Mapping[str, str] = "scale",
     n_particles: int = 500,
@@ -105,10 +107,9 @@ def fit_noise(
 ) -> FittedNoise:
     """Find the covariances Q and R of a model's noise: those under which a filter finds the observations most likely.
 
-    A linear model gets the exact maximum of Kalman's likelihood, by `maximise_likelihood`. Of others an unscented Kalman
-    filter finds the neighbourhood, and the filter ``auto`` decides. Its log-likelihood jumps: a quadratic is fitted to many
-    of its values (Box and Wilson 1951), and the error that the jumps leave is part of all standard errors (Ionides et al.
-    2017, "Monte Carlo profile confidence intervals for dynamic systems").
+    An unscented Kalman filter leads to the neighbourhood of the maximum. If the filter ``auto`` agrees with it there, all is
+    linear, and `maximise_likelihood` finds the exact maximum. Otherwise ``auto`` decides. Its log-likelihood jumps a little: a
+    quadratic is fitted to many of its values, and the error that the jumps leave is part of the standard errors.
 
     Parameters
     ----------
@@ -116,32 +117,34 @@ def fit_noise(
         A model with additive Gaussian noise. Its own covariances are the start, which may be wrong by a factor of 1000.
     observations : sequence
         As for ``run``: one observation per step, with None or NaN where one is missing, or readings (time, sensor, z). Or a
-        list of such series, (T, k) each, of independent states; of scans only one.
-    what : str or mapping of str to str
-        ``"scale"``: one factor for each covariance. ``"diagonal"``: its variances; correlations stay, and a variance of 0.
-        ``"full"``: all of its entries. A mapping has such a word for ``"Q"``, for ``"R"`` or for both, and leaves the other
-        one as it is. ``"R"`` stands for the sensors, too.
-    sensors : mapping of str to Sensor, optional
-        Names of sensors whose covariances are fitted; by default all are. Those of the same code and covariance, such as a
-        moving one at different times, then count as one.
+        list of such series, (T, k) each, of independent states.
+    what : {"scale", "diagonal", "full"} or mapping
+        One factor for each covariance; or its variances, where correlations stay, and a variance of 0; or all of its entries.
+        A mapping has a word for ``"Q"``, for ``"R"`` or for both, and leaves the other one as it is. ``"R"`` stands for the
+        sensors, too; those whose `mean` has the same code, such as a moving one at different times, share their factors.
     n_particles : int
         Number of particles of ``auto``.
-    max_evaluations : int
-        Largest number of runs of a filter in each search.
     **run
-        ``dt``, ``times``, ``controls``, ``start``, ``late`` and ``gate`` as for ``run``. With several series a list has one
-        for each.
+        ``dt``, ``times``, ``controls``, ``start`` and ``late`` as for ``run``, the same for all series.
 
     Raises
     ------
     TypeError
-        If noise that is to be fitted is not additive and Gaussian.
+        If noise that is to be fitted is not additive and Gaussian, or an R depends on the state.
     ValueError
-        If there is no observation; if the model's own covariance is no start, as it is 0, or for "full" singular.
+        If there is no observation, or a covariance that is to be fitted whole is singular.
+    Exception
+        Errors of the model and of the filter, if there is a likelihood nowhere.
 
     See Also
     --------
     maximise_likelihood
+
+    Notes
+    -----
+    Box and Wilson (1951), "On the experimental attainment of optimum conditions", for quadratics that are fitted again about
+    their maximum. Ionides, Breto, Park, Smith and King (2017), "Monte Carlo profile confidence intervals for dynamic
+    systems", for errors of a log-likelihood that jumps.
 
     Examples
     --------
@@ -153,14 +156,14 @@ def fit_noise(
     >>> truth, z = hf.simulate(walk(4.0, 1.0), steps=200, rng=3)
     >>> fit = hf.fit_noise(walk(1.0, 4.0), z)
     >>> {name: round(matrix.item(), 1) for name, matrix in fit.covariances.items()}
-    {}
+    {'Q': 4.5, 'R': 1.0}
     >>> hf.make_filter("auto", fit.model).run(z).means.shape
     (200, 1)
     """
-    first = np.asarray(next(iter(observations), 0), dtype=object)
-    several = first.ndim > 1 + contract.has_scans(model)
-    runs = list(observations) if several else [observations]
-    covariances = _free_covariances(model, runs, what, run)
+    ndim = np.asarray(next(iter(observations), 0), dtype=object).ndim
+    runs = list(observations) if ndim > 1 + contract.has_scans(model) else [observations]
+    steps = [step for z in runs for step in series(z, **run)]
+    covariances = _free_covariances(model, steps, what)
     names = np.concatenate([c.names for c in covariances])
     p = len(names)
 
@@ -179,7 +182,7 @@ def fit_noise(
 
     errors = []
 
-    def likelihood(make: Callable[[Any], Any]) -> _LogLikelihood:
+    def likelihood(make: Any) -> _LogLikelihood:
         """Return the log-likelihood of all series by a filter of the model; -inf where that fails."""
 
         def build(theta: Array) -> Any:
@@ -197,28 +200,23 @@ def fit_noise(
 
         return _LogLikelihood(build, [], {}, np.full(p, -LARGEST), np.full(p, LARGEST))
 
-    by_auto = likelihood(
+    f = likelihood(
         lambda fitted: filters.ParticleFilter(
             fitted, n_particles, filters.AutomaticProposal(), rng=0
         )
     )
     by_kalman = likelihood(UnscentedKalmanFilter)
-    f = by_auto
     theta: Array = np.zeros(p)
-    f(theta)
     if by_kalman(theta) > -np.inf:
-        for radius in RADII:
+        # One search alone may end too early.
+        for radius in (2.0, 1.0):
             by_kalman.search(np.full(p, radius), MOST_RUNS)
-        theta = by_kalman.best()
-    if np.isclose(by_auto(theta), by_kalman(theta), EQUAL, EQUAL):
+        theta = max(theta, by_kalman.best(), key=f)
+    if f(theta) == -np.inf:
+        raise errors[-1]
+    if np.isclose(f(theta), by_kalman(theta), EQUAL):
         # All is linear, and the Kalman filter exact.
         f = by_kalman
-    elif f(theta) <= f(0 * theta):
-        # A Kalman filter does not help here.
-        f.search(np.ones(p), MOST_RUNS)
-        theta = f.best()
-    if f(theta) == -np.inf:
-        raise errors[0]
     ends = (-LARGEST, LARGEST)
 
     def losses() -> Array:
@@ -227,51 +225,49 @@ def fit_noise(
         return f(theta) - np.array(moved)
 
     at_zero, at_infinity = losses() < AT_BOUND
-    # What has no effect at all stays as it was.
-    theta = np.where(at_zero | at_infinity, LARGEST * (1.0 * at_infinity - at_zero), theta)
     free = ~(at_zero | at_infinity)
     free |= not free.any()
-    fixed = np.where(free, 0.0, theta)
+    # What has no effect at all stays as it was.
+    fixed = np.where(free, 0.0, LARGEST * (1.0 * at_infinity - at_zero))
     units = np.eye(p)[free]
     if f is by_kalman:
-        bounds = [ends] * len(units)
         maximum = maximise_likelihood(
-            lambda u: f.build(fixed + u @ units), [], theta[free], bounds, names[free]
+            lambda u: f.build(fixed + u @ units), [], theta[free], [ends] * len(units), names[free]
         )
     else:
-        maximum = fit_quadratic(lambda u: f(fixed + u @ units), theta[free])
+        maximum = fit_quadratic(lambda u: f(fixed + u @ units), theta[free], names[free])
     theta = fixed + maximum.theta @ units
-    spread = np.where(free, maximum.standard_errors @ units, np.nan)
-    intervals = np.exp([theta, theta - NORMAL_QUANTILE * spread, theta + NORMAL_QUANTILE * spread])
-    told = (spread < LARGEST_ERROR) & (losses().min(0) > WITHIN_INTERVAL)
+    half = NORMAL_QUANTILE * np.where(free, maximum.standard_errors @ units, np.nan)
+    intervals = np.transpose(np.exp([theta, theta - half, theta + half]))
+    told = (half < LARGEST_HALF) & (losses().min(0) > WITHIN_INTERVAL)
+    fitted_covariances = {}
     standard_errors = {}
     for c in covariances:
-        # the delta method
-        moved = np.array([c.covariance(theta + 1e-6 * unit) for unit in units])
-        slopes = (moved - c.covariance(theta)) / 1e-6
+        fitted_covariances[c.name] = covariance = c.covariance(theta)
+        # The delta method: slopes along the free parameters.
+        moved = [c.covariance(theta + SMALL_STEP * unit) for unit in units]
+        slopes = (np.array(moved) - covariance) / SMALL_STEP
         variances = np.einsum("iab,ij,jab->ab", slopes, maximum.covariance, slopes)
         standard_errors[c.name] = np.sqrt(np.where(variances == 0, np.nan, variances))
     fitted, sensors = at(theta)
     return FittedNoise(
         fitted,
         sensors,
-        {c.name: c.covariance(theta) for c in covariances},
+        fitted_covariances,
         standard_errors,
-        {name: x for name, x in zip(names, intervals.T, strict=True) if "slope" not in name},
+        {name: x for name, x in zip(names, intervals, strict=True) if "slope" not in name},
+        maximum.log_likelihood,
         tuple(names[~told]),
-        replace(maximum, names=tuple(names[free])),
+        maximum,
     )
 
 
-def _free_covariances(
-    model: contract.Model, runs: list[Any], what: Any, options: dict[str, Any]
-) -> list[FreeCovariance]:
+def _free_covariances(model: Any, steps: list[Any], what: Any) -> list[FreeCovariance]:
     """Check the arguments of `fit_noise`, and find out which covariances there are."""
     forms = what if isinstance(what, Mapping) else dict.fromkeys("QR", what)
     for name, form in forms.items():
         one_of("what", name, "QR")
         one_of("what", form, ("scale", "diagonal", "full"))
-    steps = [step for z in runs for step in series(z, **options)]
     if not steps or not forms:
         raise ValueError("observations and what: expected at least one of each, got none")
     # Sensors of the same code share a covariance: a moving one is a new object at every time.
@@ -296,8 +292,8 @@ def _free_covariances(
             densities = (part.log_likelihood(means[0], x, 1) for part in (measurement, derived))
             if measurement.scans or np.ptp(np.subtract(*densities)) > 1e-6:
                 raise TypeError(
-                    f"model: a fit of R needs additive Gaussian noise, got another likelihood of {contract.kind(observed)}; "
-                    "fit Q alone, what={'Q': 'scale'}"
+                    "model: a fit of R needs additive Gaussian noise, got a log_likelihood of other noise; fit Q alone, "
+                    "what={'Q': 'scale'}"
                 )
         form = forms["Q" if key == "Q" else "R"]
         name = key if isinstance(key, str) else f"sensor {len(covariances)}"
@@ -335,7 +331,7 @@ class FreeCovariance:
         indices = np.argwhere(self.entries)
         return [f"{'slope of ' * (i > j)}{self.name}[{i}, {j}]" for i, j in indices]
 
-    def root(self, theta: Array) -> Array:
+    def root(self, theta: Array) -> Any:
         """Return M, (k, k), given all parameters."""
         parameters = np.zeros(self.start.shape)
         parameters[self.entries] = theta[self.first : self.first + len(self.names)]
@@ -351,33 +347,33 @@ class FreeCovariance:
 
 
 @dataclass(eq=False)
-class FittedTransition(contract.Wrapper):
-    """A model whose transition covariance Q is M Q M'."""
+class Fitted(contract.Wrapper):
+    """A model one of whose covariances C is M C M'; M is the `root`."""
 
-    model: contract.Model
+    model: Any
     root: Array
 
+
+class FittedTransition(Fitted):
+    """A model whose transition covariance is fitted."""
+
     # Compiled functions have covariances of their own.
-    hidden = (*contract.FROM_NOISE, "transition_log_density", "compiled", "series_engine")
+    hidden = ("compiled", "series_engine", "transition_log_density", *contract.FROM_NOISE)
 
     def transition_covariance(self, dt: float, step: int) -> Array:
         """Return M Q M', (d, d)."""
         return congruent(self.root, self.model.transition_covariance(dt, step))
 
 
-@dataclass(eq=False)
-class FittedObservation(contract.Wrapper):
-    """A model whose observation covariance R is M R M', and whose likelihood is derived from it."""
-
-    model: contract.Model
-    root: Array
+class FittedObservation(Fitted):
+    """A model whose observation covariance is fitted, and whose likelihood is derived from it."""
 
     hidden = (
+        "compiled",
+        "series_engine",
         "log_likelihood",
         "partial_observations",
         "sample_observation",
-        "compiled",
-        "series_engine",
     )
 
     def observation_covariance(self, step: int) -> Array:
@@ -387,10 +383,10 @@ class FittedObservation(contract.Wrapper):
 
 def congruent(root: Array, covariance: Any) -> Array:
     """Return M C M'."""
-    return root @ np.asarray(covariance) @ root.T
+    return np.asarray(root @ covariance @ root.T)
 
 
-def fit_quadratic(f: Callable[[Array], float], start: Array) -> MaximumLikelihood:
+def fit_quadratic(f: Any, start: Array, names: Any) -> MaximumLikelihood:
     """Fit a quadratic to a log-likelihood about its maximum, by least squares over evenly spread points.
 
     Points are added about the maximum of the quadratic before, in its shape: response surfaces (Box and Wilson 1951). The
@@ -402,8 +398,8 @@ def fit_quadratic(f: Callable[[Array], float], start: Array) -> MaximumLikelihoo
     sequence = qmc.Halton(p, seed=0)
     centre = start
     root = FIRST_ERROR * np.eye(p)
-    points: list[Array] = []
-    values: list[float] = []
+    points: Any = []
+    values: Any = []
     converged = False
     while not converged and len(values) < MOST_POINTS:
         batch = centre + SPREAD * ndtri(sequence.random(2 * n_coefficients)) @ root.T
@@ -411,7 +407,7 @@ def fit_quadratic(f: Callable[[Array], float], start: Array) -> MaximumLikelihoo
         values += map(f, batch)
         # Points of before count where they are not far, in units of the present standard errors.
         u = np.linalg.solve(root, (np.array(points) - centre).T).T
-        near = (np.sqrt(np.mean(u**2, axis=1)) <= FARTHEST) & np.isfinite(values)
+        near = (np.mean(u**2, axis=1) <= FARTHEST**2) & np.isfinite(values)
         u = u[near]
         y = np.array(values)[near]
         design = np.column_stack([np.ones(len(u)), u, u[:, rows] * u[:, columns]])
@@ -433,15 +429,15 @@ def fit_quadratic(f: Callable[[Array], float], start: Array) -> MaximumLikelihoo
             and np.linalg.norm(step) <= NEAR
             and (bounded == curvatures).all()
         )
-    covariance = root @ root.T + jumps @ jumps.T if converged else np.full((p, p), np.nan)
+    covariance = (root @ root.T + jumps @ jumps.T) * (1.0 if converged else np.nan)
     return MaximumLikelihood(
         centre,
         np.sqrt(np.diagonal(covariance)),
         covariance,
-        coefficients[0] + step @ step / 2,
+        float(coefficients[0] + step @ step / 2),
         len(values),
         np.full(p, roughness),
         False,
         "converged" if converged else "stopped",
-        (),
+        tuple(names),
     )
