@@ -328,7 +328,7 @@ class FreeCovariance:
         """Names of the parameters."""
         if self.form == "scale":
             return [self.name]
-        indices = np.argwhere(self.entries)
+        indices = np.argwhere(self.entries).tolist()
         return [f"{'slope of ' * (i > j)}{self.name}[{i}, {j}]" for i, j in indices]
 
     def root(self, theta: Array) -> Any:
