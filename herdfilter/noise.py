@@ -17,8 +17,7 @@ from herdfilter._repr import summary_repr
 from herdfilter.filters.kalman import UnscentedKalmanFilter
 from herdfilter.likelihood import MaximumLikelihood, _LogLikelihood, maximise_likelihood
 from herdfilter.models import contract
-from herdfilter.models.resolved import Measurement, Motion, Transition
-from herdfilter.models.sensors import Sensor
+from herdfilter.models.resolved import Measurement, Transition
 from herdfilter.models.series import series
 
 __all__ = ["FittedNoise", "fit_noise"]
@@ -28,9 +27,7 @@ NORMAL_QUANTILE = 1.96  # of intervals of 95 %
 # Losses of log-likelihood at a bound: below the first the maximum is there, below the second it is within the interval.
 AT_BOUND = 0.05
 WITHIN_INTERVAL = 1.92
-LARGEST_HALF = float(np.log(100))  # half an interval of a logarithm that the observations tell
-EQUAL = 1e-8  # relative difference of log-likelihoods that are the same
-MOST_RUNS = 300  # of each search by a Kalman filter
+MOST_RUNS = 300  # of a filter, in each search
 SMALL_STEP = 1e-6  # for derivatives
 
 # Root mean square over the parameters, in standard errors, of a point's distance, and that of the farthest that count: near
@@ -41,7 +38,6 @@ FIRST_ERROR = 0.3  # standard error of a parameter, a logarithm, before anything
 LARGEST_CHANGE = 4.0  # factor of a curvature from one set of points to the next; the search ends only at a smaller one
 NEAR = 0.5  # distance of the maximum from the centre of the points at which the search ends
 POINTS_EACH = 4  # points for each coefficient of the quadratic
-MOST_POINTS = 300
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,18 +54,18 @@ class FittedNoise:
         ``"Q"``, ``"R"``, and ``"sensor 1"`` and so on in the order of their first readings. A Q that varies is that of the
         longest step, an R that of the first one.
     standard_errors : dict of str to ndarray
-        Standard errors of all their entries, by the delta method; NaN for those that nothing was fitted in.
+        Standard errors of all their entries, by the delta method; NaN for those that no fitted parameter changes.
     factors : dict of str to ndarray, shape (3,)
-        Each factor by which a variance of the model is multiplied, and its 95 % interval, that of the logarithm: ``"Q"`` of a
-        scale, ``"Q[0, 0]"`` and so on of the others. Of "full" it is that of a squared Cholesky factor's diagonal.
+        Each factor by which a variance of the model is multiplied, and the 95 % interval of its logarithm: ``"Q"`` of a
+        scale, ``"Q[0, 0]"`` and so on of a diagonal. Those of "full" are of the squared diagonal of a Cholesky factor.
     log_likelihood : float
         Of all observations.
     unidentified : tuple of str
-        Parameters that the observations do not tell: their interval reaches a bound, 1e-8 or 1e8 times the model's own
-        value, or spans a factor of more than 10,000; at a bound the other standard errors hold with this one fixed there.
+        Parameters that the observations do not tell: 0 or infinity is within the 95 % interval, or it reaches beyond a
+        factor of 100 on either side. Where the maximum is at 0 or infinity, the other standard errors hold with that fixed.
     maximum : MaximumLikelihood
-        What is behind it: logarithms of `factors`, and slopes below the diagonal of Cholesky factors, without those that
-        are at a bound. Where a quadratic was fitted, `smooth` is False, and the errors include those that the jumps leave.
+        What is behind it: the logarithms of the factors, and slopes below the diagonals of Cholesky factors, without those
+        that were fixed. Where a quadratic was fitted, `smooth` is False, and errors include those that the jumps leave.
 
     Examples
     --------
@@ -81,7 +77,7 @@ class FittedNoise:
     """
 
     model: Any
-    sensors: dict[Sensor, Sensor]
+    sensors: dict[Any, Any]
     covariances: dict[str, Array]
     standard_errors: dict[str, Array]
     factors: dict[str, Array]
@@ -108,8 +104,8 @@ def fit_noise(
     """Find the covariances Q and R of a model's noise: those under which a filter finds the observations most likely.
 
     An unscented Kalman filter leads to the neighbourhood of the maximum. If the filter ``auto`` agrees with it there, all is
-    linear, and `maximise_likelihood` finds the exact maximum. Otherwise ``auto`` decides. Its log-likelihood jumps a little: a
-    quadratic is fitted to many of its values, and the error that the jumps leave is part of the standard errors.
+    linear, and `maximise_likelihood` finds the exact maximum. Otherwise ``auto`` decides. Its log-likelihood jumps a little,
+    so that a quadratic is fitted to many of its values. The error that the jumps leave is part of the standard errors.
 
     Parameters
     ----------
@@ -119,8 +115,8 @@ def fit_noise(
         As for ``run``: one observation per step, with None or NaN where one is missing, or readings (time, sensor, z). Or a
         list of such series, (T, k) each, of independent states.
     what : {"scale", "diagonal", "full"} or mapping
-        One factor for each covariance; or its variances, where correlations stay, and a variance of 0; or all of its entries.
-        A mapping has a word for ``"Q"``, for ``"R"`` or for both, and leaves the other one as it is. ``"R"`` stands for the
+        One factor for each covariance; or its variances, while correlations stay, and a variance of 0; or all entries. A
+        mapping has a word for ``"Q"``, for ``"R"`` or for both, and leaves the other one as it is. ``"R"`` stands for the
         sensors, too; those whose `mean` has the same code, such as a moving one at different times, share their factors.
     n_particles : int
         Number of particles of ``auto``.
@@ -134,7 +130,7 @@ def fit_noise(
     ValueError
         If there is no observation, or a covariance that is to be fitted whole is singular.
     Exception
-        Errors of the model and of the filter, if there is a likelihood nowhere.
+        Errors of the model and of the filter, if the filter finds no likelihood at all.
 
     See Also
     --------
@@ -142,9 +138,9 @@ def fit_noise(
 
     Notes
     -----
-    Box and Wilson (1951), "On the experimental attainment of optimum conditions", for quadratics that are fitted again about
+    Box and Wilson (1951), "On the experimental attainment of optimum conditions", for quadratics that are fitted anew about
     their maximum. Ionides, Breto, Park, Smith and King (2017), "Monte Carlo profile confidence intervals for dynamic
-    systems", for errors of a log-likelihood that jumps.
+    systems", for the errors of a log-likelihood that jumps.
 
     Examples
     --------
@@ -170,7 +166,7 @@ def fit_noise(
     def at(theta: Array) -> Any:
         """Return the model with these covariances, and sensors with theirs in place of the given ones."""
         fitted = model
-        sensors: dict[Sensor, Sensor] = {}
+        sensors = {}
         for c in covariances:
             root = c.root(theta)
             for sensor in c.sensors:
@@ -186,17 +182,20 @@ def fit_noise(
         """Return the log-likelihood of all series by a filter of the model; -inf where that fails."""
 
         def build(theta: Array) -> Any:
-            fitted, sensors = at(theta)
-            total = 0.0
-            try:
-                for z in runs:
-                    if sensors:
-                        z = [(time, sensors.get(s, s), value) for time, s, value in z]
-                    total += make(fitted).run(z, **run).log_likelihood
-            except Exception as error:
-                errors.append(error)
-                total = -np.inf
-            return SimpleNamespace(run=lambda _: SimpleNamespace(log_likelihood=total))
+            def run_all(_: Any) -> Any:
+                fitted, sensors = at(theta)
+                total = 0.0
+                try:
+                    for z in runs:
+                        if sensors:
+                            z = [(time, sensors.get(s, s), value) for time, s, value in z]
+                        total += make(fitted).run(z, **run).log_likelihood
+                except Exception as error:
+                    errors.append(error)
+                    total = -np.inf
+                return SimpleNamespace(log_likelihood=total)
+
+            return SimpleNamespace(run=run_all)
 
         return _LogLikelihood(build, [], {}, np.full(p, -LARGEST), np.full(p, LARGEST))
 
@@ -214,38 +213,44 @@ def fit_noise(
         theta = max(theta, by_kalman.best(), key=f)
     if f(theta) == -np.inf:
         raise errors[-1]
-    if np.isclose(f(theta), by_kalman(theta), EQUAL):
+    if np.isclose(f(theta), by_kalman(theta), 1e-8):
         # All is linear, and the Kalman filter exact.
         f = by_kalman
-    ends = (-LARGEST, LARGEST)
 
-    def losses() -> Array:
-        """Return what the log-likelihood loses at the ends of each parameter alone, (2, p)."""
-        moved = [[f(np.where(i, end, theta)) for i in np.eye(p)] for end in ends]
-        return f(theta) - np.array(moved)
+    def losses(shifts: Array) -> Array:
+        """Return what the log-likelihood loses at the ends of each parameter, (2, p), where the others shift so (p, p)."""
+        ends = []
+        for sign in (-1, 1):
+            moved = theta + sign * shifts
+            np.fill_diagonal(moved, sign * LARGEST)
+            ends.append([f(theta) - f(row) for row in moved])
+        return np.array(ends)
 
-    at_zero, at_infinity = losses() < AT_BOUND
+    at_zero, at_infinity = losses(np.zeros((p, p))) < AT_BOUND
     free = ~(at_zero | at_infinity)
     free |= not free.any()
     # What has no effect at all stays as it was.
     fixed = np.where(free, 0.0, LARGEST * (1.0 * at_infinity - at_zero))
     units = np.eye(p)[free]
     if f is by_kalman:
+        bounds = [(-LARGEST, LARGEST)] * len(units)
         maximum = maximise_likelihood(
-            lambda u: f.build(fixed + u @ units), [], theta[free], [ends] * len(units), names[free]
+            lambda u: f.build(fixed + u @ units), [], theta[free], bounds, names[free]
         )
     else:
         maximum = fit_quadratic(lambda u: f(fixed + u @ units), theta[free], names[free])
     theta = fixed + maximum.theta @ units
     half = NORMAL_QUANTILE * np.where(free, maximum.standard_errors @ units, np.nan)
     intervals = np.transpose(np.exp([theta, theta - half, theta + half]))
-    told = (half < LARGEST_HALF) & (losses().min(0) > WITHIN_INTERVAL)
+    # The others as they are likely at the end of an interval: about where they are best if one goes on to its bound.
+    shifts = NORMAL_QUANTILE**2 * (units.T @ maximum.covariance @ units) / half[:, None]
+    told = (half < LARGEST / 4) & (losses(np.nan_to_num(shifts)).min(0) > WITHIN_INTERVAL)
     fitted_covariances = {}
     standard_errors = {}
     for c in covariances:
-        fitted_covariances[c.name] = covariance = c.covariance(theta)
+        fitted_covariances[c.name] = covariance = congruent(c.root(theta), c.start)
         # The delta method: slopes along the free parameters.
-        moved = [c.covariance(theta + SMALL_STEP * unit) for unit in units]
+        moved = [congruent(c.root(theta + SMALL_STEP * unit), c.start) for unit in units]
         slopes = (np.array(moved) - covariance) / SMALL_STEP
         variances = np.einsum("iab,ij,jab->ab", slopes, maximum.covariance, slopes)
         standard_errors[c.name] = np.sqrt(np.where(variances == 0, np.nan, variances))
@@ -262,21 +267,20 @@ def fit_noise(
     )
 
 
-def _free_covariances(model: Any, steps: list[Any], what: Any) -> list[FreeCovariance]:
+def _free_covariances(model: Any, steps: Any, what: Any) -> Any:
     """Check the arguments of `fit_noise`, and find out which covariances there are."""
     forms = what if isinstance(what, Mapping) else dict.fromkeys("QR", what)
-    for name, form in forms.items():
-        one_of("what", name, "QR")
+    for form in forms.values():
         one_of("what", form, ("scale", "diagonal", "full"))
-    if not steps or not forms:
-        raise ValueError("observations and what: expected at least one of each, got none")
     # Sensors of the same code share a covariance: a moving one is a new object at every time.
-    groups: dict[Any, list[Any]] = {"Q": []} if "Q" in forms else {}
+    groups: Any = {"Q": []} if "Q" in forms else {}
     for sensor in dict.fromkeys(step.sensor for step in steps) if "R" in forms else ():
         mean = getattr(sensor, "mean", "R")
         groups.setdefault(getattr(mean, "__code__", mean), []).append(sensor)
+    if not steps or not groups:
+        raise ValueError("observations, what: expected an observation, and Q or R, got none")
     covariances: list[FreeCovariance] = []
-    x = Motion(model).sample_initial(8, np.random.default_rng(0))
+    x = model.initial.sample(8, np.random.default_rng(0))
     for key, sensors in groups.items():
         if key == "Q":
             contract.require(model, "a fit of Q", contract.ADDITIVE)
@@ -300,7 +304,7 @@ def _free_covariances(model: Any, steps: list[Any], what: Any) -> list[FreeCovar
         if form == "full":
             as_definite(name, start, None)
         first = sum(len(c.names) for c in covariances)
-        covariances.append(FreeCovariance(name, form, start, first, [s for s in sensors if s]))
+        covariances.append(FreeCovariance(name, form, start, first, list(filter(None, sensors))))
     return covariances
 
 
@@ -316,7 +320,7 @@ class FreeCovariance:
     form: str
     start: Array
     first: int
-    sensors: list[Sensor]
+    sensors: list[Any]
 
     @property
     def entries(self) -> Any:
@@ -341,10 +345,6 @@ class FreeCovariance:
         # In units of standard deviations: of the model on the right, of what is fitted on the left.
         return (sd * np.exp(np.diagonal(parameters) / 2))[:, None] * slopes / sd
 
-    def covariance(self, theta: Array) -> Array:
-        """Return M C M', (k, k), given all parameters."""
-        return congruent(self.root(theta), self.start)
-
 
 @dataclass(eq=False)
 class Fitted(contract.Wrapper):
@@ -360,7 +360,7 @@ class FittedTransition(Fitted):
     # Compiled functions have covariances of their own.
     hidden = ("compiled", "series_engine", "transition_log_density", *contract.FROM_NOISE)
 
-    def transition_covariance(self, dt: float, step: int) -> Array:
+    def transition_covariance(self, dt: float, step: int) -> Any:
         """Return M Q M', (d, d)."""
         return congruent(self.root, self.model.transition_covariance(dt, step))
 
@@ -376,14 +376,14 @@ class FittedObservation(Fitted):
         "sample_observation",
     )
 
-    def observation_covariance(self, step: int) -> Array:
+    def observation_covariance(self, step: int) -> Any:
         """Return M R M', (k, k)."""
         return congruent(self.root, self.model.observation_covariance(step))
 
 
-def congruent(root: Array, covariance: Any) -> Array:
+def congruent(root: Array, covariance: Any) -> Any:
     """Return M C M'."""
-    return np.asarray(root @ covariance @ root.T)
+    return root @ covariance @ root.T
 
 
 def fit_quadratic(f: Any, start: Array, names: Any) -> MaximumLikelihood:
@@ -401,7 +401,7 @@ def fit_quadratic(f: Any, start: Array, names: Any) -> MaximumLikelihood:
     points: Any = []
     values: Any = []
     converged = False
-    while not converged and len(values) < MOST_POINTS:
+    while not converged and len(values) < MOST_RUNS:
         batch = centre + SPREAD * ndtri(sequence.random(2 * n_coefficients)) @ root.T
         points += list(batch)
         values += map(f, batch)
@@ -413,7 +413,7 @@ def fit_quadratic(f: Any, start: Array, names: Any) -> MaximumLikelihood:
         design = np.column_stack([np.ones(len(u)), u, u[:, rows] * u[:, columns]])
         inverse = np.linalg.pinv(design)
         coefficients = inverse @ y
-        roughness = float(np.std(y - design @ coefficients, ddof=n_coefficients))
+        roughness = np.std(y - design @ coefficients, ddof=n_coefficients)
         hessian = np.zeros((p, p))
         hessian[rows, columns] = coefficients[p + 1 :]
         curvatures, vectors = np.linalg.eigh(-hessian - hessian.T)
@@ -434,7 +434,7 @@ def fit_quadratic(f: Any, start: Array, names: Any) -> MaximumLikelihood:
         centre,
         np.sqrt(np.diagonal(covariance)),
         covariance,
-        float(coefficients[0] + step @ step / 2),
+        coefficients[0] + step @ step / 2,
         len(values),
         np.full(p, roughness),
         False,
