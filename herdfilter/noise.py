@@ -22,13 +22,12 @@ from herdfilter.models.series import series
 
 __all__ = ["FittedNoise", "fit_noise"]
 
-LARGEST = float(np.log(1e8))  # size of a parameter
+LARGEST = 18.42  # size of a parameter: the logarithm of 1e8
 NORMAL_QUANTILE = 1.96  # of intervals of 95 %
 # Losses of log-likelihood at a bound: below the first the maximum is there, below the second it is within the interval.
 AT_BOUND = 0.05
 WITHIN_INTERVAL = 1.92
 MOST_RUNS = 300  # of a filter, in each search
-SMALL_STEP = 1e-6  # for derivatives
 
 # Root mean square over the parameters, in standard errors, of a point's distance, and that of the farthest that count: near
 # enough for a log-likelihood to be quadratic, far enough for jumps to be small beside what it loses there.
@@ -51,8 +50,8 @@ class FittedNoise:
     sensors : dict of Sensor to Sensor
         The fitted sensor for each of those in the readings.
     covariances : dict of str to ndarray
-        ``"Q"``, ``"R"``, and ``"sensor 1"`` and so on in the order of their first readings. A Q that varies is that of the
-        longest step, an R that of the first one.
+        ``"Q"``, ``"R"``, and ``"sensor 1"`` and so on by their place in this dictionary, in the order of their first
+        readings. A Q that varies is that of the longest step, an R that of the first one.
     standard_errors : dict of str to ndarray
         Standard errors of all their entries, by the delta method; NaN for those that no fitted parameter changes.
     factors : dict of str to ndarray, shape (3,)
@@ -240,7 +239,8 @@ def fit_noise(
     else:
         maximum = fit_quadratic(lambda u: f(fixed + u @ units), theta[free], names[free])
     theta = fixed + maximum.theta @ units
-    half = NORMAL_QUANTILE * np.where(free, maximum.standard_errors @ units, np.nan)
+    spread = np.where(free, maximum.standard_errors @ units, np.nan)
+    half = np.minimum(NORMAL_QUANTILE * spread, LARGEST)
     intervals = np.transpose(np.exp([theta, theta - half, theta + half]))
     # The others as they are likely at the end of an interval: about where they are best if one goes on to its bound.
     shifts = NORMAL_QUANTILE**2 * (units.T @ maximum.covariance @ units) / half[:, None]
@@ -249,9 +249,9 @@ def fit_noise(
     standard_errors = {}
     for c in covariances:
         fitted_covariances[c.name] = covariance = congruent(c.root(theta), c.start)
-        # The delta method: slopes along the free parameters.
-        moved = [congruent(c.root(theta + SMALL_STEP * unit), c.start) for unit in units]
-        slopes = (np.array(moved) - covariance) / SMALL_STEP
+        # The delta method, with differences as slopes along the free parameters.
+        moved = [congruent(c.root(theta + 1e-6 * unit), c.start) for unit in units]
+        slopes = (np.array(moved) - covariance) / 1e-6
         variances = np.einsum("iab,ij,jab->ab", slopes, maximum.covariance, slopes)
         standard_errors[c.name] = np.sqrt(np.where(variances == 0, np.nan, variances))
     fitted, sensors = at(theta)
@@ -320,7 +320,7 @@ class FreeCovariance:
     form: str
     start: Array
     first: int
-    sensors: list[Any]
+    sensors: Any
 
     @property
     def entries(self) -> Any:
@@ -328,7 +328,7 @@ class FreeCovariance:
         return (np.tri if self.form == "full" else np.eye)(len(self.start), dtype=bool)
 
     @property
-    def names(self) -> list[str]:
+    def names(self) -> Any:
         """Names of the parameters."""
         if self.form == "scale":
             return [self.name]
@@ -413,7 +413,8 @@ def fit_quadratic(f: Any, start: Array, names: Any) -> MaximumLikelihood:
         design = np.column_stack([np.ones(len(u)), u, u[:, rows] * u[:, columns]])
         inverse = np.linalg.pinv(design)
         coefficients = inverse @ y
-        roughness = np.std(y - design @ coefficients, ddof=n_coefficients)
+        freedom = max(len(y) - n_coefficients, 1)
+        roughness = np.linalg.norm(y - design @ coefficients) / freedom**0.5
         hessian = np.zeros((p, p))
         hessian[rows, columns] = coefficients[p + 1 :]
         curvatures, vectors = np.linalg.eigh(-hessian - hessian.T)
