@@ -9,6 +9,8 @@ evidence    the log-likelihood that filters estimate against the exact one. One 
             where the likelihood is unbiased. Filters without random numbers repeat one value.
 likelihood  where the maximum of a filter's log-likelihood lies, over three parameters of stochastic volatility, in standard
             errors from the exact one, in --series series.
+noise       coverage of the intervals of fitted noise, over --noise-series series of five models; and the time of a search
+            by hand and of pykalman's EM, on --noise-others of them.
 roughness   how rough log-likelihoods are along a parameter: the standard deviation of second differences of (estimate -
             exact) on a grid, and on a grid ten times as fine. Of a smooth one they fall by 1000, of jumps hardly.
 randomised  the spread of the log-likelihood of randomised ranked particles over bootstrap's, with as many particles and at
@@ -56,6 +58,7 @@ import linear_parts
 import long_models
 import long_runs
 import manoeuvres
+import noises
 import numpy as np
 import pandas as pd
 import smoothers as smoothed
@@ -223,6 +226,25 @@ def likelihood(args) -> None:
     shown = likelihoods.overview(current("likelihood_series", args.results))
     save("likelihood", shown, args.results)
     show("Maxima of the log-likelihood", shown)
+
+
+def noise(args) -> None:
+    """Write how often the intervals of fitted noise cover the truth."""
+    seeds = range(args.noise_seed, args.noise_seed + args.noise_series)
+    for name in args.noise_models:
+        missing = [*seeds]
+        table = current("noise_series", args.results)
+        if not table.empty:
+            missing = [
+                seed for seed in seeds if seed not in set(table.loc[table["model"] == name, "seed"])
+            ]
+        for k in range(0, len(missing), BATCH):
+            batch = missing[k : k + BATCH]
+            others = sum(seed < args.noise_seed + args.noise_others for seed in batch)
+            save("noise_series", noises.fits(name, batch, others), args.results, ["model", "seed"])
+    shown = noises.overview(current("noise_series", args.results))
+    save("noise", shown, args.results)
+    show("Fitted noise", shown, 180)
 
 
 def done(name: str, starts: int, folder: Path) -> set[int]:
@@ -433,6 +455,7 @@ PARTS = {
     "papers": papers,
     "evidence": evidence,
     "likelihood": likelihood,
+    "noise": noise,
     "roughness": rough,
     "randomised": randomised,
     "settling": settling,
@@ -491,6 +514,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     options.add_argument(
         "--maxima", nargs="+", choices=MAXIMA, default=list(MAXIMA), help="filters of the maxima"
+    )
+    options.add_argument("--noise-series", type=int, default=20, help="of each model of the noise")
+    options.add_argument("--noise-others", type=int, default=3, help="of them by other ways, too")
+    options.add_argument("--noise-seed", type=int, default=noises.CLAIMS, help="of the first")
+    options.add_argument(
+        "--noise-models", nargs="+", choices=noises.CASES, default=list(noises.CASES)
     )
     options.add_argument(
         "--starts", type=int, default=2, help="of each search; 1 spares the count of maxima"

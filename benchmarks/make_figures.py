@@ -213,6 +213,7 @@ PARTS = {
     "likelihood": known(
         "likelihood", "likelihood likelihood_series", f"likelihood {CATALOGUE}", "--series 12"
     ),
+    "noise": known("noise", "noise noise_series", f"noise {CATALOGUE}"),
     "roughness": known("roughness", "roughness", f"likelihood {CATALOGUE}"),
     "randomised": known("randomised", "randomised unbiased", CATALOGUE, "--runs 50"),
     "settling": known("settling", "settling", CATALOGUE, "--series 13"),

@@ -262,6 +262,12 @@ def valid() -> None:
         names=["a"],
         max_evaluations=30,
     )
+    hf.fit_noise(
+        model=WALK,
+        observations=SERIES,
+        what="scale",
+        n_particles=20,
+    )
     hf.run_many(
         build=lambda k: hf.UnscentedKalmanFilter(WALK),
         list_of_observations=[Z, Z],

@@ -24,7 +24,19 @@ from herdfilter.study.scenario import scenario_files
 sys.path.insert(0, str(Path(__file__).parent / "tools"))
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 from common import RESULTS, save
-from figures import filters, first, gibbs, guide, herding, long, motion, ranked, samplers, scenarios
+from figures import (
+    filters,
+    first,
+    gibbs,
+    guide,
+    herding,
+    long,
+    motion,
+    noise,
+    ranked,
+    samplers,
+    scenarios,
+)
 from figures.look import LOOK
 
 IMAGES = Path(__file__).parent / "images"
@@ -61,6 +73,7 @@ def figures() -> dict[str, Callable[[], Figure]]:
         "filters": filters.filters,
         "random_models": filters.random_models,
         "long_records": long.records,
+        "noise_innovations": noise.innovations,
         **{f"{group}_{draw.__name__}": draw for group, draws in theory.items() for draw in draws},
         **{f"paper_{name}": partial(paper, name) for name in FIGURES},
         **{f"scenario_{name}": partial(scenarios.scenario, name) for name in scenario_files()},

@@ -40,6 +40,7 @@ from herdfilter.likelihood import MaximumLikelihood, RoughLikelihoodWarning, max
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.sensors import Sensor
 from herdfilter.models.simulation import simulate
+from herdfilter.noise import FittedNoise, fit_noise
 from herdfilter.points import Points
 from herdfilter.samplers import *
 from herdfilter.samplers.conditional_herded_gibbs import ConditionalError, ConditionalHerdedGibbs
@@ -58,6 +59,7 @@ __all__ = [
     "Comparison",
     "ConditionalError",
     "ConditionalHerdedGibbs",
+    "FittedNoise",
     "GaussianMixture",
     "MaximumLikelihood",
     "Points",
@@ -70,6 +72,7 @@ __all__ = [
     "choose",
     "compare",
     "discrete",
+    "fit_noise",
     "kernels",
     "make_filter",
     "maximise_likelihood",

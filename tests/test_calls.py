@@ -110,7 +110,7 @@ def test_odd_calls_are_answered_or_refused(calls):
 
 
 UNCALLED = """
-FilterResult Forecast GridResult StepRecord SmoothedResult Trajectories MaximumLikelihood Association Comparison
+FilterResult Forecast GridResult StepRecord SmoothedResult Trajectories MaximumLikelihood FittedNoise Association Comparison
 DetectionHistory GOSPA Track TrackingRecord TrackingResult Outcome BandwidthRule ClusterMethod CopyingResampling Fit Kernel
 Proposal Resampling Sampler Uses Transition KernelMean RandomModel FunctionModel CompiledModel check_sampler Energy Laplace
 Choice choose

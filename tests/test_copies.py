@@ -189,6 +189,7 @@ GIVEN = {
     "EnsembleKalmanFilter": lambda: after(hf.EnsembleKalmanFilter(CHAIN, 12, 1), SERIES[0]),
     "ExtendedKalmanFilter": lambda: after(hf.ExtendedKalmanFilter(CHAIN), SERIES[0]),
     "FilterResult": filtered,
+    "FittedNoise": lambda: hf.fit_noise(CHAIN, SERIES, {"R": "scale"}, n_particles=20),
     "FixedLagSmoother": lambda: after(BESIDE["FixedLagSmoother"](CHAIN), SERIES[0]),
     "Forecast": lambda: bootstrap().forecast(2),
     "FunctionModel": lambda: hf.models.FunctionModel(forget, forget, EYE, EYE, np.zeros(2), EYE),

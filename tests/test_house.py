@@ -20,6 +20,7 @@ FLOORS = (
     ("tracking",),
     ("catalogue",),
     ("adapters",),
+    ("noise",),
     ("smoothing", "likelihood"),
     ("compiled",),
     ("filters",),

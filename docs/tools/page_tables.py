@@ -157,6 +157,32 @@ def unbiased() -> str:
     )
 
 
+def noise() -> str:
+    """Coverage of the intervals of fitted noise, by model, and the time of a search by hand."""
+    rows = []
+    for _, row in read("noise").iterrows():
+        shares = [percent(row[f"covered{end}"]) for end in ("", "_low", "_high")]
+        cells = [f"{row['intervals']:.0f}", f"{shares[0]} ({shares[1]}, {shares[2]})"]
+        cells += [number(row[f"{key}_off"]) for key in "QR"]
+        cells += [f"{row['Q_untold'] + row['R_untold']:.0f}", number(row["seconds"])]
+        cells += [number(row["evaluations"]), number(row["hand_time"]), number(row["hand_off"])]
+        rows.append([row["model"], *cells])
+    heads = ["model", "intervals", "covered", "Q off", "R off", "untold", "seconds", "runs"]
+    return markdown([*heads, "time over ours", "off"], rows, "noise")
+
+
+def noise_em() -> str:
+    """Time of pykalman's EM over ours, and how far its log-likelihood is below the maximum."""
+    row = read("noise").set_index("model").loc["linear chain"]
+    heads = [
+        "linear chain, both covariances whole",
+        "time over ours",
+        "log-likelihood short of ours",
+    ]
+    cells = [number(row[name]) for name in ("em_time", "em_short")]
+    return markdown(heads, [["EM of `pykalman`, 60 rounds", *cells]])
+
+
 def settling() -> str:
     """Root mean square errors of the log-likelihood as n grows, the median and, after these, the mean."""
     table = read("settling").set_index(["filter", "n"])
@@ -342,6 +368,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "hostile": hostile,
     "randomised": randomised,
     "unbiased": unbiased,
+    "noise": noise,
+    "noise_em": noise_em,
     "settling": settling,
     "chains": chains,
     "smoothers": smoothers,
