@@ -260,9 +260,9 @@ def fit_noise(
         sensors,
         fitted_covariances,
         standard_errors,
-        {name: x for name, x in zip(names, intervals, strict=True) if "slope" not in name},
+        {str(name): x for name, x in zip(names, intervals, strict=True) if "slope" not in name},
         maximum.log_likelihood,
-        tuple(names[~told]),
+        tuple(names[~told].tolist()),
         maximum,
     )
 

@@ -78,6 +78,16 @@ def recordings_of(
                     f"{name}: expected none beside a Recording, which has its own, got {_checks.short_repr(value)}"
                 )
         recordings = tuple(entries)
+    elif (
+        isinstance(entries, list | tuple)
+        and len(entries) > 1
+        and all(isinstance(entry, np.ndarray) and entry.ndim == 2 for entry in entries)
+        and not Measurement(model).scans
+    ):
+        raise TypeError(
+            "observations: expected one series, or a list of herdfilter.study.Recording, got a list of tables; make a "
+            "Recording(truth, z, dt) of each, with truth=None where it is not known"
+        )
     else:
         recordings = (_recording(model, observations, truth, **course),)
     return tuple(_with_truth(recording, model.dim) for recording in recordings)

@@ -151,6 +151,7 @@ test_what_does_not_belong_to_a_model_alone_is_refused = refuses(
     ({"truth": [[0.0, 0.0]]}, "truth: expected observations beside it"),
     ({"observations": [[0.0, 0.0]], "truth": [[0.0]]}, "truth: expected shape \\(1, 2\\)"),
     ({"observations": []}, "observations: expected at least one, got none"),
+    (TypeError, {"observations": [np.zeros((3, 2))] * 2}, "observations: expected one series, or"),
     (
         {"observations": hf.study.Recording(None, np.zeros((2, 2))), "dt": 2.0},
         "dt: expected none beside a Recording",
