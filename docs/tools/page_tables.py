@@ -172,7 +172,7 @@ def noise() -> str:
 
 
 def noise_em() -> str:
-    """Rounds and time of pykalman's EM until it is as likely as our maximum."""
+    """Write rounds and time of the EM of pykalman until it is as likely as our maximum."""
     row = read("noise").set_index("model").loc["linear chain"]
     heads = ["both covariances whole", "rounds", "time over ours"]
     cells = [number(row[name]) for name in ("em_rounds", "em_time")]
