@@ -8,8 +8,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
-from scipy.stats import qmc
 
 from herdfilter import filters
 from herdfilter._checks import Array, as_definite, one_of
@@ -155,7 +153,10 @@ def fit_noise(
     >>> hf.make_filter("auto", fit.model).run(z).means.shape
     (200, 1)
     """
-    ndim = np.asarray(next(iter(observations), 0), dtype=object).ndim
+    contract.require(model, "fit_noise", ("dim", "initial"))
+    # A number has no entries; `series` says what is wrong with it.
+    first = next(iter(observations), 0) if np.iterable(observations) else 0
+    ndim = np.asarray(first, dtype=object).ndim
     runs = list(observations) if ndim > 1 + contract.has_scans(model) else [observations]
     steps = [step for z in runs for step in series(z, **run)]
     covariances = _free_covariances(model, steps, what)
@@ -392,6 +393,9 @@ def fit_quadratic(f: Any, start: Array, names: Any) -> MaximumLikelihood:
     Points are added about the maximum of the quadratic before, in its shape: response surfaces (Box and Wilson 1951). The
     covariance includes the error of the maximum by the jumps, as that of the regression (Ionides et al. 2017).
     """
+    from scipy.special import ndtri
+    from scipy.stats import qmc
+
     p = len(start)
     rows, columns = np.triu_indices(p)
     n_coefficients = 1 + p + len(rows)
