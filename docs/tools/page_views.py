@@ -31,8 +31,8 @@ def files() -> Table:
     minutes = {table: took.get(name, "") for name, part in PARTS.items() for table in part.made}
     rows: list[list[object]] = [
         [
-            "demo.txt" if row.table == "demo" else link(row.table),
-            "" if row.table == "demo" else len(read(row.table)),
+            f"{row.table}.txt" if row.table in ("choice", "demo") else link(row.table),
+            "" if row.table in ("choice", "demo") else len(read(row.table)),
             row.date,
             row.version,
             row.machine,
