@@ -96,7 +96,9 @@ def test_the_noise_of_a_nonlinear_model_lies_within_its_intervals():
     # any filter takes the model, also in another process
     model = pickle.loads(pickle.dumps(fit.model))
     for name in ("bootstrap", "ekf"):
-        hf.make_filter(name, model, 50, rng=0).run(hf.simulate(model, 5, rng=0)[1])
+        hf.make_filter(name, model, 50, rng=0).run(
+            hf.simulate(model, 5, rng=0, dt=0.05)[1], dt=0.05
+        )
 
 
 def test_series_add_their_log_likelihoods():
