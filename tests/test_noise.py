@@ -27,11 +27,11 @@ def dense(model, z):
     return multivariate_normal.logpdf(z.ravel()[present], cov=joint[np.ix_(present, present)])
 
 
-@cases("what", "scale", "diagonal")
+@cases("what", pytest.param("scale", marks=pytest.mark.slow), "diagonal")
 def test_a_linear_model_gets_the_exact_maximum(what):
-    z = hf.simulate(CHAIN, 60, rng=5)[1]
-    z[5:12, 0] = np.nan
-    z[20:23] = np.nan
+    z = hf.simulate(CHAIN, 30, rng=5)[1]
+    z[5:9, 0] = np.nan
+    z[20:22] = np.nan
     fit = hf.fit_noise(chain(5.0, 0.2), [None if np.isnan(row).all() else row for row in z], what)
 
     def loss(logs):
@@ -55,6 +55,7 @@ def test_a_whole_covariance_is_found():
     assert fit.standard_errors["Q"] == pytest.approx(errors, rel=0.03)
 
 
+@pytest.mark.slow
 def test_the_noise_of_a_nonlinear_model_lies_within_its_intervals():
     z = hf.simulate(hf.models.UNGM(), 60, rng=1)[1]
     guess = hf.models.UNGM(process_variance=30.0, observation_variance=0.2)
@@ -69,7 +70,7 @@ def test_the_noise_of_a_nonlinear_model_lies_within_its_intervals():
 
 
 def test_series_add_their_log_likelihoods():
-    z = hf.simulate(on_a_line(0.9), 50, rng=1)[1]
+    z = hf.simulate(on_a_line(0.9), 20, rng=1)[1]
     single = hf.fit_noise(on_a_line(0.9), z)
     pair = hf.fit_noise(on_a_line(0.9), [z, z])
     assert pair.log_likelihood == pytest.approx(2 * single.log_likelihood, rel=1e-6)
@@ -88,6 +89,7 @@ def test_what_a_series_cannot_tell_is_named():
     assert half.unidentified == ("R[1, 1]",)
 
 
+@pytest.mark.slow
 def test_a_moving_sensor_is_fitted_as_the_model_itself():
     model = position_and_speed(0.1 * EYE, 2.0)
     z = hf.simulate(position_and_speed(EYE, 0.5), 40, rng=2)[1]

@@ -144,7 +144,7 @@ def lost_steps(name, model, **options):
     return [step for warning in caught for step in warning.message.steps]
 
 
-@cases("name", "bootstrap", "ranked", "sqmc")
+@cases("name", "bootstrap", "ranked", pytest.param("sqmc", marks=pytest.mark.slow))
 def test_a_constant_parameter_of_which_few_values_are_left_is_warned_of(name):
     assert 200 in lost_steps(name, growing(0.0))  # the compiled loop looks at the end
     assert min(lost_steps(name, growing(0.0), watcher=Mock())) < 100
@@ -152,7 +152,7 @@ def test_a_constant_parameter_of_which_few_values_are_left_is_warned_of(name):
 
 @cases(
     "name model",
-    ("auto", growing(0.0)),  # kernels about its particles part them
+    pytest.param("auto", growing(0.0), marks=pytest.mark.slow),  # kernels part its particles
     ("ranked", growing(1e-4)),
     (
         "ranked",

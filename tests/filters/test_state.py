@@ -433,10 +433,14 @@ def test_without_a_gate_an_outlier_that_leaves_one_particle_is_warned_of():
     ) as caught:
         pf.run(z)
     assert caught[0].message.steps == [3]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        hf.ParticleFilter(model, 100, rng=0).run(z, gate=0.999)
+
+
+@pytest.mark.slow
+def test_an_outlier_is_warned_of_by_a_compiled_run():
     quick = hf.ParticleFilter(hf.models.UNGM().compiled(), 2000, rng=0)
     with pytest.warns(hf.DegeneracyWarning, match=r"^one of 2000 particles") as caught:
         quick.run([[0.5], [1e4], *[None] * 8])
     assert caught[0].message.steps == [2]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        hf.ParticleFilter(model, 100, rng=0).run(z, gate=0.999)
