@@ -20,12 +20,12 @@ from herdfilter.models.series import series
 
 __all__ = ["FittedNoise", "fit_noise"]
 
-LARGEST = 18.42  # size of a parameter: the logarithm of 1e8
+LARGEST_PARAMETER = 18.42  # size of a parameter: the logarithm of 1e8
 NORMAL_QUANTILE = 1.96  # of intervals of 95 %
 # Losses of log-likelihood at a bound: below the first the maximum is there, below the second it is within the interval.
 AT_BOUND = 0.05
 WITHIN_INTERVAL = 1.92
-MOST_RUNS = 300  # of a filter, in each search
+MOST_EVALUATIONS = 300  # of a filter, in each search
 
 # Root mean square over the parameters, in standard errors, of a point's distance, and that of the farthest that count: near
 # enough for a log-likelihood to be quadratic, far enough for jumps to be small beside what it loses there.
@@ -197,7 +197,9 @@ def fit_noise(
 
             return SimpleNamespace(run=run_all)
 
-        return _LogLikelihood(build, [], {}, np.full(p, -LARGEST), np.full(p, LARGEST))
+        return _LogLikelihood(
+            build, [], {}, np.full(p, -LARGEST_PARAMETER), np.full(p, LARGEST_PARAMETER)
+        )
 
     f = likelihood(
         lambda fitted: filters.ParticleFilter(
@@ -209,7 +211,7 @@ def fit_noise(
     if by_kalman(theta) > -np.inf:
         # One search alone may end too early.
         for radius in (2.0, 1.0):
-            by_kalman.search(np.full(p, radius), MOST_RUNS)
+            by_kalman.search(np.full(p, radius), MOST_EVALUATIONS)
         theta = max(theta, by_kalman.best(), key=f)
     if f(theta) == -np.inf:
         raise errors[-1]
@@ -222,7 +224,7 @@ def fit_noise(
         ends = []
         for sign in (-1, 1):
             moved = theta + sign * shifts
-            np.fill_diagonal(moved, sign * LARGEST)
+            np.fill_diagonal(moved, sign * LARGEST_PARAMETER)
             ends.append([f(theta) - f(row) for row in moved])
         return np.array(ends)
 
@@ -230,10 +232,10 @@ def fit_noise(
     free = ~(at_zero | at_infinity)
     free |= not free.any()
     # What has no effect at all stays as it was.
-    fixed = np.where(free, 0.0, LARGEST * (1.0 * at_infinity - at_zero))
+    fixed = np.where(free, 0.0, LARGEST_PARAMETER * (1.0 * at_infinity - at_zero))
     units = np.eye(p)[free]
     if f is by_kalman:
-        bounds = [(-LARGEST, LARGEST)] * len(units)
+        bounds = [(-LARGEST_PARAMETER, LARGEST_PARAMETER)] * len(units)
         maximum = maximise_likelihood(
             lambda u: f.build(fixed + u @ units), [], theta[free], bounds, names[free]
         )
@@ -241,11 +243,11 @@ def fit_noise(
         maximum = fit_quadratic(lambda u: f(fixed + u @ units), theta[free], names[free])
     theta = fixed + maximum.theta @ units
     spread = np.where(free, maximum.standard_errors @ units, np.nan)
-    half = np.minimum(NORMAL_QUANTILE * spread, LARGEST)
+    half = np.minimum(NORMAL_QUANTILE * spread, LARGEST_PARAMETER)
     intervals = np.transpose(np.exp([theta, theta - half, theta + half]))
     # The others as they are likely at the end of an interval: about where they are best if one goes on to its bound.
     shifts = NORMAL_QUANTILE**2 * (units.T @ maximum.covariance @ units) / half[:, None]
-    told = (half < LARGEST / 4) & (losses(np.nan_to_num(shifts)).min(0) > WITHIN_INTERVAL)
+    told = (half < LARGEST_PARAMETER / 4) & (losses(np.nan_to_num(shifts)).min(0) > WITHIN_INTERVAL)
     fitted_covariances = {}
     standard_errors = {}
     for c in covariances:
@@ -405,7 +407,7 @@ def fit_quadratic(f: Any, start: Array, names: Any) -> MaximumLikelihood:
     points: Any = []
     values: Any = []
     converged = False
-    while not converged and len(values) < MOST_RUNS:
+    while not converged and len(values) < MOST_EVALUATIONS:
         batch = centre + SPREAD * ndtri(sequence.random(2 * n_coefficients)) @ root.T
         points += list(batch)
         values += map(f, batch)

@@ -300,7 +300,7 @@ def _on_line(series, tools, rng, t, uneven, particles):
         for i in range(n):
             centres[first + i, 0] = means[i, 0]
             probabilities[first + i] = (
-                automatic.UNGUIDED_SHARE * before[i]
+                automatic.AUTO_UNGUIDED_SHARE * before[i]
                 if guided
                 else (1.0 - share) * before[i] + share / n
             )
@@ -317,7 +317,7 @@ def _on_line(series, tools, rng, t, uneven, particles):
                     variance -= update.gains[i, a, 0] ** 2
                 centres[i, 0] = means[i, 0] + deviation * update.means[i, 0]
                 deviations[i] = deviation * np.sqrt(variance)
-                probabilities[i] = (1.0 - automatic.UNGUIDED_SHARE) * posterior[i]
+                probabilities[i] = (1.0 - automatic.AUTO_UNGUIDED_SHARE) * posterior[i]
         # the angles are unwrapped
         order = proposal.order(centres, probabilities, np.zeros(1, np.bool_))
         ordered_means = centres.reshape(first + n)[order]

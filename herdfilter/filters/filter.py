@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import logging
 from typing import Any, Literal
 
@@ -101,8 +100,7 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
             control = series.as_control(control)
         transition = resolved.Transition(self._motion, dt, control, self.step + 1)
         # A transition that still waits got no observation: it becomes a prediction.
-        if self._waiting is not None or self._particles is None:
-            self._settle()
+        self._settle()
         particles = self._particles
         self._origins, collapsed = particles.lineages(self._origins)
         if collapsed:
@@ -167,16 +165,8 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         by_sensor = sensor is not None or self._needs_sensor
         if by_sensor:
             measurement = resolved.Measurement(self._observed_by(sensor))
-        observation = Observation.read(measurement, z, self.step)
-        outcome = results.Outcome.MISSING
+        observation, outcome = self._read(measurement, z, sensor, gate)
         increment = 0.0
-        if (
-            observation is not None
-            and gate is not None
-            and observation.beyond(gate, self.predicted_observation(sensor))
-        ):
-            observation = None
-            outcome = results.Outcome.GATED
         if observation is not None:
             if by_sensor:  # it may lack what the model's own functions have
                 self.proposal.check(measurement.model)
@@ -186,7 +176,6 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
                 self._particles = updated
                 self._waiting = None
                 increment = log_sum + (observation.log_offset or 0.0)  # which the weights lack
-                outcome = results.Outcome.UPDATED
                 self._inspection = self._inspection.after(observation)
                 self._untouched = False
             else:
@@ -195,23 +184,20 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
                 if self.on_degeneracy == "raise":
                     raise problem
                 _log.warning("%s; the prediction is kept", problem)
-        if self._waiting is not None or self._particles is None:
-            self._settle()
+        self._settle()
         if self._motion.limited:
             increment += self._particles.log_feasible
-            self._particles = copy.copy(self._particles)
-            self._particles.log_feasible = 0.0
+            self._particles = self._particles.settled()
         particles = self._particles
         # The record is of the posterior, or of the prediction if the observation was not used.
         mean, covariance = particles.moments(self._circular)
         modes = None if particles.modes is None else self.mode_probabilities
         self.log_likelihood += increment
         self._by_model_at_start |= self.step == 0 and sensor is None
-        ess, distinct_ancestors, collapsed = particles.counts(mean, covariance, self._circular)
-        numbers = (ess, self._resampled, increment, outcome, modes, distinct_ancestors)
-        self.record = results.StepRecord(
-            self.step, mean, covariance, *numbers, particles.feasible_share
-        )
+        ess, distinct, collapsed = particles.counts(mean, covariance, self._circular)
+        numbers = (ess, self._resampled, increment, outcome, modes, distinct)
+        limits = particles.feasible_share
+        self.record = results.StepRecord(self.step, mean, covariance, *numbers, limits)
         if outcome is not results.Outcome.UPDATED or collapsed:
             results.warn_of_step(self.record, z, self.n_particles)
         return self.record
@@ -259,10 +245,6 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
 
     def _checked(self, particles: Any, method: str) -> state.Particles:
         """Return what a method of a part has returned; raise an error that names the part if it is not n particles."""
+        part = self.resampling if method == "resample" else self.proposal
         shape = (self.n_particles, self._motion.dim)
-        checked: state.Particles = particles
-        plain = type(particles) is state.Particles and particles.x.shape == shape
-        if not plain or particles.log_weights.shape != shape[:1]:
-            part = self.resampling if method == "resample" else self.proposal
-            checked = state.Particles.checked(particles, part, method, shape)
-        return checked
+        return state.Particles.checked(particles, part, method, shape)

@@ -14,6 +14,7 @@ from herdfilter._checks import check_flags
 from herdfilter.filters import results, saved
 from herdfilter.filters.forecast import Forecaster
 from herdfilter.filters.inspection import InputWarning, Inspection
+from herdfilter.filters.observation import Observation
 from herdfilter.filters.series import Controls, TimeSteps, Watcher, run
 from herdfilter.models import contract, sensors, series, trial
 
@@ -28,6 +29,7 @@ class OnlineFilter(Forecaster, series.Timed):
     log_likelihood: float
     record: results.StepRecord | None
     rng: Any = None  # the generator of a filter that draws
+    predicted_observation: Any
     has_weights = False  # True for a filter of weighted particles, which a run can keep
     # True once the model's own functions have read an observation of the initial state
     _by_model_at_start = False
@@ -204,6 +206,17 @@ class OnlineFilter(Forecaster, series.Timed):
             raise RuntimeError(
                 "update: expected one observation of the initial state, step 0, got a second; call predict between them"
             )
+
+    def _read(
+        self, model: Any, z: Any, sensor: sensors.Sensor | None, gate: float | None, **options: bool
+    ) -> tuple[Observation | None, results.Outcome]:
+        """Return the observation, None if it is missing or outside the gate, and the outcome of such an update."""
+        observation = Observation.read(model, z, self.step, **options)
+        if observation is None:
+            return None, results.Outcome.MISSING
+        if gate is not None and observation.beyond(gate, self.predicted_observation(sensor)):
+            return None, results.Outcome.GATED
+        return observation, results.Outcome.UPDATED
 
     def _observed_by(self, sensor: sensors.Sensor | None) -> contract.Model:
         """Return the model that reads an observation: the filter's own, or the same with the functions of a sensor."""

@@ -513,8 +513,8 @@ def warn_of_loss(step: int, n: int, alone: bool, stacklevel: int = 4) -> None:
         families = f"{n} particles come from few, and have not spread,"
         warning = DegeneracyWarning(
             f"{weights if alone else families} after an update; what helps: gate=0.999 against outliers, heavier tails, "
-            "more particles, a filter such as auto; RegularisedResampling() where the transition has little noise; for a "
-            "constant parameter a small random walk in Q, maximise_likelihood or particle Metropolis-Hastings"
+            "more particles, another filter, which hf.choose finds; RegularisedResampling() where the transition has little "
+            "noise; for a constant parameter a small random walk in Q, maximise_likelihood or particle Metropolis-Hastings"
         )
         warning.steps = [step]
         WARN.get()(warning, stacklevel=stacklevel)

@@ -152,6 +152,12 @@ class Particles:
         """Return True if these can be the particles (n, d) of a filter."""
         return np.shape(self.x) == shape and np.shape(self.log_weights) == shape[:1]
 
+    def settled(self) -> Particles:
+        """Return these particles after the probability of the limits has been counted."""
+        particles = copy.copy(self)
+        particles.log_feasible = 0.0
+        return particles
+
     @cached_property
     def weights(self) -> Array:
         """Weights (n,)."""

@@ -41,8 +41,8 @@ CANDIDATES = (
 )
 """One filter of each kind that is the best for some models."""
 
-FEWEST = 10
-MOST = 100_000
+SMALLEST_N = 10
+LARGEST_N = 100_000
 """Particle counts between which the one that fits the time is looked for."""
 
 TIMED_STEPS = 20
@@ -56,13 +56,13 @@ PREPARATION = 0.5
 ALIKE = 1.02
 
 # Errors below this, in posterior standard deviations, are rounding.
-ROUNDING = 1e-6
+SMALLEST_ERROR = 1e-6
 
 # Particles of the reference, as a multiple of the largest particle count, between two bounds.
 REFERENCE_TIMES = 4
 REFERENCE_BOUNDS = (20_000, 200_000)
 
-STEPS = 50
+DEFAULT_STEPS = 50
 FIRST_RUNS = LEAST_RUNS  # so that there are intervals
 MOST_RUNS = 40
 
@@ -205,7 +205,7 @@ def choose(
     budget = _checks.as_positive("budget", budget)
     workers = joblib.cpu_count() if workers is None else _checks.check_count("workers", workers)
     if observations is None and own_model.without_scenario(model):
-        steps = STEPS if steps is None else steps
+        steps = DEFAULT_STEPS if steps is None else steps
     # The filter here is never run; it stands for the candidates, some of which may not support the model.
     candidates = {"any": lambda *_: None}
     series = {"observations": observations, "steps": steps, **course}
@@ -261,7 +261,7 @@ def choose(
     return _choice(result.runs, fits, left_out, step_time, built, factories)
 
 
-class Fit(NamedTuple):
+class Timing(NamedTuple):
     """The largest particle count of a filter that fits the time, 0 without particles; seconds of a step, and before it."""
 
     n_particles: int
@@ -271,10 +271,10 @@ class Fit(NamedTuple):
 
 def _fits(
     study: Study, model: Any, factories: Mapping[str, Any], step_time: float
-) -> tuple[dict[str, Fit], dict[str, str]]:
+) -> tuple[dict[str, Timing], dict[str, str]]:
     """Return how each filter fits the time, and why others do not."""
     recording = study.record(model).first(TIMED_STEPS)
-    fits: dict[str, Fit] = {}
+    fits: dict[str, Timing] = {}
     left_out: dict[str, str] = {}
     for name, build in factories.items():
         try:
@@ -291,10 +291,10 @@ def _fits(
     return fits, left_out
 
 
-def _fit(build: Callable[..., Any], model: Any, recording: Recording, step_time: float) -> Fit:
+def _fit(build: Callable[..., Any], model: Any, recording: Recording, step_time: float) -> Timing:
     """Find the largest particle count whose step takes at most `step_time`: by doubling, then by a line between two."""
 
-    def timed(n: int) -> Fit:
+    def timed(n: int) -> Timing:
         # The processor's time, and the least of a few runs: what else the machine does only adds to it.
         times: list[float] = []
         while len(times) < 3 and sum(times) < TIMED_SECONDS:
@@ -302,19 +302,19 @@ def _fit(build: Callable[..., Any], model: Any, recording: Recording, step_time:
             begin = time.process_time()
             feed(estimator, recording)
             times.append(time.process_time() - begin)
-        return Fit(n, min(times) / len(recording), times[0] - min(times))
+        return Timing(n, min(times) / len(recording), times[0] - min(times))
 
-    feed(build(model, FEWEST, np.random.default_rng(0)), recording)  # compiles
-    above = timed(FEWEST)
+    feed(build(model, SMALLEST_N, np.random.default_rng(0)), recording)  # compiles
+    above = timed(SMALLEST_N)
     cls = getattr(build, "built", lambda: build)()
     if "n_particles" not in parameter_names(cls):
         return above._replace(n_particles=0)
     # A step may take longer with fewer particles, and one measurement too long: only twice the time ends the search.
     steps = [above]
-    while above.seconds <= 2 * step_time and above.n_particles < MOST:
+    while above.seconds <= 2 * step_time and above.n_particles < LARGEST_N:
         if above.preparation > PREPARATION:
             break
-        above = timed(min(2 * above.n_particles, MOST))
+        above = timed(min(2 * above.n_particles, LARGEST_N))
         steps.append(above)
     fitting = [k for k, fit in enumerate(steps) if fit.seconds <= step_time]
     if not fitting or steps[-1].seconds <= step_time:
@@ -322,12 +322,12 @@ def _fit(build: Callable[..., Any], model: Any, recording: Recording, step_time:
     below, above = steps[fitting[-1] : fitting[-1] + 2]
     share = (step_time - below.seconds) / (above.seconds - below.seconds)
     count = below.n_particles + share * (above.n_particles - below.n_particles)
-    return Fit(int(float(f"{0.98 * count:.2g}")), step_time)
+    return Timing(int(float(f"{0.98 * count:.2g}")), step_time)
 
 
 def _choice(
     runs: pd.DataFrame,
-    fits: Mapping[str, Fit],
+    fits: Mapping[str, Timing],
     left_out: Mapping[str, str],
     step_time: float,
     model: Any,
@@ -338,7 +338,7 @@ def _choice(
 
     failed = runs["error"] != ""
     # Below the reference's own error, filters cannot be told apart.
-    floor = runs["reference_uncertainty"].fillna(0.0).clip(lower=ROUNDING)
+    floor = runs["reference_uncertainty"].fillna(0.0).clip(lower=SMALLEST_ERROR)
     losses = runs["reference_error_sd"].clip(lower=floor).mask(failed, np.inf)
     errors = runs.assign(loss=losses).pivot(index="run", columns="filter", values="loss")
     by_filter = runs.groupby("filter")

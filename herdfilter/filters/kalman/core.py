@@ -149,20 +149,12 @@ class KalmanFilter(OnlineFilter):
         # Everything is computed before anything is stored, so that an error leaves the prediction.
         belief = self.belief
         increment = 0.0
-        outcome = results.Outcome.MISSING
-        observation = Observation.read(self._observed_by(sensor), z, self.step, partial=True)
-        if (
-            observation is not None
-            and gate is not None
-            and observation.beyond(gate, self.predicted_observation(sensor))
-        ):
-            observation = None
-            outcome = results.Outcome.GATED
+        observed = self._observed_by(sensor)
+        observation, outcome = self._read(observed, z, sensor, gate, partial=True)
         # overflow raises an error of its own below
         with np.errstate(over="ignore", invalid="ignore"):
             if observation is not None:
                 belief, increment = self._update(observation)
-                outcome = results.Outcome.UPDATED
                 self._inspection = self._inspection.after(observation)
                 # that of the prediction has been counted
                 increment += self._truncated(belief)[1] - self._truncated(self.belief)[1]

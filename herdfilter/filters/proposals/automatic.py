@@ -22,7 +22,7 @@ from herdfilter.fitting.kernel_density import KernelDensityFit
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract, resolved
 
-UNGUIDED_SHARE = 0.3
+AUTO_UNGUIDED_SHARE = 0.3
 """Share of the predictive mixture that is added to Kalman's posterior before quantiles are taken: it bounds the weights."""
 
 PILOT = 100
@@ -250,4 +250,4 @@ class AutomaticProposal:
 
     @cached_property
     def _guided_quantiles(self) -> KalmanMixtureProposal:
-        return KalmanMixtureProposal(self._quantiles.sampler, unguided_share=UNGUIDED_SHARE)
+        return KalmanMixtureProposal(self._quantiles.sampler, unguided_share=AUTO_UNGUIDED_SHARE)

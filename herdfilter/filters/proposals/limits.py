@@ -26,10 +26,10 @@ from herdfilter.models.resolved import Motion, Transition
 SIZES = 8
 """Numbers of points that may be proposed, for each factor of two: sets of noise are cached by their number of points."""
 
-LEAST_SHARE = 1 / 16
+LEAST_FEASIBLE_SHARE = 1 / 16
 """At most n over this share are proposed."""
 
-ATTEMPTS = 3  # proposals of a step, until about n points are inside
+MOST_PROPOSALS = 3  # proposals of a step, until about n points are inside
 
 CHANCE = 3.5
 """Deviations from n points inside, over its root, that lead to no other attempt: to repeat what chance has made would bias
@@ -42,7 +42,7 @@ def _fill(motion: Motion, step: int, n: int, share: float, make: Callable[[int],
     ``make(count)`` returns points, about the `share` of which is inside. If fewer than n are, copies without weight follow.
     """
     size = _size(share)
-    for _ in range(ATTEMPTS):
+    for _ in range(MOST_PROPOSALS):
         points = make(round(n * 2 ** (size / SIZES)))
         inside = np.flatnonzero(motion.inside(points.x, points.modes))
         share = len(inside) / len(points)
@@ -72,7 +72,7 @@ def _fill(motion: Motion, step: int, n: int, share: float, make: Callable[[int],
 
 def _size(share: float) -> int:
     """Return the number of points to propose, where the share is inside: as an exponent, so that it is one of few."""
-    return int(-SIZES * math.log2(max(share, LEAST_SHARE)))
+    return int(-SIZES * math.log2(max(share, LEAST_FEASIBLE_SHARE)))
 
 
 def _settled(points: Particles, log_feasible: float) -> Particles:

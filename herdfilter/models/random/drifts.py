@@ -67,7 +67,7 @@ def draw_weights(rng: Generator, means: Array, sd: Array) -> GaussianMixture:
     return GaussianMixture(weights, rounded(means), np.diag(rounded(sd) ** 2))
 
 
-def choose(rng: Generator, shares: Mapping[Any, float]) -> Any:
+def draw_key(rng: Generator, shares: Mapping[Any, float]) -> Any:
     """Draw a key with a probability in proportion to its value."""
     keys = list(shares)
     values = np.array(list(shares.values()))
@@ -337,7 +337,7 @@ def _draw_rotating(rng: Generator, dim: int) -> Drift:
 
 
 def _draw_map(rng: Generator, dim: int) -> Drift:
-    kind = choose(rng, {"sines": 1.0} | ({"henon": 1.0, "ikeda": 1.0} if dim == 2 else {}))
+    kind = draw_key(rng, {"sines": 1.0} | ({"henon": 1.0, "ikeda": 1.0} if dim == 2 else {}))
     if kind == "henon":
         return henon(draw_number(rng, 1.2, 1.4), 0.3)
     if kind == "ikeda":
@@ -378,6 +378,6 @@ DRIFTS = {
 
 def draw_drift(rng: Generator) -> Drift:
     """Draw a dimension and a drift."""
-    dim = choose(rng, DIMENSIONS)
-    name = choose(rng, {name: kind.share for name, kind in DRIFTS.items() if dim in kind.dims})
+    dim = draw_key(rng, DIMENSIONS)
+    name = draw_key(rng, {name: kind.share for name, kind in DRIFTS.items() if dim in kind.dims})
     return DRIFTS[name].draw(rng, dim)

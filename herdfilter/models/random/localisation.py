@@ -71,12 +71,12 @@ def in_turn(joint: observations.Sensing, parts: list[observations.Sensing]) -> o
 
 def draw_localisation(rng: Generator) -> observations.Parts:
     """Draw a model: its transition, observation, prior, number of steps, and labels."""
-    kind = drifts.choose(rng, MOTIONS)
+    kind = drifts.draw_key(rng, MOTIONS)
     steps = drifts.draw_count(rng, 40, 80)
     unit = float(drifts.rounded(drifts.log_uniform(rng, 0.1, 100.0)))
-    m = 2 if kind == "circling" else drifts.choose(rng, POSITION_DIMENSIONS)
+    m = 2 if kind == "circling" else drifts.draw_key(rng, POSITION_DIMENSIONS)
     offset = rng.random() < OFFSET_SHARE
-    count = drifts.choose(rng, PRIOR_COMPONENTS)
+    count = drifts.draw_key(rng, PRIOR_COMPONENTS)
     drift = localisation_drift(kind, m, offset, unit)
     # in the whole run the target moves by 0.1 to 0.5 of the prior's width
     speed = rng.uniform(0.1, 0.5) * unit / steps
@@ -112,7 +112,7 @@ def draw_localisation(rng: Generator) -> observations.Parts:
 def _draw_sensors(
     rng: Generator, initial: GaussianMixture, m: int, offset: bool, unit: float
 ) -> tuple[observations.Sensing, tuple[str, ...]]:
-    drawn_kind = drifts.choose(rng, SENSOR_KINDS)
+    drawn_kind = drifts.draw_key(rng, SENSOR_KINDS)
     kind = drawn_kind if m == 2 else "range"
     x = initial.sample(1000, Generator(PCG64(0)))
     matrix = np.eye(m, x.shape[1])

@@ -108,7 +108,7 @@ def only_simulable(
 def draw_noise(rng: Generator, drift: drifts.Drift) -> NoisyDrift:
     """Draw the noise of a drift and return the transition."""
     dim = drift.dim
-    kind = drifts.choose(rng, NOISES)
+    kind = drifts.draw_key(rng, NOISES)
     size = float(drifts.log_uniform(rng, *drifts.DRIFTS[drift.kind].noise_range)) * drift.scale
     if kind == "rank-deficient" and dim > 1:
         rank = drifts.draw_count(rng, 1, dim - 1)

@@ -236,7 +236,7 @@ def draw_view(rng: Generator, system: LongRun) -> View:
         return matrix, drifts.rounded(offset - matrix @ system.states.mean(axis=0))
 
     dim = system.states.shape[1]
-    kind = drifts.choose(
+    kind = drifts.draw_key(
         rng, {k: share for k, share in VIEWS.items() if dim > 1 or k not in ("bearing", "partial")}
     )
     if kind == "partial":
