@@ -85,6 +85,7 @@ AS_THEY_ARE = (
     "peers_filters",
     "peers_budget",
     "board",
+    "adapters",
     "dear_model",
 )
 """Results files that are views themselves."""
