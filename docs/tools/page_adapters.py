@@ -15,6 +15,12 @@ SHOWN = {
         "ranked": "`ranked`",
         "auto": "`auto`",
     },
+    "stonesoup": {
+        "Stone Soup, ESS": "`ESSResampler`",
+        "its resampler herded": "herded resampler",
+        "ParticleFilter, converted models": "`auto`",
+        "AutomaticProposal, three lines": "three lines changed",
+    },
 }
 """Library -> filter in the results file -> what it is called."""
 

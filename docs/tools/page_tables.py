@@ -23,7 +23,6 @@ import page_modes
 import page_need
 import page_peers
 import page_published
-import page_stonesoup
 import page_trackers
 import page_views
 import pandas as pd
@@ -394,7 +393,6 @@ TABLES: dict[str, Callable[[], str]] = {
     **page_determinism.TABLES,
     **page_published.TABLES,
     **page_peers.TABLES,
-    **page_stonesoup.TABLES,
     **page_trackers.TABLES,
     **page_views.TABLES,
     **{f"paper_{k}": partial(paper, k) for k in ("fig1", "fig2", "fig3", "fig4", "fig5")},
