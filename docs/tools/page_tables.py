@@ -68,27 +68,6 @@ def excerpt(text: str, filters: Iterable[str] = FOUR) -> str:
     return "\n".join(kept).strip("\n") + "\n"
 
 
-def wide(
-    source: str,
-    row: str,
-    column: str,
-    value: str,
-    digits: int = 3,
-    names: dict | None = None,
-    leave_out: tuple[str, ...] = (),
-) -> str:
-    """Write a results file with one column spread out."""
-    table = read(source)
-    table = table[~table[row].isin(leave_out)]
-    columns = list(dict.fromkeys(table[column]))
-    cells = table.set_index([row, column])[value]
-    rows = [
-        [name, *(number(cells.get((name, c), np.nan), digits) for c in columns)]
-        for name in dict.fromkeys(table[row])
-    ]
-    return markdown([row, *((names or {}).get(c, f"{c}") for c in columns)], rows, source)
-
-
 def plain(source: str, digits: int = 3) -> str:
     """Write a results file as it is."""
     table = read(source)
@@ -376,7 +355,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "random_localisation": random_localisation,
     "random_models": random_models,
     "published": partial(plain, "published"),
-    "speed_tracks": partial(wide, "speed_tracks", "filter", "model", "ms", 2),
     "speed_tracker": partial(plain, "speed_tracker"),
     "speed_together": partial(plain, "speed_together"),
     **page_adapters.TABLES,

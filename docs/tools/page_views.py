@@ -78,6 +78,7 @@ AS_THEY_ARE = (
     "speed_compiled",
     "speed_samplers",
     "speed_growth",
+    "speed_tracks",
     "speed_plain",
     "speed_sqmc",
     "startup",
