@@ -8,7 +8,6 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 
-import numpy as np
 import page_adapters
 import page_association
 import page_board
