@@ -6,26 +6,40 @@ from functools import partial
 
 from page_format import interval, markdown, number, read
 
+SHOWN = {
+    "filterpy": {"bootstrap, columns": "`bootstrap`", "auto, columns": "`auto`"},
+    "particles": {
+        "particles, guided": "guided",
+        "particles, SQMC": "SQMC",
+        "sqmc": "`sqmc`",
+        "ranked": "`ranked`",
+        "auto": "`auto`",
+    },
+    "stonesoup": {
+        "Stone Soup, ESS": "`ESSResampler`",
+        "its resampler herded": "herded resampler",
+        "ParticleFilter, converted models": "`auto`",
+        "AutomaticProposal, three lines": "three lines changed",
+    },
+}
+"""Library -> filter in the results file -> what it is called."""
+
 
 def adapters(library: str) -> str:
-    """Median error of the library's first filter, errors of the others over its own; largest error of a run; times."""
+    """Errors over those of the library's first filter; times of that filter and of the last."""
     table = read("adapters").query("adapter == @library")
-    models = list(dict.fromkeys(table["model"]))
-    first = table["filter"].iloc[0]
-    cells = table.set_index(["filter", "model"])
+    first, (*_, last) = table["filter"].iloc[0], SHOWN[library]
+    cells = table.set_index(["model", "filter"])
 
-    def cell(name: str, model: str) -> str:
-        if (name, model) not in cells.index:
-            return ""
-        row = cells.loc[(name, model)]
-        error = f"error {number(row['error'])}" if name == first else interval(row, "ratio")
-        return f"{error}; {number(row['worst'])}; {number(row['ms_per_step'])} ms"
+    def row(model: str) -> list[str]:
+        own = cells.loc[model].reindex([*SHOWN[library]])
+        errors = [interval(row, "ratio") for _, row in own.iterrows()]
+        times = [number(cells.loc[(model, name), "ms_per_step"]) for name in (first, last)]
+        return [model, *errors, *times]
 
-    rows = []
-    for name in dict.fromkeys(table["filter"]):
-        n = table.loc[table["filter"] == name, "n"].iloc[0]
-        rows.append([name, n if n else "", *(cell(name, model) for model in models)])
-    return markdown(["filter", "n", *models], rows, "adapters")
+    times = [f"{name}, ms" for name in (first, SHOWN[library][last])]
+    rows = [row(model) for model in dict.fromkeys(table["model"])]
+    return markdown(["model", *SHOWN[library].values(), *times], rows, "adapters")
 
 
-TABLES = {f"adapters_{name}": partial(adapters, name) for name in ("filterpy", "particles")}
+TABLES = {f"adapters_{library}": partial(adapters, library) for library in SHOWN}

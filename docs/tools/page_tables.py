@@ -8,7 +8,6 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 
-import numpy as np
 import page_adapters
 import page_association
 import page_board
@@ -23,7 +22,6 @@ import page_modes
 import page_need
 import page_peers
 import page_published
-import page_stonesoup
 import page_trackers
 import page_views
 import pandas as pd
@@ -67,27 +65,6 @@ def excerpt(text: str, filters: Iterable[str] = FOUR) -> str:
             kept.insert(0, line)
         before_row = bool(row) if line else before_row
     return "\n".join(kept).strip("\n") + "\n"
-
-
-def wide(
-    source: str,
-    row: str,
-    column: str,
-    value: str,
-    digits: int = 3,
-    names: dict | None = None,
-    leave_out: tuple[str, ...] = (),
-) -> str:
-    """Write a results file with one column spread out."""
-    table = read(source)
-    table = table[~table[row].isin(leave_out)]
-    columns = list(dict.fromkeys(table[column]))
-    cells = table.set_index([row, column])[value]
-    rows = [
-        [name, *(number(cells.get((name, c), np.nan), digits) for c in columns)]
-        for name in dict.fromkeys(table[row])
-    ]
-    return markdown([row, *((names or {}).get(c, f"{c}") for c in columns)], rows, source)
 
 
 def plain(source: str, digits: int = 3) -> str:
@@ -377,7 +354,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "random_localisation": random_localisation,
     "random_models": random_models,
     "published": partial(plain, "published"),
-    "speed_tracks": partial(wide, "speed_tracks", "filter", "model", "ms", 2),
     "speed_tracker": partial(plain, "speed_tracker"),
     "speed_together": partial(plain, "speed_together"),
     **page_adapters.TABLES,
@@ -394,7 +370,6 @@ TABLES: dict[str, Callable[[], str]] = {
     **page_determinism.TABLES,
     **page_published.TABLES,
     **page_peers.TABLES,
-    **page_stonesoup.TABLES,
     **page_trackers.TABLES,
     **page_views.TABLES,
     **{f"paper_{k}": partial(paper, k) for k in ("fig1", "fig2", "fig3", "fig4", "fig5")},

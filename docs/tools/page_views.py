@@ -78,6 +78,7 @@ AS_THEY_ARE = (
     "speed_compiled",
     "speed_samplers",
     "speed_growth",
+    "speed_tracks",
     "speed_plain",
     "speed_sqmc",
     "startup",
@@ -85,6 +86,7 @@ AS_THEY_ARE = (
     "peers_filters",
     "peers_budget",
     "board",
+    "adapters",
     "dear_model",
 )
 """Results files that are views themselves."""
