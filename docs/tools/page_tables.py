@@ -29,7 +29,6 @@ import page_views
 import pandas as pd
 from page_catalogue import TITLES, catalogue_entries
 from page_format import RESULTS, interval, markdown, number, percent, read
-from page_random import random_localisation, random_models
 from page_samplers import (
     hostile,
     mixtures,
@@ -374,8 +373,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "thinning": thinning,
     "thinning_large": thinning_large,
     "roughness": roughness,
-    "random_localisation": random_localisation,
-    "random_models": random_models,
     "published": partial(plain, "published"),
     "speed_tracks": partial(wide, "speed_tracks", "filter", "model", "ms", 2),
     "speed_tracker": partial(plain, "speed_tracker"),

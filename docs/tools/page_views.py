@@ -16,6 +16,7 @@ from pathlib import Path
 import page_catalogue
 import page_default
 import page_published
+import page_random
 import page_samplers
 from page_format import PARTS, RESULTS, Table, kept, read
 
@@ -55,6 +56,8 @@ def columns() -> Table:
 MADE: dict[str, tuple[str, Callable[[], Table]]] = {
     "files": ("measured", files),
     "columns": ("measured", columns),
+    "random_draws": ("measured", page_random.random_draws),
+    "random_drifts": ("measured", page_random.random_drifts),
     "catalogue": ("study", page_catalogue.catalogue),
     "random_filters": ("default", page_default.default_all),
     "random_kinds": ("default_models", page_default.kinds),
