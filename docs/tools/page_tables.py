@@ -373,7 +373,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "thinning": thinning,
     "thinning_large": thinning_large,
     "roughness": roughness,
-    "published": partial(plain, "published"),
     "speed_tracks": partial(wide, "speed_tracks", "filter", "model", "ms", 2),
     "speed_tracker": partial(plain, "speed_tracker"),
     "speed_together": partial(plain, "speed_together"),
