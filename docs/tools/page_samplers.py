@@ -110,21 +110,6 @@ def repairs(family: str = "5 components", n: int = 100) -> str:
     return markdown(["sampler", *(f"d = {d}" for d in cells)], rows, "quality")
 
 
-def rates() -> str:
-    """Exponents with which the herding error falls, by sampler, dimension and kernel, from Fig. 3 of the paper."""
-    table = read("paper_fig3")
-    cells = table.set_index(["sampler", "d", "sigma_k"])["E falls as t^-"]
-    columns = dict.fromkeys(zip(table["d"], table["sigma_k"], strict=True))
-    heads = [
-        f"d = {d}, {k} kernel" if k == "auto" else f"d = {d}, $\\sigma_k$ = {k}" for d, k in columns
-    ]
-    rows = [
-        [name, *(number(-cells[name, *column]) for column in columns)]
-        for name in table["sampler"].unique()
-    ]
-    return markdown(["sampler", *heads], rows, "paper_fig3")
-
-
 METHODS = (
     "i.i.d. random",
     "Sobol (scipy)",
