@@ -67,16 +67,18 @@ MOVED: dict[str, str] = {
     "study": "data.html#the-study",
     "discrepancy": "claims.html#points",
     "results": "data.html",
-    "benchmarks": "provenance.html",
+    "benchmarks": "data.html#provenance",
     "board": "data.html#the-board",
-    "peers": "libraries.html#points",
-    "other_filters": "libraries.html",
+    "peers": "data.html#points",
+    "other_filters": "data.html#libraries",
     "stonesoup": "coming_from_stonesoup.html#herded-particles-in-your-filter",
     "adapters": "coming_from_filterpy.html#keep-your-filter",
     "vision": "need.html#what-it-will-become-and-what-not",
     "as_published": "published_figures.html",
     "as_published_herding": "published_figures.html",
     "as_published_sqmc": "published_figures.html",
+    "libraries": "data.html#libraries",
+    "provenance": "data.html#provenance",
 }
 
 exclude_patterns = ["_build", "gallery", "**sg_execution_times.rst"]

@@ -249,7 +249,7 @@ def default_other_kinds() -> str:
             percent(own["diverged"]),
             percent(own["lost"]),
         ]
-        ours = [interval(own, "to_bootstrap"), number(own["raw_bootstrap"]), own["uncertain"]]
+        ours = [interval(own, "to_bootstrap"), own["uncertain"]]
         rows.append(
             [
                 kind,
@@ -264,7 +264,6 @@ def default_other_kinds() -> str:
         "kind",
         "models",
         *(f"`{name}`" for name in names),
-        "raw",
         "reference uncertain",
         "variance right",
     ]

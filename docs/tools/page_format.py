@@ -43,7 +43,7 @@ def markdown(heads: Iterable[str], rows: Iterable[Iterable[object]], *sources: s
 def measured(*sources: str) -> str:
     """Link results files to the list that says when and how they were measured; a dagger marks those kept on purpose."""
     marks = dict.fromkeys(name + "†" * bool(kept(name)) for name in sources)
-    return f"*Measured: [{', '.join(marks)}](provenance.md)*"
+    return f"*Measured: [{', '.join(marks)}](data.md#provenance)*"
 
 
 def kept(table: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from page_format import markdown, number, read
+from page_format import Table, markdown, number, read
 
 REPAIRS = {
     "kh": "kernel herding",
@@ -58,21 +58,35 @@ BESIDE = {
 """Samplers on the page, in this order; the results file has more."""
 
 
-def mixtures(n: int = 100) -> str:
-    """Median energy distances on mixtures of 1, 5 and 100 components, and milliseconds, in two to eight dimensions."""
-    table = read("mixtures").query("n == @n and d > 1")
-    families = dict.fromkeys(table["family"])
-    keys, rows = ["sampler", "d", "family"], []
-    cells, ms = table.set_index(keys), milliseconds().xs(n, level="n")
-    for name, label in BESIDE.items():
-        columns = [
-            "; ".join(number(cells["median"].get((name, d, family), np.nan)) for family in families)
-            for d in table["d"].unique()
-        ]
-        times = [number(ms.get((4, family, name), np.nan)) for family in families]
-        rows.append([label, *columns, "; ".join(times)])
-    heads = ["points by", *(f"d = {d}" for d in table["d"].unique()), "ms, d = 4"]
+def mixtures(family: str = "5 components", n: int = 100) -> str:
+    """Median energy distances on mixtures of 5 components in two to eight dimensions, and milliseconds."""
+    table = read("mixtures").query("n == @n and d > 1 and family == @family")
+    cells, dims = table.set_index(["sampler", "d"])["median"], table["d"].unique()
+    ms = milliseconds().xs((4, family, n), level=("d", "family", "n"))
+    rows = [
+        [label, *(number(cells[name, d]) for d in dims), number(ms.get(name, np.nan))]
+        for name, label in BESIDE.items()
+    ]
+    heads = ["points by", *(f"d = {d}" for d in dims), "ms, d = 4"]
     return markdown(heads, rows, "mixtures", "mixtures_compiled")
+
+
+def mixtures_all() -> Table:
+    """Median and worst energy distances on mixtures of 1, 5 and 100 components, and milliseconds."""
+    table, ms = read("mixtures").query("sampler in @BESIDE"), milliseconds()
+    rows = [
+        [
+            BESIDE[row.sampler],
+            row.d,
+            row.n,
+            row.family,
+            number(row.median, 3),
+            number(row.worst, 3),
+            number(ms.get((row.d, row.family, row.sampler, row.n), np.nan), 3),
+        ]
+        for row in table.itertuples()
+    ]
+    return ["points by", "d", "n", "mixture", "median", "worst", "ms"], rows
 
 
 def milliseconds() -> pd.Series:
@@ -96,34 +110,38 @@ def repairs(family: str = "5 components", n: int = 100) -> str:
     return markdown(["sampler", *(f"d = {d}" for d in cells)], rows, "quality")
 
 
-def rates() -> str:
-    """Exponents with which the herding error falls, by sampler, dimension and kernel, from Fig. 3 of the paper."""
-    table = read("paper_fig3")
-    cells = table.set_index(["sampler", "d", "sigma_k"])["E falls as t^-"]
-    columns = dict.fromkeys(zip(table["d"], table["sigma_k"], strict=True))
-    heads = [
-        f"d = {d}, {k} kernel" if k == "auto" else f"d = {d}, $\\sigma_k$ = {k}" for d, k in columns
-    ]
-    rows = [
-        [name, *(number(-cells[name, *column]) for column in columns)]
-        for name in table["sampler"].unique()
-    ]
-    return markdown(["sampler", *heads], rows, "paper_fig3")
+METHODS = (
+    "i.i.d. random",
+    "Sobol (scipy)",
+    "kernel thinning (goodpoints)",
+    "Compress++ (goodpoints)",
+    "KH",
+    "CHG",
+    "KH, mapped",
+    "KH, polished",
+)
+"""Methods on the page, in this order; the results file has more."""
 
 
 def peers(n: int = 64) -> str:
-    """Herding error and energy distance of samplers at one number of points, both times 1000."""
-    table = read("peers").query("n == @n")
-    targets = list(dict.fromkeys(table["target"]))
-    herding = table[table["kernel"] != "rule"].set_index(["method", "target"])["herding_error"]
-    energy = table[(table["kernel"] == "rule") | table["kernel"].isna()].set_index(
-        ["method", "target"]
-    )["energy_distance"]
-    rows = []
-    for name in dict.fromkeys(table["method"]):
-        both = [(herding.get((name, t), np.nan), energy.get((name, t), np.nan)) for t in targets]
-        rows.append([name, *(", ".join(number(1000 * v) for v in pair if v == v) for pair in both)])
-    return markdown(["method", *targets], rows, "peers")
+    """Herding error and energy distance of samplers on mixtures of 5 components, both times 1000, and milliseconds."""
+    table = read("peers").query("n == @n and target.str.startswith('5 components')")
+    table["d"] = table["target"].str[-1].astype(int)
+    keys = ["method", "d"]
+    herding = table[table["kernel"] != "rule"].set_index(keys)
+    energy = table[(table["kernel"] == "rule") | table["kernel"].isna()].set_index(keys)
+    dims = table["d"].unique()
+    rows = [
+        [
+            name,
+            *(number(1000 * herding.loc[(name, d), "herding_error"]) for d in dims),
+            *(number(1000 * energy.loc[(name, d), "energy_distance"]) for d in dims),
+            number(1000 * energy.loc[(name, 4), "seconds"]),
+        ]
+        for name in METHODS
+    ]
+    heads = [f"{name}, d = {d}" for name in ("herding error", "energy distance") for d in dims]
+    return markdown(["method", *heads, "ms, d = 4"], rows, "peers")
 
 
 def thinning() -> str:

@@ -27,13 +27,11 @@ import page_views
 import pandas as pd
 from page_catalogue import TITLES, catalogue_entries
 from page_format import RESULTS, interval, markdown, number, percent, read
-from page_random import random_localisation, random_models
 from page_samplers import (
     hostile,
     mixtures,
     peers,
     quality,
-    rates,
     repairs,
     thinning,
     thinning_large,
@@ -210,8 +208,6 @@ def paper(name: str) -> str:
     """Write a table of a figure of the paper, without columns that say nothing."""
     table = read(f"paper_{name}")
     kept = table.loc[:, (table.nunique() > 1) | (table.iloc[0] != "not stated")]
-    if name == "fig5":
-        kept = kept[~kept["d"].isin((4, 6, 15, 25))]  # they are in its data file
     rows = [
         [number(v, 3) if isinstance(v, float) else v for v in row]
         for row in kept.to_numpy(dtype=object)
@@ -335,7 +331,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "demo": demo,
     "forecasts": forecasts,
     "quality": quality,
-    "rates": rates,
     "mixtures": mixtures,
     "repairs": repairs,
     "hostile": hostile,
@@ -351,9 +346,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "thinning": thinning,
     "thinning_large": thinning_large,
     "roughness": roughness,
-    "random_localisation": random_localisation,
-    "random_models": random_models,
-    "published": partial(plain, "published"),
     "speed_tracker": partial(plain, "speed_tracker"),
     "speed_together": partial(plain, "speed_together"),
     **page_adapters.TABLES,
@@ -372,5 +364,5 @@ TABLES: dict[str, Callable[[], str]] = {
     **page_peers.TABLES,
     **page_trackers.TABLES,
     **page_views.TABLES,
-    **{f"paper_{k}": partial(paper, k) for k in ("fig1", "fig2", "fig3", "fig4", "fig5")},
+    **{f"paper_{k}": partial(paper, k) for k in ("fig1", "fig3", "fig4")},
 }

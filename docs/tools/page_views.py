@@ -1,8 +1,8 @@
 """Long tables: data files that a page shows in a box that can be sorted and searched.
 
-A view is a results file as it is, or a file in this folder that is made of one and is easier to read (``MADE``).
-``python docs/make_pages.py`` writes the latter, and puts the box, what made the results file, and the link to it where a
-page says ``<!-- table: view_NAME -->``.
+A page shows a results file as it is by the directive ``data-table``. A view is a file in docs/tables that is made of one and
+is easier to read (``MADE``): ``python docs/make_pages.py`` writes it, and puts the box and the link to the results file
+where a page says ``<!-- table: view_NAME -->``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from pathlib import Path
 import page_catalogue
 import page_default
 import page_published
-from page_format import PARTS, RESULTS, Table, kept, measured, read
+import page_random
+import page_samplers
+from page_format import PARTS, RESULTS, Table, kept, read
 
 from herdfilter.study.columns import COLUMNS
 
@@ -54,41 +56,18 @@ def columns() -> Table:
 MADE: dict[str, tuple[str, Callable[[], Table]]] = {
     "files": ("measured", files),
     "columns": ("measured", columns),
+    "random_draws": ("measured", page_random.random_draws),
+    "random_drifts": ("measured", page_random.random_drifts),
     "catalogue": ("study", page_catalogue.catalogue),
     "random_filters": ("default", page_default.default_all),
     "random_kinds": ("default_models", page_default.kinds),
     "compiled_models": ("compiled_cases", page_default.compiled_cases),
     "published_pairs": ("as_published", page_published.pairs),
     "named_scenarios": ("default_scenarios", page_default.scenarios_all),
+    "mixtures": ("mixtures", page_samplers.mixtures_all),
 }
 """Name of a view -> the results file it is made of, and what makes it."""
-AS_THEY_ARE = (
-    "default_models",
-    "default_budget",
-    "study",
-    "quality",
-    "far",
-    "modes",
-    "trackers",
-    "association",
-    "evidence",
-    "smoothers",
-    "thinning",
-    "speed_step",
-    "speed_compiled",
-    "speed_samplers",
-    "speed_growth",
-    "speed_tracks",
-    "speed_plain",
-    "speed_sqmc",
-    "startup",
-    "break_even",
-    "peers_filters",
-    "peers_budget",
-    "board",
-    "adapters",
-    "dear_model",
-)
+AS_THEY_ARE = ("adapters", "dear_model", "speed_tracks")
 """Results files that are views themselves."""
 
 
@@ -99,14 +78,14 @@ def link(name: str) -> str:
 
 def view(name: str) -> str:
     """Write the box of a view, and below it where its numbers are from."""
-    source = MADE[name][0] if name in MADE else name
-    path = f"tables/{name}.csv" if name in MADE else f"{RAW}/{name}.csv"
-    box = f"```{{data-table}} {path}\n```\n"
-    if name in MADE:  # its cells have markup
-        box = f"```{{csv-table}}\n:file: {path}\n:header-rows: 1\n:class: sortable\n```\n"
-    if MADE.get(name, ("",))[0] == "measured":  # no numbers
+    if name not in MADE:  # the directive adds the link
+        return f"```{{data-table}} {RAW}/{name}.csv\n```\n"
+    source, _ = MADE[name]
+    box = f"```{{csv-table}}\n:file: tables/{name}.csv\n:header-rows: 1\n:class: sortable\n```\n"
+    if source == "measured":  # no numbers
         return box
-    return f"{box}\nThe data: {link(source)}, {len(read(source)):,} rows. {measured(source)}\n"
+    dagger = "†" * bool(kept(source))
+    return f"{box}\n{link(source)}, {len(read(source)):,} rows, [measured{dagger}](data.md#provenance)\n"
 
 
 def written() -> dict[Path, str]:
