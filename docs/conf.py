@@ -76,6 +76,8 @@ MOVED: dict[str, str] = {
     "as_published": "published_figures.html",
     "as_published_herding": "published_figures.html",
     "as_published_sqmc": "published_figures.html",
+    "choosing": "guide.html#choose",
+    "dear_model": "claims.html#expensive-models",
 }
 
 exclude_patterns = ["_build", "gallery", "**sg_execution_times.rst"]

@@ -62,7 +62,6 @@ def figures() -> dict[str, Callable[[], Figure]]:
             guide.compiled,
             guide.exponent,
             guide.processors,
-            guide.loss,
             guide.points,
         ),
         "gibbs": (gibbs.discrete, gibbs.target, gibbs.count, gibbs.jump, gibbs.together),

@@ -86,6 +86,7 @@ AS_THEY_ARE = (
     "peers_budget",
     "board",
     "dear_model",
+    "kernels",
 )
 """Results files that are views themselves."""
 
