@@ -87,6 +87,7 @@ AS_THEY_ARE = (
     "board",
     "dear_model",
     "kernels",
+    "evaluations_cases",
 )
 """Results files that are views themselves."""
 
