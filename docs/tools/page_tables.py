@@ -20,7 +20,6 @@ import page_guide
 import page_harbour
 import page_limits
 import page_modes
-import page_need
 import page_peers
 import page_published
 import page_stonesoup
@@ -386,7 +385,6 @@ TABLES: dict[str, Callable[[], str]] = {
     **page_harbour.TABLES,
     **page_limits.TABLES,
     **page_modes.TABLES,
-    **page_need.TABLES,
     **page_determinism.TABLES,
     **page_published.TABLES,
     **page_peers.TABLES,

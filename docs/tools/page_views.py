@@ -15,6 +15,7 @@ from pathlib import Path
 
 import page_catalogue
 import page_default
+import page_need
 import page_published
 from page_format import PARTS, RESULTS, Table, kept, measured, read
 
@@ -59,6 +60,9 @@ MADE: dict[str, tuple[str, Callable[[], Table]]] = {
     "random_kinds": ("default_models", page_default.kinds),
     "compiled_models": ("compiled_cases", page_default.compiled_cases),
     "published_pairs": ("as_published", page_published.pairs),
+    "features": ("measured", partial(page_need.who, "filters", "inference", "practice")),
+    "features_points": ("measured", partial(page_need.who, "points")),
+    "peers": ("measured", page_need.seen),
     "named_scenarios": ("default_scenarios", page_default.scenarios_all),
 }
 """Name of a view -> the results file it is made of, and what makes it."""
