@@ -92,6 +92,8 @@ AS_THEY_ARE = (
     "dear_model",
     "kernels",
     "evaluations_cases",
+    "harbour_delays",
+    "harbour_two",
 )
 """Results files that are views themselves."""
 
