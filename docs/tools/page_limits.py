@@ -40,7 +40,11 @@ def counts() -> str:
 
 def losses() -> list[dict[str, object]]:
     """Return where the default is shown to have a larger error than another filter: ratios with their intervals."""
-    named = read("default_scenarios").query("ratio_low > 1").sort_values("ratio", ascending=False)
+    named = (
+        read("default_scenarios")
+        .query("ratio_low > 1 and ratio > 1.02")
+        .sort_values("ratio", ascending=False)
+    )
     again = read("default_again").query("n == @N").iloc[0]
     timed = read("compiled").query("filter == @DEFAULT and n == @N").iloc[0]
     rays = read("dear_model").query("filter == @DEFAULT and n == @N").set_index("beams")
