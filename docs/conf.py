@@ -79,6 +79,8 @@ MOVED: dict[str, str] = {
     "as_published_sqmc": "published_figures.html",
     "libraries": "data.html#libraries",
     "provenance": "data.html#provenance",
+    "choosing": "guide.html#choose",
+    "dear_model": "claims.html#expensive-models",
 }
 
 exclude_patterns = ["_build", "gallery", "**sg_execution_times.rst"]

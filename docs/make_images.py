@@ -1,10 +1,10 @@
-"""Draw the figures of the documentation from fresh computation: ``python docs/make_images.py [samplers] [filters] ...``.
+"""Draw the figures of the documentation from fresh computation: ``python docs/make_images.py [samplers] ...``.
 
 `scenario_ungm` and so on, one run of each scenario, `samplers` and the pictures of the theory (`herding_step`,
-`gibbs_target` and so on) take seconds; real data are downloaded, or looked for in HERDFILTER_DATA. `filters` (20 runs of
-three scenarios at four particle counts) takes some minutes, `paper_fig1` to `paper_fig5`, the figures of `herdfilter paper`
-and their tables, a minute together. `random_models`, `long_records` and the guide's pictures (`guide_equal` and so on) are
-drawn from results files. `herding_motion` is a GIF that moves. The drawing is in figures/, a file for each group.
+`gibbs_target` and so on) take seconds; real data are downloaded, or looked for in HERDFILTER_DATA. `paper_fig1` to
+`paper_fig5`, the figures of `herdfilter paper` and their tables, take a minute together. `random_models`, `long_records` and
+the guide's pictures (`guide_equal` and so on) are drawn from results files. `herding_motion` is a GIF that moves. The
+drawing is in figures/, a file for each group.
 """
 
 from __future__ import annotations
@@ -62,7 +62,6 @@ def figures() -> dict[str, Callable[[], Figure]]:
             guide.compiled,
             guide.exponent,
             guide.processors,
-            guide.loss,
             guide.points,
         ),
         "gibbs": (gibbs.discrete, gibbs.target, gibbs.count, gibbs.jump, gibbs.together),
@@ -70,7 +69,6 @@ def figures() -> dict[str, Callable[[], Figure]]:
     return {
         "equal_time": first.equal_time,
         "samplers": samplers.samplers,
-        "filters": filters.filters,
         "random_models": filters.random_models,
         "long_records": long.records,
         "noise_innovations": noise.innovations,

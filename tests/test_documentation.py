@@ -226,8 +226,8 @@ def test_what_the_captions_of_the_guide_claim_is_in_the_results_files(make_pages
     assert (same["close"] == same["sets"]).all()
     assert same["largest"].max() < 1e-10
     found = page_limits.losses()
-    assert not [row for row in found if row["ratio_low"] > 1]
-    assert any(row["ratio_high"] > 1 for row in found)
+    assert not [row for row in found if row["ratio"] <= 1 or row["ratio_low"] <= 1]
+    assert {"`lorenz96`", "`stochastic_volatility`"} < {row["where"] for row in found}
     quality = importlib.import_module("page_samplers").over_families(
         read("quality").query("n == 100")
     )["median"]

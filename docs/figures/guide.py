@@ -8,10 +8,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from page_default import DEFAULT
 from page_format import read
 from page_guide import HERDED, PROBLEMS, RANDOM_DRAWS, SHOWN, N, over_bootstrap
-from page_limits import losses
 from page_samplers import over_families
 from scipy.stats import binomtest
 
@@ -48,7 +46,7 @@ def equal() -> Figure:
 
 
 def time() -> Figure:
-    """Draw the least error in the time of steps of bootstrap over the best random filter's, for cheap and dear models."""
+    """Draw the least error in the time of steps of bootstrap over the best random filter's, for both costs of a model."""
     table, names = read("default_budget"), ["auto", "ranked-unguided", RANDOM_DRAWS]
     figure, look = Figure(figsize=(WIDTH, 3.4)), styles(names)
     for ax, us, title in zip(
@@ -189,42 +187,6 @@ def share(count: int, of: int) -> dict[str, float]:
     """Return a share in per cent with its interval."""
     ends = binomtest(int(count), int(of)).proportion_ci(method="wilson")
     return {"ratio": 100 * count / of, "ratio_low": 100 * ends.low, "ratio_high": 100 * ends.high}
-
-
-def loss() -> Figure:
-    """Draw the errors of the default over those of other filters where it loses or may lose."""
-    found = losses()
-    figure = Figure(figsize=(WIDTH, 3.2))
-    ax = figure.subplots()
-    bars(ax, found, range(len(found)), **styles([DEFAULT])[DEFAULT].line | {"linestyle": "none"})
-    names = [
-        str(row["where"])
-        .partition("]")[0][1:]
-        .replace(", ", ",\n")
-        .replace("robot that", "robot that\n")
-        for row in found
-    ]
-    rows(
-        ax,
-        [
-            f"{name}, n = {row['n']}" if row["n"] else name
-            for name, row in zip(names, found, strict=True)
-        ],
-    )
-    for place, row in enumerate(found):
-        over = str(row["over"]).replace("`", "")
-        ax.text(
-            0.99,
-            place - 0.22,
-            f"over {over}",
-            ha="right",
-            va="bottom",
-            transform=ax.get_yaxis_transform(),
-            fontsize=8,
-        )
-    ratio_axis(ax, [0.1, 0.3, 1, 3], f"error of {DEFAULT} over the other's")
-    ax.set_xlim(0.08, 12)
-    return figure
 
 
 def points() -> Figure:

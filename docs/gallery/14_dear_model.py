@@ -68,7 +68,7 @@ def errors(model, seed):
 
 # %%
 # Errors are distances from the posterior mean, here of 3,000 particles, in its standard deviations: geometric means
-# over six drives. Six drives prove little; :doc:`/dear_model` has more, with intervals.
+# over six drives. Six drives prove little; :doc:`/claims` has more, with intervals.
 
 looks = hf.plotting.styles(counts)
 fig, (plan, *panels) = plt.subplots(1, 3, figsize=(9.5, 3.6), layout="constrained")
@@ -100,4 +100,4 @@ panels[0].legend(fontsize="small")
 # for its slopes with several times the rays, and slopes mislead where a ray passes the edge of a door.
 #
 # With a cheap model the order is another one: :doc:`/guide`. More runs of this robot, also with more particles:
-# :doc:`/dear_model`. To run it in a study of your own: ``herdfilter compare lidar --filters bootstrap,herded-kh``.
+# :doc:`/claims`. To run it in a study of your own: ``herdfilter compare lidar --filters bootstrap,herded-kh``.

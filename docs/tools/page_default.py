@@ -12,7 +12,7 @@ DEFAULT = "auto"
 ORDER = ("bootstrap", "sqmc", "ranked", "auto-random", "auto")
 SHOWN = 100
 """Number of particles that the page tells of; all others are in the data files."""
-FEWEST, WORST, BEST = 3, 6, 3
+FEWEST, WORST = 3, 6
 """Models of a kind that the table of kinds tells of; kinds on the page."""
 FIRST_CLAIMED = 1_000_000
 """Seed of a model, from which on there are claims."""
@@ -28,6 +28,8 @@ SCALES = {"reference_error": "posterior", "rmse": "truth", "gospa": "truth (GOSP
 LESS_KNOWN = {"likelihood-only": 0.5, "simulation-only": 1.0}
 """Kinds of models of which less is known, and the ratio of errors that was asked there."""
 COMPILED_COUNTS = (100, 500, 2000)
+Wanted = tuple[str, object, object, object, Callable[[float], str]]
+"""What is measured, the numbers of particles, what was asked, what was found, and how numbers are written."""
 BUDGETS = {7.0: 0.75, 14.0: 0.6, 36.0: 0.53}
 """Milliseconds per step, and what was asked of the default then."""
 
@@ -39,10 +41,19 @@ def over(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def default(n: int = SHOWN) -> str:
-    """Write errors over random models with as many particles."""
+    """Write errors over random models with as many particles, and what is measured beside the error of the mean."""
     table = over(read("default").query("n == @n"))
-    rows = [[f"`{row['filter']}`", *_errors(row)] for _, row in table.iterrows()]
-    return f"{_models(table)}\n\n" + markdown(["filter", *ERRORS], rows, "default")
+    rows = [
+        [
+            f"`{row['filter']}`",
+            *(interval(row, f"to_{base}") for base in BASES),
+            *_errors(row)[-2:],
+            *_beside(row),
+        ]
+        for _, row in table.iterrows()
+    ]
+    heads = [*(f"to `{base}`" for base in BASES), *ERRORS[-2:], *BESIDE]
+    return f"{_models(table)}\n\n" + markdown(["filter", *heads], rows, "default")
 
 
 def _errors(row: pd.Series) -> list[str]:
@@ -64,13 +75,8 @@ def default_all() -> Table:
 
 
 def _models(table: pd.DataFrame) -> str:
-    first, worst = table.iloc[0], table.loc[table["uncertain_share"].idxmax()]
-    text = f"n = {first['n']}; {first['models']} models, {first['compared']} of them compared; "
-    text += f"{number(first['better'])} have a better reference than the first; "
-    return (
-        text
-        + f"the reference is too uncertain at {worst['uncertain']} ({percent(worst['uncertain_share'])})."
-    )
+    first, worst = table.iloc[0], table["uncertain"].max()
+    return f"n = {first['n']}; {first['models']} models; the reference is too uncertain on {worst}."
 
 
 def default_targets() -> str:
@@ -79,30 +85,33 @@ def default_targets() -> str:
     exponent, budget = _own("default_exponent").iloc[0], _own("default_budget").set_index("budget")
     budget = budget[(budget["us_per_particle"] == 0) & budget.index.isin(BUDGETS)]
     times, n = _own("default_times"), _listed(equal.index)
-    within = f"in the time of {_listed(int(steps) for steps in budget.index)} steps of `bootstrap`, n = 100"
+    within = f"in the time of {_listed(int(steps) for steps in budget.index)} steps of `bootstrap`"
     times = times[times["n"].isin([100, 1000, 10_000])]
-    step = f"CPU time of a step over `bootstrap`'s, n = {_listed(times['n'])} ({times['models'].max()} models)"
-    wanted: list[tuple[str, object, object, Callable[[float], str]]] = [
-        (f"error over `bootstrap`'s, n = {n}", 0.25, equal["to_bootstrap"], number),
+    step, counts = "CPU time of a step over `bootstrap`'s", _listed(times["n"])
+    wanted: list[Wanted] = [
+        ("error over `bootstrap`'s", n, 0.25, equal["to_bootstrap"], number),
         (
             f"error over the best random filter's {within}",
+            SHOWN,
             [*BUDGETS.values()],
             budget["ratio"],
             number,
         ),
-        (f"{step}, geometric mean", [2.5, 2, 2][: len(times)], times["mean"], number),
-        (f"{step}, worst", [5, 4, 4][: len(times)], times["largest"], number),
+        (f"{step}, mean", counts, [2.5, 2, 2][: len(times)], times["mean"], number),
+        (f"{step}, worst", counts, [5, 4, 4][: len(times)], times["largest"], number),
         (
             "exponent of the error, median and slowest",
+            "",
             [-0.6, -0.4],
             [exponent["exponent_50"], exponent["slowest"]],
             number,
         ),
-        (f"models shown to be worse than with `bootstrap`, n = {n}", 0.01, again["share"], percent),
-        ("largest ratio in new runs, any n", 1.3, again["worst"].fillna(0).max(), number),
-        (f"models with a run lost that `bootstrap` keeps, n = {n}", 0, equal["lost"], percent),
+        ("models shown to be worse than with `bootstrap`", n, 0.01, again["share"], percent),
+        ("largest ratio in new runs", n, 1.3, again["worst"].fillna(0).max(), number),
+        ("models with a run lost that `bootstrap` keeps", n, 0, equal["lost"], percent),
         (
-            f"models with a wrong variance, n = {SHOWN}",
+            "models with a wrong variance",
+            SHOWN,
             0.1,
             1 - equal.loc[SHOWN, "variance_right"],
             percent,
@@ -110,7 +119,7 @@ def default_targets() -> str:
         *_asked_of_other_kinds(),
     ]
     models = read("default_models")["model"]
-    heads = ["what", "at most", "found", "met"]
+    heads = ["what", "n", "at most", "found", "met"]
     files = (
         "default",
         "default_exponent",
@@ -124,13 +133,14 @@ def default_targets() -> str:
     )
 
 
-def _asked_of_other_kinds() -> list[tuple[str, object, object, Callable[[float], str]]]:
+def _asked_of_other_kinds() -> list[Wanted]:
     """Errors where less of the model is known, and targets lost that bootstrap keeps, with the fewest particles measured."""
     table = _own("default_other_kinds")
     table = table[table["n"] == table["n"].min()].set_index("kind")
-    wanted: list[tuple[str, object, object, Callable[[float], str]]] = [
+    wanted: list[Wanted] = [
         (
-            f"error over `bootstrap`'s, n = {table['n'].iloc[0]}, {kind}",
+            f"error over `bootstrap`'s, {kind}",
+            table["n"].iloc[0],
             most,
             table.loc[kind, "to_bootstrap"],
             number,
@@ -139,8 +149,8 @@ def _asked_of_other_kinds() -> list[tuple[str, object, object, Callable[[float],
         if kind in table.index
     ]
     others = table[~table.index.isin(LESS_KNOWN)]
-    lost = f"models with a run lost that `bootstrap` keeps, n = {table['n'].iloc[0]}, {', '.join(others.index)}"
-    return [*wanted, (lost, 0, others["lost"], percent)]
+    lost = f"models with a run lost, {', '.join(others.index)}"
+    return [*wanted, (lost, table["n"].iloc[0], 0, others["lost"], percent)]
 
 
 def _own(name: str) -> pd.DataFrame:
@@ -152,18 +162,13 @@ def _listed(values: Iterable[float]) -> str:
     return ", ".join(f"{value:,g}" for value in values)
 
 
-def _met(what: str, asked: object, found: object, write: Callable[[float], str]) -> list[str]:
+def _met(
+    what: str, n: object, asked: object, found: object, write: Callable[[float], str]
+) -> list[str]:
     limits, values = np.atleast_1d(asked), np.atleast_1d(found)
     count = int((values <= limits).sum())
     verdict = {len(values): "yes", 0: "no"}.get(count, f"{count} of {len(values)}")
-    return [what, ", ".join(map(write, limits)), ", ".join(map(write, values)), verdict]
-
-
-def default_beside(n: int = SHOWN) -> str:
-    """Write what is measured beside the error of the mean, with as many particles."""
-    table = over(read("default").query("n == @n"))
-    rows = [[f"`{row['filter']}`", *_beside(row)] for _, row in table.iterrows()]
-    return markdown(["filter", *BESIDE], rows)
+    return [what, str(n), ", ".join(map(write, limits)), ", ".join(map(write, values)), verdict]
 
 
 def _beside(row: pd.Series) -> list[str]:
@@ -178,20 +183,23 @@ def default_again() -> str:
             row.models,
             row.above,
             row.stay,
-            percent(row.share),
-            "" if pd.isna(row.largest) else row.largest.split("; ")[0],
+            "" if pd.isna(row.largest) else row.largest.split(" (")[0],
         ]
         for row in read("default_again").itertuples()
     ]
-    heads = ["n", "models", "above 1 at first", "shown above 1", "share", "largest in new runs"]
+    heads = ["n", "models", "above 1 at first", "shown above 1", "model: largest in new runs"]
     return markdown(heads, rows, "default_again")
 
 
 def default_kinds() -> str:
-    """Geometric mean of the ratios to bootstrap by kind of model: the worst for the default, and the best."""
+    """Geometric mean of the ratios to bootstrap by kind of model: the worst for the default."""
     heads, rows = kinds()
-    text = f"n = {read('default_models')['n'].iloc[0]}, the {WORST} worst of {len(rows)} kinds, and the {BEST} best.\n\n"
-    return text + markdown(heads, rows[:WORST] + rows[-BEST:], "default_models")
+    shown = [
+        heads.index(name) for name in ("kind", "models", "`ranked`", f"`{DEFAULT}`", heads[-1])
+    ]
+    heads, rows = [heads[i] for i in shown], [[row[i] for i in shown] for row in rows]
+    text = f"n = {read('default_models')['n'].iloc[0]}, the {WORST} worst of {len(rows)} kinds.\n\n"
+    return text + markdown(heads, rows[:WORST], "default_models")
 
 
 def kinds() -> Table:
@@ -275,63 +283,10 @@ def default_other_kinds() -> str:
     return f"n = {SHOWN}.\n\n" + markdown(heads, rows, "default_other_kinds")
 
 
-def default_exponent() -> str:
-    """Slopes of log error in log n."""
-    rows = [
-        [
-            f"`{row['filter']}`",
-            f"{row.used} of {row.models}",
-            row.uncertain,
-            row.solved,
-            interval(row, "exponent_50"),
-            f"{number(row.exponent_10)} to {number(row.exponent_90)}",
-            row.worst.split("; ")[0],
-        ]
-        for _, row in over(read("default_exponent")).iterrows()
-    ]
-    heads = ["models", "reference uncertain", "solved", "median", "10 to 90 %", "slowest"]
-    return markdown(["filter", *heads], rows, "default_exponent")
-
-
-def default_growth() -> str:
-    """Errors over those of bootstrap as n grows."""
-    table = over(read("default_growth"))
-    counts = sorted(table["n"].unique())
-    cells = table.set_index(["filter", "n"])
-    rows = []
-    for name in [name for name in dict.fromkeys(table["filter"]) if name != "bootstrap"]:
-        of_n = [cells.loc[(name, n)] for n in counts]
-        errors = [
-            cell for c in of_n for cell in (interval(c, "to_bootstrap"), number(c["raw_bootstrap"]))
-        ]
-        rows.append([f"`{name}`", *errors])
-    heads = [head for n in counts for head in (f"error, n = {n:,}", "raw")]
-    return markdown(["filter", *heads], rows, "default_growth")
-
-
-def default_times() -> str:
-    """CPU times over those of bootstrap."""
-    table = over(read("default_times"))
-    counts, cells = sorted(table["n"].unique()), table.set_index(["filter", "n"])
-    rows = [
-        [
-            f"`{name}`",
-            *(
-                f"{number(cells.loc[(name, n), 'mean'])} ({number(cells.loc[(name, n), 'largest'])})"
-                for n in counts
-            ),
-        ]
-        for name in dict.fromkeys(table["filter"])
-        if name != "bootstrap"
-    ]
-    heads = ["filter", *(f"n = {n:,}" for n in counts)]
-    return f"{table['models'].max()} models.\n\n" + markdown(heads, rows, "default_times")
-
-
 def default_budget() -> str:
     """Write the least error within a budget of time over that of the best of bootstrap and SQMC."""
     table = over(read("default_budget"))
-    names = list(dict.fromkeys(table["filter"]))
+    names = [name for name in dict.fromkeys(table["filter"]) if name != "auto-random"]
     cells = table.set_index(["budget", "us_per_particle", "filter"])
     rows = []
     for cost in sorted(table["us_per_particle"].unique()):
@@ -342,17 +297,15 @@ def default_budget() -> str:
                 interval(row, "ratio") if name == DEFAULT else number(row["ratio"])
                 for name, row in zip(names, found, strict=True)
             ]
-            more = [percent(own["above"]), own["none"], own["uncertain"]]
-            rows.append(
-                [f"{budget:g} steps", f"{cost:g} us" if cost else "", own["models"], *ratios, *more]
-            )
+            more = [percent(own["above"]), own["none"]]
+            rows.append([f"{budget:g} steps", f"{cost:g} us" if cost else "", *ratios, *more])
     heads = [
         *(f"`{name}`" for name in names),
         f"`{DEFAULT}` above 1",
         "none fits",
-        "reference uncertain",
     ]
-    return markdown(["budget", "dearer by", "models", *heads], rows, "default_budget")
+    text = f"{table['models'].max()} models.\n\n"
+    return text + markdown(["budget", "cost more by", *heads], rows, "default_budget")
 
 
 def compiled_means() -> str:
@@ -370,8 +323,7 @@ def compiled_means() -> str:
             f"{number(row['largest'])} ({row['of']})",
         ]
         for _, row in table.sort_values(["n", "filter"]).iterrows()
-        if row["n"] in (COMPILED_COUNTS if row["filter"] == DEFAULT else COMPILED_COUNTS[1:2])
-        and row["filter"] != "ranked"
+        if row["n"] in COMPILED_COUNTS and row["filter"] == DEFAULT
     ]
     heads = ["filter", "n", "error, equal n", "step, NumPy", "step, compiled"]
     heads += ["error, equal time, NumPy", "error, equal time, compiled", "largest, compiled"]
@@ -443,13 +395,9 @@ TABLES = {
     for table in (
         default,
         default_targets,
-        default_beside,
         default_again,
         default_kinds,
         default_other_kinds,
-        default_exponent,
-        default_growth,
-        default_times,
         default_budget,
         compiled_means,
         default_scenarios,

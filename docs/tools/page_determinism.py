@@ -6,15 +6,12 @@ from collections.abc import Callable
 from functools import partial
 
 import pandas as pd
-from page_format import markdown, number, read
+from page_format import markdown, read
 
 MODELS = ["zeros", "linear", "growth", "bearing", "two wells"]
 FILTERS = ["bootstrap", "ranked, blind", "ranked", "auto"]
 STEPS = 1_000_000
 """Steps of a run that is complete."""
-
-WINDOW = 1_000
-"""Length of the windows whose largest errors are shown beside those of the whole run."""
 
 
 def by_model(table: pd.DataFrame, cell: Callable[[pd.DataFrame], str], *sources: str) -> str:
@@ -45,18 +42,6 @@ def count(*columns: str) -> str:
     )
 
 
-def growth(column: str) -> str:
-    """Write the largest value in a window, mean over windows, and in the longest one."""
-
-    def cell(rows: pd.DataFrame) -> str:
-        values = rows.set_index("t")[column]
-        return f"{number(values[WINDOW])}, {number(values.iloc[-1])}"
-
-    return by_model(read("long_records"), cell, "long_records")
-
-
 TABLES: dict[str, Callable[[], str]] = {
-    "long_losses": partial(count, "beyond_2"),
-    "long_free": partial(count, "free_2", "loss_2"),
-    "long_growth": partial(growth, "largest_distance"),
+    "long_losses": partial(count, "beyond_2", "loss_2"),
 }

@@ -37,21 +37,6 @@ def times_as_many(row: pd.Series) -> str:
     return f"{'over ' * bool(row['beyond'])}{number(row['times'])}"
 
 
-def evaluations_cases(n: int = SHOWN) -> str:
-    """Write the evaluations of a step, and how many times as many bootstrap needs, with intervals."""
-    table = read("evaluations_cases").query("n == @n")
-    table = table.rename(columns={"low": "times_low", "high": "times_high"})
-    cells = table.set_index(["filter", "case"])
-    rows = []
-    for name in dict.fromkeys(table["filter"]):
-        of_filter = [cells.loc[name, case] for case in CASES]
-        each = [number(row["f"] + row["h"]) for row in of_filter]
-        times = [f"{'over ' * bool(r['beyond'])}{interval(r, 'times')}" for r in of_filter]
-        rows.append([f"`{name}`", "; ".join(each), *times])
-    heads = ["filter", "evaluations for each particle", *CASES.values()]
-    return markdown(heads, rows, "evaluations_cases") + claim_to_come()
-
-
 def evaluations_models(n: int = SHOWN) -> str:
     """Write errors on random models over bootstrap's at equal evaluations."""
     table = read("evaluations").query("n == @n")
@@ -63,12 +48,11 @@ def evaluations_models(n: int = SHOWN) -> str:
             interval(row, "ratio"),
             percent(row["below"]),
             number(row["times"]),
-            percent(row["beyond"]),
         ]
         for _, row in table.sort_values("times", ascending=False).iterrows()
     ]
     heads = ["filter", "models", "evaluations for each particle", "error over `bootstrap`'s"]
-    heads += ["below 1", "times fewer", "a lower bound on"]
+    heads += ["below 1", "times fewer"]
     return markdown(heads, rows, "evaluations") + claim_to_come()
 
 
@@ -114,6 +98,5 @@ TABLES: dict[str, Callable[[], str]] = {
     "first_numbers": first_numbers,
     "verdict": verdict,
     "evaluations": evaluations,
-    "evaluations_cases": evaluations_cases,
     "evaluations_models": evaluations_models,
 }

@@ -9,9 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 import pandas as pd
-from page_default import DEFAULT
-from page_format import interval, markdown, number, read
-from page_samplers import over_families
+from page_format import interval, markdown, read
 
 from herdfilter.study.statistics import geometric_mean
 
@@ -19,8 +17,7 @@ RANDOM_DRAWS = "bootstrap"
 N = 100
 """Number of particles, and of points, that the tables tell of."""
 SHOWN = ("auto", "ranked", "sqmc")
-TIMED = ("auto", "ranked", "ranked-unguided", "sqmc", "sqmc-guided")
-"""Filters whose errors stand in the tables, over that of `bootstrap`."""
+"""Filters whose errors stand in the table, over that of `bootstrap`."""
 HERDED = ("`KernelHerding()`", "`ContinuousHerdedGibbs()`")
 Row = list[object]
 Answers = dict[str, str]
@@ -83,105 +80,10 @@ def filters() -> str:
     return markdown(["your problem", "take", *_code(SHOWN), "models"], rows)
 
 
-def budgets() -> str:
-    """Write which filter to take for the time of so many steps of bootstrap, by the errors within it."""
-    rows = []
-    for cost in (0.0, 2.0):
-        for steps in (7.0, 36.0):
-            table = within(steps, cost)
-            cells = [on_one_line(table.loc[name], "ratio") for name in TIMED]
-            slow = table.loc[DEFAULT, "none"]
-            rows.append(
-                [
-                    f"{steps:g}",
-                    f"{cost:g}",
-                    f"`{quickest(steps, cost)}`",
-                    *cells,
-                    table.loc[DEFAULT, "models"],
-                    slow,
-                ]
-            )
-    heads = [
-        "steps",
-        "us per particle",
-        "take",
-        *_code(TIMED),
-        "models",
-        f"`{DEFAULT}` too slow on",
-    ]
-    return markdown(heads, rows)
-
-
 def within(steps: float, us: float) -> pd.DataFrame:
     """Return the errors in the time of steps of bootstrap, if a particle costs so many microseconds more."""
     table = read("default_budget").query("budget == @steps and us_per_particle == @us")
     return table.set_index("filter")
-
-
-def quickest(steps: float, us: float) -> str:
-    """Return the filter with the least error in the time of steps of bootstrap."""
-    table = within(steps, us).loc[list(TIMED)]
-    return str(table.loc[table["none"] == 0, "ratio"].idxmin())
-
-
-def others() -> str:
-    """Write which filter to take by other measures: real radar, exact posteriors of jumps, tracks lost in clutter."""
-    radar = read("harbour").set_index(["recording", "vessel", "filter"])
-    kept = radar["lost"].unstack()["ukf"].eq(0).loc[lambda kept: kept].index
-    names = [DEFAULT, "ukf", RANDOM_DRAWS]
-    error, ms = (radar[column].unstack().loc[kept].mean() for column in ("rmse", "ms"))
-    lost = radar["lost"].unstack()
-    page, n = "[linear, or nearly so](kalman.md)", radar["n"].max()
-    rows = [
-        [page, "error in real radar, m", "`ukf`", n, *(number(error[name]) for name in names)],
-        [page, "ms per step", "`ukf`", n, *(number(ms[name]) for name in names)],
-        [
-            "[boats that come near](harbour.md#both-vessels)",
-            f"boats lost of {len(lost)}",
-            "[a tracker](tracking.md)",
-            n,
-        ]
-        + [number(lost[name].sum()) for name in names],
-    ]
-    for family, kind in (("linear", "linear"), ("nonlinear", "nonlinear")):
-        error = jumps(family)
-        cells = [number(error.get(name, np.nan)) for name in (DEFAULT, "imm", RANDOM_DRAWS)]
-        rows.append(
-            [
-                f"[jumps between {kind} motions](one_target.md#manoeuvres)",
-                "error, sd",
-                f"`{error.idxmin()}`",
-                50,
-                *cells,
-            ]
-        )
-    for in_gate, kind in ((1, "sparse"), (5, "dense")):
-        table = (
-            read("clutter").set_index("in_gate").loc[in_gate].query("n <= @N").set_index("filter")
-        )
-        cells = [on_one_line(table.loc[name], "lost") for name in names]
-        what = f"tracks lost of {table['runs'].iloc[0]}"
-        rows.append(
-            [
-                f"[{kind} clutter](one_target.md#what-it-is-worth)",
-                what,
-                f"`{in_clutter()}`",
-                N,
-                *cells,
-            ]
-        )
-    return markdown(
-        [
-            "your problem",
-            "measured",
-            "take",
-            "n",
-            f"`{DEFAULT}`",
-            "`ukf`, in jumps `imm`",
-            "`bootstrap`",
-        ],
-        rows,
-    )
 
 
 def jumps(family: str, n: int = 50) -> pd.Series:
@@ -193,26 +95,6 @@ def jumps(family: str, n: int = 50) -> pd.Series:
 def in_clutter() -> str:
     """Return the filter that loses fewest tracks in clutter."""
     return str(read("clutter").query("n <= @N").groupby("filter")["lost"].sum().idxmin())
-
-
-def trackers(scenario: str = "meeting") -> str:
-    """Write which tracker to take where targets meet."""
-    table, best = read("trackers").query("scenario == @scenario").set_index("tracker"), tracker()
-    rows = []
-    for name in dict.fromkeys(
-        (best, "lmb-herded-gibbs", "lmb-random-gibbs", "lmb-ukf", "JPDA (Stone Soup)")
-    ):
-        row = table.loc[name]
-        shown = f"`{name}`" if name.startswith("lmb-") else name
-        rows.append(
-            [
-                shown,
-                on_one_line(row, "gospa", 3),
-                number(row["label_switches"]),
-                number(row["ms_per_scan"]),
-            ]
-        )
-    return markdown(["tracker", "GOSPA", "label switches", "ms per scan"], rows)
 
 
 def tracker(scenario: str = "meeting") -> str:
@@ -235,7 +117,7 @@ def filter_tree() -> str:
     )
     questions: dict[str, Answers] = {
         "[Several targets?](tracking.md)": {
-            "yes": f"[`{tracker()}`](#where-targets-meet); for your own scans [`LMBTracker`](tracking.md)"
+            "yes": f"[`{tracker()}`](tracking.md#measured); for your own scans [`LMBTracker`](tracking.md)"
         },
         "[A likelihood for parameters?](likelihood.md)": {
             "smooth": "[`augmented-gauss-kh`](likelihood.md#which-filters-are-smooth); "
@@ -243,7 +125,7 @@ def filter_tree() -> str:
             "unbiased": "[randomised `ranked`](particle_mcmc.md#randomised-ranked-particles)",
         },
         "Jumps between [motions](one_target.md#manoeuvres), or [clutter](one_target.md)?": {
-            "yes": f"[{_either(jumping)}](#by-other-measures)",
+            "yes": f"[{_either(jumping)}](one_target.md#what-it-is-worth)",
         },
         "[Linear, or nearly so?](kalman.md)": {"yes": "[`ukf`](kalman.md#kalman-filters)"},
         "[Only simulation possible?](model.md#the-contract)": {
@@ -302,82 +184,8 @@ def _code(names: Iterable[str]) -> list[str]:
     return [f"`{name}`" for name in names]
 
 
-def samplers() -> str:
-    """Write the energy distances of samplers by dimension, and how many random points are as good."""
-    median = over_families(read("quality").query("n == @N"))["median"].droplevel("n").unstack("d")
-    dims = [d for d in (2, 4, 8, 16) if d in median]
-    rows: list[Row] = [
-        [name, *(number(median.loc[key, d]) for d in dims)]
-        for name, key in zip(HERDED, ("kh", "chg"), strict=True)
-    ]
-    rows.append(
-        [
-            "random points that are as good",
-            *(number(N / median.loc[["kh", "chg"], d].min()) for d in dims),
-        ]
-    )
-    return markdown([f"n = {N}", *(f"d = {d}" for d in dims)], rows)
-
-
-def special_samplers() -> str:
-    """Write what samplers for one kind of mixture gain, each by its own measure."""
-    far = read("far").query("distance == 1000 and d == 2").set_index("sampler")["farthest"]
-    hostile = read("hostile").set_index("sampler")
-    peers = (
-        read("peers")
-        .query("target == 'N(0, I), d = 2' and n == 64")
-        .dropna(subset="energy_distance")
-    )
-    single = peers.groupby("method")["energy_distance"].min()
-    us = read("speed_samplers").set_index(["sampler", "d"])["median"]
-    kernel, one = "`KernelHerding()`", single["i.i.d. random"]
-    mapped = f"mixtures worse than random draws, of {hostile.loc['kh', 'mixtures']:,}"
-    rows: list[Row] = [
-        [
-            "one Gaussian, d = 2, n = 64",
-            "energy distance",
-            "`LCDSampling()`",
-            number(single["LCDSampling"] / one),
-            kernel,
-            number(single["KH"] / one),
-        ],
-        [
-            "a few Gaussians",
-            mapped,
-            "`MappedSampling(KernelHerding())`",
-            hostile.loc["mapped-kh", "worse"],
-            kernel,
-            hostile.loc["kh", "worse"],
-        ],
-        [
-            "modes far apart, d = 2",
-            "farthest point, sd",
-            kernel,
-            number(far["kh"]),
-            "one kernel for all",
-            number(far["kh-one-kernel"]),
-        ],
-        [
-            "any, d = 2",
-            "us per point",
-            kernel,
-            number(us["KH, auto bandwidth", 2]),
-            "`ContinuousHerdedGibbs()`",
-            number(us["CHG, auto bandwidth", 2]),
-        ],
-    ]
-    return markdown(
-        ["your mixture", "measured", "sampler", "its value", "beside", "its value"], rows
-    )
-
-
 TABLES: dict[str, Callable[[], str]] = {
     "guide_tree": filter_tree,
     "guide_filters": filters,
-    "guide_budgets": budgets,
-    "guide_others": others,
-    "guide_trackers": trackers,
     "guide_sampler_tree": sampler_tree,
-    "guide_samplers": samplers,
-    "guide_special": special_samplers,
 }

@@ -1,15 +1,14 @@
-"""The tables of the guide that say what n changes, what determinism promises, and where herding loses."""
+"""The tables that say what n changes, on the page of the claims, and where herding loses, in the guide."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import numpy as np
 import pandas as pd
 from page_default import DEFAULT
 from page_format import markdown, number, percent, read
 from page_guide import RANDOM_DRAWS, N, models_of, on_one_line, within
-
-from herdfilter.study.statistics import geometric_mean
 
 
 def counts() -> str:
@@ -40,51 +39,61 @@ def counts() -> str:
 
 
 def losses() -> list[dict[str, object]]:
-    """Return where the error of the default is not below that of another filter, or not by much: ratios with intervals."""
-    named = read("default_scenarios").set_index(["scenario", "n"])
-    simulable = geometric_mean("ratio", models_of("only simulation possible")[DEFAULT].to_numpy())
-    robot, budget = (
-        "[a robot that must find itself](claims.md#the-named-scenarios)",
-        within(7.0, 0.0).loc[DEFAULT],
+    """Return where the default is shown to have a larger error than another filter: ratios with their intervals."""
+    named = (
+        read("default_scenarios")
+        .query("ratio_low > 1 and ratio > 1.02")
+        .sort_values("ratio", ascending=False)
     )
+    again = read("default_again").query("n == @N").iloc[0]
+    timed = read("compiled").query("filter == @DEFAULT and n == @N").iloc[0]
+    rays = read("dear_model").query("filter == @DEFAULT and n == @N").set_index("beams")
+    pendulum = read("choices").set_index("scenario").loc["pendulum"]
     found: list[tuple[str, object, str, Mapping[str, float], str]] = [
         (
-            "[equal time, cheap model](#with-equal-time)",
-            "",
-            "the best random one",
-            budget,
-            "ratio",
-        ),
-        (
-            "[only simulation possible](model.md#the-contract)",
+            f"[worst of {again['models']} random models](claims.md#where-it-loses)",
             N,
-            f"`{RANDOM_DRAWS}`",
-            simulable,
+            RANDOM_DRAWS,
+            {"ratio": again["worst"]},
             "ratio",
         ),
         *(
-            (
-                "[bearings only](claims.md#the-named-scenarios)",
-                n,
-                f"`{RANDOM_DRAWS}`",
-                named.loc[("bearings_only", n)],
-                "to_bootstrap",
-            )
-            for n in (50, 100)
+            (f"`{row['scenario']}`", row["n"], row["best"], row, "ratio")
+            for _, row in named.iterrows()
         ),
-        (robot, 300, "`mixture-kh`", named.loc[("plaza", 300)], "to_mixture-kh"),
+        (
+            "`pendulum`, [a millisecond a step](#choose)",
+            "",
+            pendulum["chosen"],
+            {"ratio": 1 / pendulum["over_auto"]},
+            "ratio",
+        ),
+        (
+            f"`{timed['of']}`, [compiled, equal time](claims.md#where-the-model-is-compiled)",
+            N,
+            RANDOM_DRAWS,
+            {"ratio": timed["largest"]},
+            "ratio",
+        ),
+        (
+            "[rays on a map](claims.md#expensive-models), equal evaluations",
+            N,
+            RANDOM_DRAWS,
+            rays.loc[36],
+            "at_poses",
+        ),
     ]
     return [
         {"where": where, "n": n, "over": over}
-        | {f"ratio{end}": row[f"{name}{end}"] for end in ("", "_low", "_high")}
+        | {f"ratio{end}": row.get(f"{name}{end}", np.nan) for end in ("", "_low", "_high")}
         for where, n, over, row, name in found
     ]
 
 
 def loss_ratios() -> str:
-    """Write where the error of the default is not below that of another filter, or not by much."""
+    """Write where the default is shown to have a larger error than another filter."""
     rows = [
-        [row["where"], row["n"], row["over"], on_one_line(pd.Series(row), "ratio")]
+        [row["where"], row["n"], f"`{row['over']}`", on_one_line(pd.Series(row), "ratio")]
         for row in losses()
     ]
     return markdown(["where", "n", "other filter", f"`{DEFAULT}`'s error over its"], rows)
@@ -92,74 +101,47 @@ def loss_ratios() -> str:
 
 def loss_counts() -> str:
     """Write how many models, tracks or runs the default loses, beside another filter."""
-    equal, again = read("default").set_index(["filter", "n"]), read("default_again")
+    equal, again = read("default").set_index(["filter", "n"]), read("default_again").set_index("n")
     clutter = read("clutter").set_index(["in_gate", "filter", "n"])
     boats = read("harbour").query("recording == 4 and vessel == 1").set_index("filter")
-    budget, robot = (
-        within(7.0, 0.0),
-        read("default_scenarios").set_index(["scenario", "n"]).loc[("plaza", 300)],
-    )
+    robot = read("default_scenarios").set_index(["scenario", "n"]).loc[("plaza", 300)]
     simulable = models_of("only simulation possible")[DEFAULT]
     models, random = equal.loc[(DEFAULT, N), "models"], f"`{RANDOM_DRAWS}`"
     wrong = [
         round(models * (1 - equal.loc[(name, N), "variance_right"]))
         for name in (DEFAULT, RANDOM_DRAWS)
     ]
-    named, sides = (
-        "claims.md#the-named-scenarios",
-        "[two boats side by side](harbour.md#one-vessel)",
-    )
+    budget = within(7.0, 0.0)
     rows: list[list[object]] = [
         [
-            "equal time, cheap model",
-            "models that no n fits",
+            "models shown to be worse than `bootstrap`",
+            *(N, again.loc[N, "models"], again.loc[N, "stay"]),
+            "",
+            "",
+        ],
+        [
+            "[simulation only](model.md#the-contract): models with a larger error",
+            *(N, len(simulable), (simulable > 1).sum()),
+            "",
+            "",
+        ],
+        [
+            "[models too slow for 7 steps of `bootstrap`](claims.md#within-a-budget-of-time)",
             "",
             *budget.loc[DEFAULT, ["models", "none"]],
-            "`ranked`",
-            budget.loc["ranked", "none"],
+            *("`ranked`", budget.loc["ranked", "none"]),
         ],
         [
-            "only simulation possible",
-            "models with a larger error",
-            N,
-            len(simulable),
-            (simulable > 1).sum(),
-            "",
-            "",
-        ],
-        *(
-            [
-                "[single models](claims.md#where-it-loses)",
-                "shown to be worse",
-                row.n,
-                row.models,
-                row.stay,
-                "",
-                "",
-            ]
-            for row in again.itertuples()
-        ),
-        [
-            "[the variance](claims.md#what-is-claimed)",
-            "models off by a fifth",
-            N,
-            models,
-            wrong[0],
-            random,
-            wrong[1],
+            "[models with a variance off by a fifth](claims.md#what-is-claimed)",
+            *(N, models, wrong[0], random, wrong[1]),
         ],
         [
-            f"[a robot that must find itself]({named})",
-            "runs that do not",
-            300,
-            robot["runs"],
-            round(robot["runs"] * robot["lost"]),
-            "`mixture-kh`",
-            round(robot["runs"] * robot["lost_mixture-kh"]),
+            "[runs of a robot that does not find itself](claims.md#the-named-scenarios)",
+            *(300, robot["runs"], round(robot["runs"] * robot["lost"])),
+            *("`mixture-kh`", round(robot["runs"] * robot["lost_mixture-kh"])),
         ],
         [
-            sides,
-            "runs lost",
+            "[two boats side by side](harbour.md#one-vessel): runs lost",
             *boats.loc[DEFAULT, ["n", "runs"]],
             number(boats.loc[DEFAULT, "lost"] * boats.loc[DEFAULT, "runs"]),
             random,
@@ -167,41 +149,20 @@ def loss_counts() -> str:
         ],
         *(
             [
-                f"[{kind} clutter](one_target.md#what-it-is-worth)",
-                "tracks lost",
+                f"[{kind} clutter](one_target.md#what-it-is-worth): tracks lost",
                 N,
                 *clutter.loc[(in_gate, DEFAULT, N), ["runs", "lost"]],
-                f"`{RANDOM_DRAWS}`, n = 1,000",
+                f"{random}, n = 1,000",
                 clutter.loc[(in_gate, RANDOM_DRAWS, 1000), "lost"],
             ]
             for in_gate, kind in ((1, "sparse"), (5, "dense"))
         ),
     ]
-    return markdown(["where", "counted", "n", "of", f"`{DEFAULT}`", "beside", "its count"], rows)
-
-
-def kernels() -> str:
-    """Write how many results are the same in other kernels of OpenBLAS: in the kernel with the fewest."""
-    table = read("kernels")
-    rows = [
-        [
-            "`{}`{}{}".format(*name.partition(", ")),
-            *(group["sets"].max(), group["same"].min(), group["close"].min()),
-            f"{group['largest'].max():.1g}"
-            if group["largest"].max() < 1e-3
-            else number(group["largest"].max()),
-            percent(group["energy"].max()),
-        ]
-        for name, group in table.groupby("what", sort=False)
-    ]
-    against = f"{table['kernel'].iloc[0]} against {' or '.join(table['other'].unique())}, the worse of the two:\n\n"
-    heads = ["", "sets or runs", "the same", "to 1e-4 sd", "largest, sd", "energy distance"]
-    return against + markdown(heads, rows, "kernels")
+    return markdown(["counted", "n", "of", f"`{DEFAULT}`", "beside", "its count"], rows)
 
 
 TABLES: dict[str, Callable[[], str]] = {
-    "guide_counts": counts,
+    "default_counts": counts,
     "guide_losses": loss_ratios,
     "guide_lost": loss_counts,
-    "guide_kernels": kernels,
 }

@@ -1,4 +1,4 @@
-"""The tables of the page on the need for herdfilter: who can do what, and when that was seen.
+"""The data of the page on the need for herdfilter: who can do what, and when that was seen.
 
 The data are in docs/tables/features.toml. ``python docs/tools/page_need.py PEER FOLDER`` looks at a peer's source again and
 names the cells of its column that the source no longer bears out.
@@ -9,16 +9,21 @@ from __future__ import annotations
 import re
 import sys
 import tomllib
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from page_format import markdown
+from page_format import Table
 
 FEATURES = tomllib.loads(
     (Path(__file__).parents[1] / "tables" / "features.toml").read_text(encoding="utf-8")
 )
-SUBJECTS = ("filters", "inference", "practice", "points")
+ABOUT = {
+    "filters": "filters",
+    "inference": "likelihood, smoothing, parameters",
+    "practice": "tracking, computing, comparing",
+    "points": "points",
+}
+SUBJECTS = tuple(ABOUT)
 SOURCE = {".py", ".pyx", ".jl", ".R", ".m"}
 """Endings of the files in which a word is searched for."""
 
@@ -33,23 +38,26 @@ def columns(subject: str) -> list[str]:
     return [name for name in FEATURES[subject][0] if name in FEATURES["peers"]]
 
 
-def features(subject: str) -> str:
-    """Who can do what."""
-    peers = {name: FEATURES["peers"][name] for name in columns(subject)}
+def who(*subjects: str) -> Table:
+    """Who can do what; several subjects must have the same peers."""
+    peers = {name: FEATURES["peers"][name] for name in columns(subjects[0])}
     headings = [peer.get("heading", peer["label"]) for peer in peers.values()]
-    cells = [
-        [row["feature"], row["herdfilter"][0], *(row[name][0] for name in peers)]
+    cells: list[list[object]] = [
+        [
+            *[ABOUT[subject]][: len(subjects) - 1],
+            row["feature"],
+            *(row[name][0] for name in ("herdfilter", *peers)),
+        ]
+        for subject in subjects
         for row in FEATURES[subject]
     ]
-    return markdown(["feature", "herdfilter", *headings], cells)
+    return [*["about"][: len(subjects) - 1], "feature", "herdfilter", *headings], cells
 
 
-def seen() -> str:
+def seen() -> Table:
     """Version, release, day, language and licence of all peers."""
     keys = ("label", "version", "released", "seen", "language", "licence")
-    return markdown(
-        ["peer", *keys[1:]], [[peer[key] for key in keys] for peer in FEATURES["peers"].values()]
-    )
+    return ["peer", *keys[1:]], [[peer[key] for key in keys] for peer in FEATURES["peers"].values()]
 
 
 def unfounded(peer: str, folder: Path) -> list[str]:
@@ -73,10 +81,6 @@ def unfounded(peer: str, folder: Path) -> list[str]:
         wrong += [] if found else [f"{row['feature']}: {ground}"]
     return wrong
 
-
-TABLES = {f"need_{subject}": partial(features, subject) for subject in SUBJECTS} | {
-    "need_seen": seen
-}
 
 if __name__ == "__main__":
     print("\n".join(unfounded(sys.argv[1], Path(sys.argv[2]))) or "all is as the table says")

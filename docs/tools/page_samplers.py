@@ -29,7 +29,7 @@ def over_families(table: pd.DataFrame) -> pd.DataFrame:
 
 def quality() -> str:
     """Highest median over families, and the worst case of any, by dimension and number of points."""
-    best = over_families(read("quality"))
+    best = over_families(read("quality").query("n >= 100"))
     heads = [(n, s) for n in best.index.unique("n") for s in ("kh", "chg")]
     rows = []
     for d in best.index.unique("d"):

@@ -19,7 +19,6 @@ import page_guide
 import page_harbour
 import page_limits
 import page_modes
-import page_need
 import page_peers
 import page_published
 import page_trackers
@@ -215,21 +214,18 @@ def paper(name: str) -> str:
     return markdown(kept, rows, f"paper_{name}")
 
 
-def dear(kinds: dict[str, str], rays: Iterable[int], most: int = 800) -> str:
-    """Write columns of the results on a dear model, filter by number of particles: column -> what it is called."""
-    table = read("dear_model").query("n <= @most")
-    counts = sorted(set(table["n"]))
-    rows = []
-    for beams, name, kind in product(rays, dict.fromkeys(table["filter"]), kinds):
-        if name == "bootstrap" and kind.startswith("at_"):
-            continue
-        cells = table.query("filter == @name and beams == @beams").set_index("n").reindex(counts)
-        values = [
-            interval(row, kind) if kind.startswith("at_") else number(row[kind])
-            for _, row in cells.iterrows()
-        ]
-        rows.append([f"`{name}`", beams, kinds[kind], *values])
-    return markdown(["filter", "rays", "", *(f"n = {n}" for n in counts)], rows, "dear_model")
+def rays(n: int = 100) -> str:
+    """Write errors of filters of a robot that casts rays over those of bootstrap, at equal evaluations and in equal time."""
+    table = read("dear_model").query("n == @n and filter != 'bootstrap'")
+    kinds = {"at_poses": "equal evaluations", "at_time": "equal time"}
+    cells = table.set_index(["filter", "beams"])
+    pairs = list(product(dict.fromkeys(table["beams"]), kinds))
+    rows = [
+        [f"`{name}`", *(interval(cells.loc[name, beams], kind) for beams, kind in pairs)]
+        for name in dict.fromkeys(table["filter"])
+    ]
+    heads = [f"{beams} rays, {kinds[kind]}" for beams, kind in pairs]
+    return markdown([f"n = {n}", *heads], rows, "dear_model")
 
 
 def clutter() -> str:
@@ -324,8 +320,7 @@ def forecasts() -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "clutter": clutter,
-    "dear_few": partial(dear, {"ms": "ms", "at_time": "error, equal time"}, [12]),
-    "dear_poses": partial(dear, {"at_poses": "error, equal poses"}, [36, 12]),
+    "rays": rays,
     "hidden": hidden,
     "hard_radar": hard,
     "demo": demo,
@@ -358,7 +353,6 @@ TABLES: dict[str, Callable[[], str]] = {
     **page_harbour.TABLES,
     **page_limits.TABLES,
     **page_modes.TABLES,
-    **page_need.TABLES,
     **page_determinism.TABLES,
     **page_published.TABLES,
     **page_peers.TABLES,

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import page_catalogue
 import page_default
+import page_need
 import page_published
 import page_random
 import page_samplers
@@ -63,11 +64,22 @@ MADE: dict[str, tuple[str, Callable[[], Table]]] = {
     "random_kinds": ("default_models", page_default.kinds),
     "compiled_models": ("compiled_cases", page_default.compiled_cases),
     "published_pairs": ("as_published", page_published.pairs),
+    "features": ("measured", partial(page_need.who, "filters", "inference", "practice")),
+    "features_points": ("measured", partial(page_need.who, "points")),
+    "peers": ("measured", page_need.seen),
     "named_scenarios": ("default_scenarios", page_default.scenarios_all),
     "mixtures": ("mixtures", page_samplers.mixtures_all),
 }
 """Name of a view -> the results file it is made of, and what makes it."""
-AS_THEY_ARE = ("adapters", "dear_model", "speed_tracks")
+AS_THEY_ARE = (
+    "adapters",
+    "dear_model",
+    "evaluations_cases",
+    "harbour_delays",
+    "harbour_two",
+    "kernels",
+    "speed_tracks",
+)
 """Results files that are views themselves."""
 
 
