@@ -81,7 +81,7 @@ class Choice:
         One row per filter, the best first: ``filter``, ``n_particles``, ``error`` (to the reference, in posterior standard
         deviations, root mean square over time, geometric mean over runs) with the ends ``error_low`` and ``error_high`` of
         its 95 % interval, ``ratio`` to the chosen filter's error in the same run with its ends, ``step_time`` in seconds,
-        ``evaluations`` of the model per step, and ``failures``, the number of runs that failed.
+        ``evaluations`` of the model per step, ``runs``, fewer for filters shown to be worse, and ``failures`` among them.
     verdict : str
         What to take, and how sure that is, in a sentence.
     left_out : mapping
@@ -89,7 +89,7 @@ class Choice:
     step_time : float
         Seconds that a step may take, as asked.
     runs : int
-        Number of runs, each of a series of its own unless recorded ones were given.
+        Number of runs of the chosen filter, each of a series of its own unless recorded ones were given.
 
     Examples
     --------
@@ -123,9 +123,9 @@ class Choice:
             ms=[digits(1e3 * seconds) for seconds in self.table["step_time"]],
             evaluations=[digits(count) for count in self.table["evaluations"]],
         )
-        columns = ["filter", "n", "error", "ratio", "ms", "evaluations", "failures"]
+        columns = ["filter", "n", "error", "ratio", "ms", "evaluations", "runs", "failures"]
         lines = [
-            f"Errors in posterior sd, over {self.runs} runs; at most {1e3 * self.step_time:g} ms a step",
+            f"Errors in posterior sd; at most {1e3 * self.step_time:g} ms a step",
             "",
             shown[columns].to_string(index=False),
             "",
@@ -151,8 +151,9 @@ def choose(
 
     Every filter gets the most particles that fit the time, measured here, on this machine. Then all of them run over series
     that are simulated from the model, or over recorded ones, and their errors to a reference are compared: the exact
-    posterior where the model is linear, else filters with many particles. Errors within 2 % count as equal; then the
-    filter with the shorter step is taken.
+    posterior where the model is linear, else filters with many particles. After six runs, and twice as many each time,
+    filters that are shown to be worse than the best one drop out, so that the time goes to the others (a race: Maron and
+    Moore 1994, "Hoeffding races"). Errors within 2 % count as equal; then the filter with the shorter step is taken.
 
     Parameters
     ----------
@@ -234,6 +235,8 @@ def choose(
         reference["n"] = int(np.clip(REFERENCE_TIMES * largest, *REFERENCE_BOUNDS))
     study = replace(
         study,
+        runs=MOST_RUNS,
+        watched=False,
         filters={name: factories[name] for name in fits},
         particles=(),
         more={name: (fit.n_particles or 1,) for name, fit in fits.items()},
@@ -243,22 +246,11 @@ def choose(
         if store is None:
             folder = stack.enter_context(tempfile.TemporaryDirectory())
             store = Path(folder, "study.sqlite")
-        run: dict[str, Any] = {
-            "workers": workers,
-            "progress": progress,
-            "store": Path(store),
-            "resume": True,
-        }
-        first = time.perf_counter()
-        result = engine.run_study(replace(study, runs=FIRST_RUNS), **run)
-        per_run = (time.perf_counter() - first) / FIRST_RUNS
-        # More runs as long as they fit; recorded series are all used in turn.
-        left = budget - (time.perf_counter() - begin)
-        more = int(left / max(per_run, 1e-3))
-        if more > 0:
-            total = min(FIRST_RUNS + more, MOST_RUNS)
-            result = engine.run_study(replace(study, runs=total), **run)
-    return _choice(result.runs, fits, left_out, step_time, built, factories)
+        table, best = _raced(study, Path(store), fits, begin + budget, workers, progress)
+    count = fits[best].n_particles or None
+    runs = int(table["runs"].max())
+    sentence = _sentence(table, best, count)
+    return Choice(best, count, table, sentence, dict(left_out), step_time, runs, built, factories)
 
 
 class Timing(NamedTuple):
@@ -325,15 +317,46 @@ def _fit(build: Callable[..., Any], model: Any, recording: Recording, step_time:
     return Timing(int(float(f"{0.98 * count:.2g}")), step_time)
 
 
-def _choice(
-    runs: pd.DataFrame,
+def _raced(
+    study: Study,
+    store: Path,
     fits: Mapping[str, Timing],
-    left_out: Mapping[str, str],
-    step_time: float,
-    model: Any,
-    factories: Mapping[str, Any],
-) -> Choice:
-    """Rank the filters by their errors in the same runs."""
+    end: float,
+    workers: int,
+    progress: bool,
+) -> tuple[pd.DataFrame, str]:
+    """Run the filters until the time `end`, those no longer that are shown to be worse; return table and best filter."""
+    contenders = {*fits}
+    done = 0
+    total = FIRST_RUNS
+    while True:
+        begin = time.perf_counter()
+        engine.run_study(
+            study,
+            workers,
+            progress,
+            store,
+            resume=True,
+            only=lambda task: task.filter in contenders and task.run < total,  # noqa: B023
+        )
+        now = time.perf_counter()
+        with open_for_reading(store) as storage:
+            table, best = _ranked(storage.table(), fits)
+        per_run = (now - begin) / (total - done)
+        more = min(total, int((end - now) / per_run), study.runs - total)
+        racing = table[table["filter"].isin(contenders)]
+        worse = (racing["ratio_low"] > 1.0) | (racing["failures"] > racing["failures"].min())
+        racing = racing[~worse]
+        equal = (racing["ratio_low"] >= 1 / ALIKE) & (racing["ratio_high"] <= ALIKE)
+        if more <= 0 or equal.all():
+            return table, best
+        contenders = {*racing["filter"]}
+        done = total
+        total += more
+
+
+def _ranked(runs: pd.DataFrame, fits: Mapping[str, Timing]) -> tuple[pd.DataFrame, str]:
+    """Return the table of a `Choice`, and the best filter, by the errors in the same runs."""
     import pandas as pd
 
     failed = runs["error"] != ""
@@ -341,42 +364,30 @@ def _choice(
     floor = runs["reference_uncertainty"].fillna(0.0).clip(lower=SMALLEST_ERROR)
     losses = runs["reference_error_sd"].clip(lower=floor).mask(failed, np.inf)
     errors = runs.assign(loss=losses).pivot(index="run", columns="filter", values="loss")
-    by_filter = runs.groupby("filter")
     rows = []
     for name, fit in fits.items():
-        group = by_filter.get_group(name)
+        own = runs[runs["filter"] == name]
         rows.append(
             {"filter": name, "n_particles": fit.n_particles or None}
             | geometric_mean("error", errors[name].to_numpy())
             | {
                 "step_time": fit.seconds,
-                "evaluations": group["evaluations"].median(),
-                "failures": int((group["error"] != "").sum()),
+                "evaluations": own["evaluations"].median(),
+                "runs": len(own),
+                "failures": int((own["error"] != "").sum()),
             }
         )
     table = pd.DataFrame(rows)
-    usable = table[table["failures"] <= table["failures"].min()]
+    usable = table[table["runs"] == table["runs"].max()]
+    usable = usable[usable["failures"] <= usable["failures"].min()]
     close = usable[usable["error"] <= ALIKE * usable["error"].min()]
-    best = close.loc[close["step_time"].idxmin()]
-    name = str(best["filter"])
+    best = str(close.loc[close["step_time"].idxmin(), "filter"])
     ratios = [
-        geometric_mean("ratio", paired_ratios(errors[other].to_numpy(), errors[name].to_numpy()))
+        geometric_mean("ratio", paired_ratios(errors[other].to_numpy(), errors[best].to_numpy()))
         for other in table["filter"]
     ]
     table = pd.concat([table, pd.DataFrame(ratios)], axis=1)
-    table = table.sort_values(["failures", "ratio"], ignore_index=True)
-    count = fits[name].n_particles or None
-    return Choice(
-        name,
-        count,
-        table,
-        _sentence(table, name, count),
-        dict(left_out),
-        step_time,
-        len(errors),
-        model,
-        factories,
-    )
+    return table.sort_values(["failures", "ratio"], ignore_index=True), best
 
 
 def _sentence(table: pd.DataFrame, name: str, count: int | None) -> str:

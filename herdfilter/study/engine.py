@@ -52,8 +52,9 @@ def run_study(
     resume: bool = False,
     scheduler: str | None = None,
     run_timeout: float | None = None,
+    only: Callable[[Task], bool] = lambda _: True,
 ) -> StudyResult:
-    """Perform all runs of a study; see `compare` for the other arguments.
+    """Perform the runs of a study, or `only` some of them; see `compare` for the other arguments.
 
     Raises
     ------
@@ -80,7 +81,7 @@ def run_study(
         open_store(None if store is None else Path(store), study, resume) as storage,
     ):
         finished = storage.finished()
-        tasks = [task for task in study.tasks if task not in finished]
+        tasks = [task for task in study.tasks if task not in finished and only(task)]
         if tasks:
             storage.begin(scheduler)
             count = min(workers, len(tasks))
@@ -185,7 +186,7 @@ def _perform(study: Study, task: Task, restart: Callable[[], None]) -> TaskResul
         common["kind"] = kind_of(run.model)
     series: Mapping[str, Any] = {}
     try:
-        observed = watch(run, study.build_filter(task, run.model))
+        observed = watch(run, study.build_filter(task, run.model), study.watched)
         row = common | {"error": "", "traceback": ""} | measured(observed)
         series = series_of(observed)
     except Stopped:

@@ -54,6 +54,8 @@ class Study:
     # In place of the scenario's model; and recorded series, one for each run, in place of simulated ones.
     model: Any = None
     recordings: tuple[recording.Recording, ...] = ()
+    # Whether predicted observations and particles are compared, too, which takes time.
+    watched: bool = True
     token: str = field(default_factory=lambda: uuid.uuid4().hex, init=False)
 
     @property

@@ -24,16 +24,17 @@ from herdfilter.study.reference import Reference
 from herdfilter.study.scenario import Scenario
 
 
-def watch(run: RunRecord, estimator: Any) -> RunRecord:
-    """Run a filter over the recording of a run; return the run with result, duration, innovations and particles.
+def watch(run: RunRecord, estimator: Any, compared: bool = True) -> RunRecord:
+    """Run a filter over the recording of a run; return the run with result and duration.
 
-    Watching does not change the estimates. It needs a filter whose ``run`` takes a `watcher`; scans are not compared with
-    predictions. Where the proposal uses the observation, each step costs a whole further prediction, else a fraction of one.
+    Innovations and particles are kept if `compared`. Watching does not change the estimates. It needs a filter whose
+    ``run`` takes a `watcher`; scans are not compared with predictions. Where the proposal uses the observation, each step
+    costs a whole further prediction, else a fraction of one.
     """
     watcher = _Watcher(run)
     start = time.perf_counter()
     with count_evaluations() as evaluations:
-        result = feed(estimator, run.recording, watcher=watcher)
+        result = feed(estimator, run.recording, watcher=watcher if compared else None)
     seconds = time.perf_counter() - start - watcher.seconds
     innovations = _normalised_innovations(estimator, run.recording, watcher.predictions)
     return replace(

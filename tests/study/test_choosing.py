@@ -12,7 +12,7 @@ QUICK = {"step_time": 1.0, "steps": 5, "budget": 1e-3, "workers": 1, "progress":
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch):
-    monkeypatch.setattr(choosing, "MOST", 40)
+    monkeypatch.setattr(choosing, "LARGEST_N", 40)
     monkeypatch.setattr(choosing, "REFERENCE_BOUNDS", (200, 200))
 
 
@@ -42,6 +42,23 @@ def test_on_a_linear_model_it_takes_the_kalman_filter_and_keeps_the_runs(tmp_pat
     assert f"{bootstrap['ratio']:.2g}"[0] in choice.verdict
     again = hf.choose(CHAIN, **given)
     np.testing.assert_array_equal(again.table["error"], choice.table["error"])
+
+
+def test_the_time_goes_to_the_filters_that_may_be_the_best(monkeypatch):
+    monkeypatch.setattr(choosing, "MOST_RUNS", 10)
+
+    def few(model, n_particles, rng):
+        return hf.ParticleFilter(model, 2, rng=rng)
+
+    def many(model, n_particles, rng):
+        return hf.ParticleFilter(model, n_particles, rng=rng)
+
+    filters = {"few": few, "bootstrap": many, "another": many}
+    choice = hf.choose(LINE, **QUICK | {"filters": filters, "budget": 60})
+    runs = choice.table.set_index("filter")["runs"].to_dict()
+    assert runs == {"few": 6, "bootstrap": 10, "another": 10}
+    assert choice.runs == 10
+    assert choice.name != "few"
 
 
 def test_filters_that_do_not_serve_are_named_with_the_reason():
