@@ -76,6 +76,9 @@ MOVED: dict[str, str] = {
     "as_published": "published_figures.html",
     "as_published_herding": "published_figures.html",
     "as_published_sqmc": "published_figures.html",
+    "fitted_noise": "parameters.html#noise-you-do-not-know",
+    "likelihood": "parameters.html#maximum-likelihood",
+    "particle_mcmc": "parameters.html#particle-mcmc",
 }
 
 exclude_patterns = ["_build", "gallery", "**sg_execution_times.rst"]
