@@ -136,7 +136,7 @@ def chains() -> str:
 
 def smoothers() -> str:
     """Errors of smoothed means over those of trajectories from bootstrap particles, and times."""
-    table = read("smoothers").query("n == 100")
+    table = read("smoothers").query("n == 100 and filter != 'sqmc'")
     models = list(dict.fromkeys(table["model"]))
     cells = table.set_index(["filter", "smoother", "model"])
     rivals, rows = {m: cells.loc[("bootstrap", "trajectories", m), "median"] for m in models}, []
@@ -147,9 +147,9 @@ def smoothers() -> str:
             for m, row in own.items()
         ]
         cost = "" if smoother == "none" else number(own["ungm"]["ms"])
-        rows.append([f"`{name}`", smoother, *shares, number(own["ungm"]["filter_ms"]), cost])
+        rows.append([f"`{name}`", smoother, *shares, cost])
     heads = ["filter", "smoother", *(TITLES.get(m, m.replace("_", " ")) for m in models)]
-    return markdown([*heads, "filter, ms", "smoother, ms"], rows, "smoothers")
+    return markdown([*heads, "ms"], rows, "smoothers")
 
 
 def paper(name: str) -> str:
