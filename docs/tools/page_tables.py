@@ -37,7 +37,6 @@ from page_samplers import (
     rates,
     repairs,
     thinning,
-    thinning_large,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -291,7 +290,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "likelihood": likelihood,
     "peers": peers,
     "thinning": thinning,
-    "thinning_large": thinning_large,
     "random_localisation": random_localisation,
     "random_models": random_models,
     "published": partial(plain, "published"),

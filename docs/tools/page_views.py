@@ -74,6 +74,7 @@ AS_THEY_ARE = (
     "evidence",
     "smoothers",
     "thinning",
+    "thinning_large",
     "roughness",
     "settling",
     "randomised",
