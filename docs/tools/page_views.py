@@ -71,6 +71,7 @@ AS_THEY_ARE = (
     "modes",
     "trackers",
     "association",
+    "association_times",
     "evidence",
     "smoothers",
     "thinning",
