@@ -81,6 +81,9 @@ MOVED: dict[str, str] = {
     "provenance": "data.html#provenance",
     "choosing": "guide.html#choose",
     "dear_model": "claims.html#expensive-models",
+    "fitted_noise": "parameters.html#noise-you-do-not-know",
+    "likelihood": "parameters.html#maximum-likelihood",
+    "particle_mcmc": "parameters.html#particle-mcmc",
 }
 
 exclude_patterns = ["_build", "gallery", "**sg_execution_times.rst"]

@@ -13,20 +13,21 @@ LEFT_OUT = (
     "herded Gibbs, published key, counted",
 )
 """Methods that only the results file has."""
-
-TIMED = ("exact", "propagation", "auto")
+VARIANTS = ("herded Gibbs, whole sets", "herded Gibbs, as published")
+"""Methods that the page has with 300 sweeps only."""
 
 
 def association(family: str, counts: tuple[int, ...]) -> str:
     """Write the mean total variation and milliseconds of every method, by the number of tracks."""
     table = read("association").query(
         "family == @family and sweeps in @SWEEPS and method not in @LEFT_OUT and tracks in @counts"
+        " and not (method in @VARIANTS and sweeps > 300)"
     )
     cells = table.set_index(["method", "sweeps", "tracks"])
     rows = []
     for name, n in dict.fromkeys(zip(table["method"], table["sweeps"], strict=True)):
         found = [cells.loc[(name, n, count)] for count in counts]
-        texts = [f"{interval(row, 'variation')}; {number(row['ms'])} ms" for row in found]
+        texts = [f"{number(row['variation'])}; {number(row['ms'])} ms" for row in found]
         rows.append([name, n or "", *texts])
     return markdown(
         ["method", "sweeps", *(f"{count} tracks" for count in counts)], rows, "association"
@@ -35,7 +36,9 @@ def association(family: str, counts: tuple[int, ...]) -> str:
 
 def ratios() -> str:
     """Write the error of herded Gibbs sampling over that of random Gibbs sampling with as many sweeps."""
-    table = read("association").query("method == 'herded Gibbs' and family in ('scan', 'dense')")
+    table = read("association").query(
+        "method == 'herded Gibbs' and family in ('scan', 'dense') and sweeps != 300"
+    )
     tracks = list(dict.fromkeys(table["tracks"]))
     cells = table.set_index(["family", "sweeps", "tracks"])
     rows = [
@@ -47,36 +50,13 @@ def ratios() -> str:
     )
 
 
-def times() -> str:
-    """Write the times of exact association, belief propagation and auto, and auto over the method with which it ends."""
-    table = read("association_times")
-    rows = [
-        [
-            row["matrices"],
-            f"{row['exactly']} of {row['of']}",
-            *(number(row[f"{name}_ms"]) for name in TIMED),
-            number(row["ratio"]),
-        ]
-        for _, row in table.iterrows()
-    ]
-    head = [
-        "tracks x detections",
-        "auto is exact",
-        "exact, ms",
-        "belief propagation, ms",
-        "auto, ms",
-        "auto over its method",
-    ]
-    return markdown(head, rows, "association_times")
-
-
 def close() -> str:
     """Write mean and worst total variation and milliseconds of close tracks, by clutter density and method."""
     table = read("association").query(
         "family.str.startswith('close') and method != 'herded Gibbs, no pairs' and sweeps in (0, 300)"
     )
     table = table[
-        table["family"].str.contains("1e-03|1e-05|1e-08")
+        table["family"].str.contains("1e-03|1e-08")
         & (table["method"] != "exact")
         & (table["method"] != "100 best")
     ]
@@ -100,5 +80,4 @@ TABLES = {
     "association_scan": partial(association, "scan", (2, 4, 6, 12)),
     "association_dense": partial(association, "dense", (6, 12)),
     "association_ratios": ratios,
-    "association_times": times,
 }

@@ -119,10 +119,10 @@ def filter_tree() -> str:
         "[Several targets?](tracking.md)": {
             "yes": f"[`{tracker()}`](tracking.md#measured); for your own scans [`LMBTracker`](tracking.md)"
         },
-        "[A likelihood for parameters?](likelihood.md)": {
-            "smooth": "[`augmented-gauss-kh`](likelihood.md#which-filters-are-smooth); "
+        "[A likelihood for parameters?](parameters.md#maximum-likelihood)": {
+            "smooth": "[`augmented-gauss-kh`](parameters.md#which-filters-are-smooth); "
             "[one dimension](samplers.md#one-dimension): `herded-quantile`",
-            "unbiased": "[randomised `ranked`](particle_mcmc.md#randomised-ranked-particles)",
+            "unbiased": "[randomised `ranked`](parameters.md#randomised-ranked-particles)",
         },
         "Jumps between [motions](one_target.md#manoeuvres), or [clutter](one_target.md)?": {
             "yes": f"[{_either(jumping)}](one_target.md#what-it-is-worth)",

@@ -156,6 +156,8 @@ def thinning() -> str:
     )
     rows = []
     for m, method in dict.fromkeys((m, name) for m, name, _ in best.index):
+        if method == "random subset" and m < 100:
+            continue
         cells = best.xs((m, method), level=("m", "method"))
         ratios = [f"{number(r.ratio)} ({number(r.worst)})" for r in cells.itertuples()]
         low, high = (number(v) for v in (cells["seconds"].min(), cells["seconds"].max()))
@@ -164,30 +166,6 @@ def thinning() -> str:
         )
     heads = [f"d = {d}" for d in best.index.unique("d")]
     return markdown(["m", "method", *heads, "seconds"], rows, "thinning")
-
-
-def thinning_large() -> str:
-    """Energy distance of members of large samples over that of random ones and of the choice among all points."""
-    rows = []
-    for (n, m), of in read("thinning_large").groupby(["n", "m"]):
-        cells = [
-            f"{number(of[c].median(), 3)} ({number(of[c].max(), 3)})"
-            for c in ("over_random", "over_whole")
-            if of[c].notna().all()
-        ]
-        seconds = [number(of[c].median()) for c in ("seconds", "seconds_whole")]
-        rows.append(
-            [
-                f"{n:,}",
-                f"{m:,}",
-                *cells,
-                *[""] * (2 - len(cells)),
-                *seconds,
-                number(of["megabytes"].max()),
-            ]
-        )
-    heads = ["n", "m", "over random", "over all points", "seconds", "all points, seconds", "MB"]
-    return markdown(heads, rows, "thinning_large")
 
 
 def hostile() -> str:

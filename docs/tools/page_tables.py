@@ -23,7 +23,6 @@ import page_peers
 import page_published
 import page_trackers
 import page_views
-import pandas as pd
 from page_catalogue import TITLES, catalogue_entries
 from page_format import RESULTS, interval, markdown, number, percent, read
 from page_samplers import (
@@ -33,15 +32,12 @@ from page_samplers import (
     quality,
     repairs,
     thinning,
-    thinning_large,
 )
 
 ROOT = Path(__file__).parents[2]
 YES_NO = {"True": "yes", "False": "no"}
 FOUR = ("bootstrap", "herded-kh", "herded-chg", "auto")
 """Filters of the README."""
-WEIGHED = ("bootstrap", "sqmc")
-"""Filters of the catalogue on the page whose likelihoods are compared."""
 
 
 def demo() -> str:
@@ -76,118 +72,44 @@ def plain(source: str, digits: int = 3) -> str:
     )
 
 
-def roughness() -> str:
-    """Second differences on a grid, and on a finer one."""
-    table = read("roughness").set_index(["filter", "model"])
-    models = list(dict.fromkeys(model for _, model in table.index))
-
-    def cell(key: tuple[str, str]) -> str:
-        if key not in table.index:
-            return ""
-        row = table.loc[key]
-        return f"{number(row['rough'])} ({number(row['rough_tenth'])})"
-
-    names = dict.fromkeys(name for name, _ in table.index)
-    return markdown(
-        ["filter", *models],
-        [[f"`{name}`", *(cell((name, m)) for m in models)] for name in names],
-        "roughness",
-    )
-
-
-def randomised() -> str:
-    """Variances of the log-likelihood over those of bootstrap, and errors without random numbers."""
-    table = read("randomised").set_index(["model", "n", "filter"])
-    rows = []
-    for model, n in dict.fromkeys(key[:2] for key in table.index):
-        own = [table.loc[(model, n, name)] for name in ("guided", "unguided", "sqmc")]
-        ratios = [number(row[name]) for row in own for name in ("ratio", "ratio_at_equal_time")]
-        errors = [
-            number(own[0][name]) for name in ("bootstrap_sd", "sd", "error_ranked", "error_auto")
-        ]
-        rows.append([model, n, *errors[:2], *ratios, *errors[2:]])
-    heads = ["model", "n", "`bootstrap`, sd", "guided, sd"]
-    heads += [
-        f"{name}, {kind}"
-        for name in ("guided", "unguided", "`sqmc`")
-        for kind in ("equal n", "equal time")
-    ]
-    return markdown([*heads, "`ranked`, error", "`auto`, error"], rows, "randomised")
-
-
-def unbiased() -> str:
-    """Mean of the estimated over the exact likelihood less 1, with its standard error, in thousandths."""
-    table = read("unbiased").set_index(["model", "filter"])
-    models, names = (list(dict.fromkeys(keys)) for keys in zip(*table.index, strict=True))
-
-    def cell(row: pd.Series) -> str:
-        return f"{1000 * (row['mean'] - 1):.1f} ({1000 * row['standard_error']:.1f})"
-
-    rows = [[model, *(cell(table.loc[(model, name)]) for name in names)] for model in models]
-    return markdown(
-        ["model", *(n if n == "guided" else f"`{n}`" if n in WEIGHED else n for n in names)],
-        rows,
-        "unbiased",
-    )
-
-
 def noise() -> str:
-    """Coverage of the intervals of fitted noise, by model, and the time of a search by hand."""
+    """Coverage of the intervals of fitted noise, by model, and the time of usual methods over ours."""
     rows = []
     for _, row in read("noise").iterrows():
         shares = [percent(row[f"covered{end}"]) for end in ("", "_low", "_high")]
-        cells = [f"{row['intervals']:.0f}", f"{shares[0]} ({shares[1]}, {shares[2]})"]
+        cells = [f"{shares[0]} ({shares[1]}, {shares[2]})"]
         cells += [number(row[f"{key}_off"]) for key in "QR"]
         cells += [f"{row['Q_untold'] + row['R_untold']:.0f}", number(row["seconds"])]
-        cells += [number(row["evaluations"]), number(row["hand_time"]), number(row["hand_off"])]
+        cells += [number(row["hand_time"]), number(row["em_time"])]
         rows.append([row["model"], *cells])
-    heads = ["model", "intervals", "covered", "Q off", "R off", "untold", "seconds", "runs"]
-    return markdown([*heads, "time over ours", "off"], rows, "noise")
+    heads = ["model", "covered", "Q off", "R off", "unidentified", "seconds", "by hand", "EM"]
+    return markdown(heads, rows, "noise")
 
 
-def noise_em() -> str:
-    """Write rounds and time of the EM of pykalman until it is as likely as our maximum."""
-    row = read("noise").set_index("model").loc["linear chain"]
-    heads = ["both covariances whole", "rounds", "time over ours"]
-    cells = [number(row[name]) for name in ("em_rounds", "em_time")]
-    return markdown(heads, [["EM of `pykalman`, linear chain", *cells]])
-
-
-def settling() -> str:
-    """Root mean square errors of the log-likelihood as n grows, the median and, after these, the mean."""
-    table = read("settling").set_index(["filter", "n"])
-    names, counts = (list(dict.fromkeys(keys)) for keys in zip(*table.index, strict=True))
-
-    def cell(row: pd.Series) -> str:
-        return f"{number(row['rms'])}; {number(row['median'])}; {number(row['mean'])} ({number(row['standard_error'])})"
-
-    rows = [
-        [
-            f"`{name}`" if name != "randomised" else name,
-            *(cell(table.loc[(name, n)]) for n in counts),
-        ]
-        for name in names
-    ]
-    return markdown(["filter", *(f"n = {n:,}" for n in counts)], rows, "settling")
+def likelihood() -> str:
+    """How far the maximum of each filter is from the exact one, and whether it is smooth and the only one."""
+    rows = []
+    for _, row in read("likelihood").iterrows():
+        within, smooth = (f"{row[name]} of {row['series']}" for name in ("within", "smooth"))
+        single = f"{row['one_maximum']} of {row['counted']}" if row["counted"] else ""
+        off, errors, runs = (number(row[k]) for k in ("median_off", "errors", "evaluations"))
+        rows.append([f"`{row['filter']}`", row["n"], off, within, errors, runs, smooth, single])
+    heads = ["filter", "n", "median off", "within", "errors", "evaluations", "smooth"]
+    return markdown([*heads, "one maximum"], rows, "likelihood")
 
 
 def chains() -> str:
-    """How often chains move, and what they say of the parameter."""
-    table = read("chains").drop(columns="moves")
+    """How often chains move, and how many independent draws that gives."""
     rows = [
-        [row.filter, percent(row.accepted), *map(number, row[3:6]), *(f"{v:.3f}" for v in row[6:])]
-        for row in table.itertuples()
+        [row.filter, percent(row.accepted), *map(number, row[3:6])]
+        for row in read("chains").drop(columns="moves").itertuples()
     ]
-    return markdown(
-        ["likelihood", "accepted", "draws", "ms", "per second", "mean of phi", "sd of phi"],
-        rows,
-        "chains",
-    )
+    return markdown(["likelihood", "accepted", "draws", "ms", "draws per second"], rows, "chains")
 
 
 def smoothers() -> str:
     """Errors of smoothed means over those of trajectories from bootstrap particles, and times."""
-    table = read("smoothers").query("n == 100")
+    table = read("smoothers").query("n == 100 and filter != 'sqmc'")
     models = list(dict.fromkeys(table["model"]))
     cells = table.set_index(["filter", "smoother", "model"])
     rivals, rows = {m: cells.loc[("bootstrap", "trajectories", m), "median"] for m in models}, []
@@ -198,9 +120,9 @@ def smoothers() -> str:
             for m, row in own.items()
         ]
         cost = "" if smoother == "none" else number(own["ungm"]["ms"])
-        rows.append([f"`{name}`", smoother, *shares, number(own["ungm"]["filter_ms"]), cost])
+        rows.append([f"`{name}`", smoother, *shares, cost])
     heads = ["filter", "smoother", *(TITLES.get(m, m.replace("_", " ")) for m in models)]
-    return markdown([*heads, "filter, ms", "smoother, ms"], rows, "smoothers")
+    return markdown([*heads, "ms"], rows, "smoothers")
 
 
 def paper(name: str) -> str:
@@ -329,18 +251,12 @@ TABLES: dict[str, Callable[[], str]] = {
     "mixtures": mixtures,
     "repairs": repairs,
     "hostile": hostile,
-    "randomised": randomised,
-    "unbiased": unbiased,
     "noise": noise,
-    "noise_em": noise_em,
-    "settling": settling,
     "chains": chains,
     "smoothers": smoothers,
-    "likelihood": partial(plain, "likelihood", 2),
+    "likelihood": likelihood,
     "peers": peers,
     "thinning": thinning,
-    "thinning_large": thinning_large,
-    "roughness": roughness,
     "speed_tracker": partial(plain, "speed_tracker"),
     "speed_together": partial(plain, "speed_together"),
     **page_adapters.TABLES,

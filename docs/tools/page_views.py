@@ -73,6 +73,11 @@ MADE: dict[str, tuple[str, Callable[[], Table]]] = {
 """Name of a view -> the results file it is made of, and what makes it."""
 AS_THEY_ARE = (
     "adapters",
+    "association_times",
+    "thinning_large",
+    "roughness",
+    "settling",
+    "randomised",
     "dear_model",
     "evaluations_cases",
     "harbour_delays",
