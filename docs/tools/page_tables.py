@@ -325,30 +325,6 @@ def hard() -> str:
     return markdown(["scene", "in gate", *lost, *ratios], rows, "hard_radar")
 
 
-def forecasts() -> str:
-    """Write the coverage of forecasts, in percent, at each horizon."""
-    table = read("forecasts")
-    cells = table.set_index(["model", "filter", "of", "horizon", "mass"])["share"]
-    horizons, masses = sorted(table["horizon"].unique()), sorted(table["mass"].unique())
-    rows = [
-        [
-            TITLES.get(model, model.replace("_", " ")),
-            f"`{name}`",
-            n,
-            *(
-                ", ".join(f"{100 * cells[model, name, of, h, mass]:.0f}" for mass in masses)
-                for of in ("state", "observation")
-                for h in horizons
-            ),
-        ]
-        for model, name, n in dict.fromkeys(
-            zip(table["model"], table["filter"], table["n"], strict=True)
-        )
-    ]
-    heads = [f"{of}, {h} ahead" for of in ("state", "observation") for h in horizons]
-    return markdown(["model", "filter", "n", *heads], rows, "forecasts")
-
-
 TABLES: dict[str, Callable[[], str]] = {
     "clutter": clutter,
     "dear_few": partial(dear, {"ms": "ms", "at_time": "error, equal time"}, [12]),
@@ -356,7 +332,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "hidden": hidden,
     "hard_radar": hard,
     "demo": demo,
-    "forecasts": forecasts,
     "quality": quality,
     "rates": rates,
     "mixtures": mixtures,
