@@ -354,7 +354,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "published": partial(plain, "published"),
     "speed_tracks": partial(wide, "speed_tracks", "filter", "model", "ms", 2),
     "speed_tracker": partial(plain, "speed_tracker"),
-    "speed_together": partial(plain, "speed_together"),
     **page_adapters.TABLES,
     **page_association.TABLES,
     **page_board.TABLES,

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import page_catalogue
 import page_default
+import page_modes
 import page_published
 from page_format import PARTS, RESULTS, Table, kept, measured, read
 
@@ -80,6 +81,7 @@ MADE: dict[str, tuple[str, Callable[[], Table]]] = {
     "columns": ("measured", columns),
     "catalogue": ("study", page_catalogue.catalogue),
     "forecasts": ("forecasts", forecasts),
+    "linear_parts": ("linear_parts", page_modes.linear_parts),
     "random_filters": ("default", page_default.default_all),
     "random_kinds": ("default_models", page_default.kinds),
     "compiled_models": ("compiled_cases", page_default.compiled_cases),
@@ -105,6 +107,7 @@ AS_THEY_ARE = (
     "speed_growth",
     "speed_plain",
     "speed_sqmc",
+    "speed_together",
     "startup",
     "break_even",
     "peers_filters",
