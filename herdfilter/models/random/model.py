@@ -49,7 +49,7 @@ class RandomModel:
         a claim has not looked at them before.
     kind : {"general", "localisation"}
         The distribution: models in general, or localisation of a target, whose prior is 50 to 1,000 times as wide as the
-        posterior. The page "Many models" states both. The same seed gives another model in each.
+        posterior. The page "Models drawn at random" states both. The same seed gives another model in each.
     departure : str, optional
         A property of the data that filters do not know: "outliers", "half noise", "double noise", "unknown drift", or "any"
         of these, drawn by the seed. Such a model serves to simulate; filters get the model without departure.
