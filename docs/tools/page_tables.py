@@ -216,37 +216,12 @@ def hard() -> str:
     return markdown(["scene", "in gate", *lost, *ratios], rows, "hard_radar")
 
 
-def forecasts() -> str:
-    """Write the coverage of forecasts, in percent, at each horizon."""
-    table = read("forecasts")
-    cells = table.set_index(["model", "filter", "of", "horizon", "mass"])["share"]
-    horizons, masses = sorted(table["horizon"].unique()), sorted(table["mass"].unique())
-    rows = [
-        [
-            TITLES.get(model, model.replace("_", " ")),
-            f"`{name}`",
-            n,
-            *(
-                ", ".join(f"{100 * cells[model, name, of, h, mass]:.0f}" for mass in masses)
-                for of in ("state", "observation")
-                for h in horizons
-            ),
-        ]
-        for model, name, n in dict.fromkeys(
-            zip(table["model"], table["filter"], table["n"], strict=True)
-        )
-    ]
-    heads = [f"{of}, {h} ahead" for of in ("state", "observation") for h in horizons]
-    return markdown(["model", "filter", "n", *heads], rows, "forecasts")
-
-
 TABLES: dict[str, Callable[[], str]] = {
     "clutter": clutter,
     "rays": rays,
     "hidden": hidden,
     "hard_radar": hard,
     "demo": demo,
-    "forecasts": forecasts,
     "quality": quality,
     "mixtures": mixtures,
     "repairs": repairs,
@@ -258,7 +233,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "peers": peers,
     "thinning": thinning,
     "speed_tracker": partial(plain, "speed_tracker"),
-    "speed_together": partial(plain, "speed_together"),
     **page_adapters.TABLES,
     **page_association.TABLES,
     **page_board.TABLES,

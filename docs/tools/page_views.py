@@ -15,6 +15,7 @@ from pathlib import Path
 
 import page_catalogue
 import page_default
+import page_modes
 import page_need
 import page_published
 import page_random
@@ -54,12 +55,38 @@ def columns() -> Table:
     return ["column", "meaning"], [[f"`{column.name}`", column.meaning] for column in COLUMNS]
 
 
+def forecasts() -> Table:
+    """Return the coverage of forecasts, in percent, at each horizon."""
+    table = read("forecasts")
+    cells = table.set_index(["model", "filter", "of", "horizon", "mass"])["share"]
+    horizons, masses = sorted(table["horizon"].unique()), sorted(table["mass"].unique())
+    rows: list[list[object]] = [
+        [
+            page_catalogue.TITLES.get(model, model.replace("_", " ")),
+            f"`{name}`",
+            n,
+            *(
+                ", ".join(f"{100 * cells[model, name, of, h, mass]:.0f}" for mass in masses)
+                for of in ("state", "observation")
+                for h in horizons
+            ),
+        ]
+        for model, name, n in dict.fromkeys(
+            zip(table["model"], table["filter"], table["n"], strict=True)
+        )
+    ]
+    heads = [f"{of}, {h} ahead" for of in ("state", "observation") for h in horizons]
+    return ["model", "filter", "n", *heads], rows
+
+
 MADE: dict[str, tuple[str, Callable[[], Table]]] = {
     "files": ("measured", files),
     "columns": ("measured", columns),
     "random_draws": ("measured", page_random.random_draws),
     "random_drifts": ("measured", page_random.random_drifts),
     "catalogue": ("study", page_catalogue.catalogue),
+    "forecasts": ("forecasts", forecasts),
+    "linear_parts": ("linear_parts", page_modes.linear_parts),
     "random_filters": ("default", page_default.default_all),
     "random_kinds": ("default_models", page_default.kinds),
     "compiled_models": ("compiled_cases", page_default.compiled_cases),
@@ -78,6 +105,7 @@ AS_THEY_ARE = (
     "roughness",
     "settling",
     "randomised",
+    "speed_together",
     "dear_model",
     "evaluations_cases",
     "harbour_delays",

@@ -63,7 +63,7 @@ def over_models(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFram
     Returns
     -------
     pandas.DataFrame
-        One row per filter and particle count; see the page "Many models" for the columns, and for failed runs.
+        One row per filter and particle count; see the page "Comparing filters" for failed runs.
 
         ``models``, ``compared``, ``uncertain``, ``unknown``
             Number of models; of those with a ratio, with an uncertain reference, and without any.
