@@ -1,35 +1,10 @@
-"""Tables of the pages about models that jump and about linear parts, from what `benchmarks/bench_known.py` leaves."""
+"""The table of the page about linear parts, from what `benchmarks/bench_known.py` leaves."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from page_format import interval, markdown, number, percent, read
-
-
-def modes(n: int = 50) -> str:
-    """Write errors of filters against the exact posterior, and those of herded modes over random ones."""
-    rows = []
-    for _, row in read("modes").query("n in (0, @n)").iterrows():
-        cells = [number(row[name]) for name in ("error", "error_90", "modes", "log_likelihood")]
-        cells += [percent(row["within"]), interval(row, "ratio"), number(row["ms"])]
-        name = (
-            f"`{row['filter']}`"
-            if ", " not in row["filter"]
-            else f"`{row['filter'].replace(', ', '`, ')}"
-        )
-        rows.append([row["family"], row["models"], name, row["n"] or "", *cells])
-    heads = [
-        "modes",
-        "models",
-        "filter",
-        "n",
-        "mean, sd",
-        "of 90 %",
-        "probabilities",
-        "log-likelihood",
-    ]
-    return markdown([*heads, "within 1 %", "to random modes", "ms per step"], rows, "modes")
+from page_format import interval, markdown, number, read
 
 
 def linear_parts(least: int = 100, most: int = 300) -> str:
@@ -66,4 +41,4 @@ def linear_parts(least: int = 100, most: int = 300) -> str:
     return markdown(heads, rows, "linear_parts")
 
 
-TABLES: dict[str, Callable[[], str]] = {"modes": modes, "linear_parts": linear_parts}
+TABLES: dict[str, Callable[[], str]] = {"linear_parts": linear_parts}

@@ -14,8 +14,10 @@ from functools import partial
 from pathlib import Path
 
 import page_catalogue
+import page_clutter
 import page_default
 import page_published
+import page_trackers
 from page_format import PARTS, RESULTS, Table, kept, measured, read
 
 from herdfilter.study.columns import COLUMNS
@@ -58,6 +60,8 @@ MADE: dict[str, tuple[str, Callable[[], Table]]] = {
     "random_filters": ("default", page_default.default_all),
     "random_kinds": ("default_models", page_default.kinds),
     "compiled_models": ("compiled_cases", page_default.compiled_cases),
+    "hard_radar": ("hard_radar", page_clutter.hard),
+    "trackers_compared": ("trackers", page_trackers.trackers),
     "published_pairs": ("as_published", page_published.pairs),
     "named_scenarios": ("default_scenarios", page_default.scenarios_all),
 }
