@@ -1,8 +1,9 @@
 """Look over the built pages: ``python docs/check_site.py docs/_build``, the last step of ``make docs``.
 
 Three things are checked: that every link inside the site, with its anchor, leads somewhere; that nothing is loaded from
-other hosts; and, where a Chromium is installed, that no page is wider than its window, be it of a desk (1280 pixels) or of
-a phone (390), so that no text is cut.
+other hosts; and, where a Chromium is installed, that pages fit. No page is wider than its window, be it of a desk (1280
+pixels) or of a phone (390), so that no text is cut. A desk of 1440 pixels shows all columns of a table, but for tables in
+boxes that can be sorted.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ WIDER = """() => {
     const boxes = [document.documentElement, document.querySelector(".content")];
     return boxes.some((box) => box && box.scrollWidth > box.clientWidth + 1);
 }"""
+DESK = 1440
+WIDE_TABLE = """() => [...document.querySelectorAll(".table-wrapper:not(.sortable)")].some(
+    (box) => box.querySelector("table")?.offsetWidth > box.clientWidth + 1
+)"""
 
 
 class Page(HTMLParser):
@@ -96,6 +101,11 @@ def wide_pages(site: Path) -> list[str]:
                 window.set_viewport_size({"width": width, "height": 900})
                 if window.evaluate(WIDER):
                     wide.append(f"{path.relative_to(site)}: wider than a window of {width} pixels")
+            window.set_viewport_size({"width": DESK, "height": 900})
+            if window.evaluate(WIDE_TABLE):
+                wide.append(
+                    f"{path.relative_to(site)}: a table is cut in a window of {DESK} pixels"
+                )
         browser.close()
     return wide
 

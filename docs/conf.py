@@ -100,10 +100,11 @@ autodoc_class_signature = "mixed"
 add_module_names = False
 
 # The scripts in docs/gallery are run by every build; a page, a notebook and the script itself go to docs/examples.
-# Those that need data which are not on this machine are shown only, and say so.
+# Those that need data which are not on this machine show stored pictures, and say so.
 data_folder = gallery_data.folder()
 os.environ["HERDFILTER_DATA"] = str(data_folder)
 not_run = gallery_data.missing(data_folder)
+gallery_data.place_thumbnails(not_run)
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",
     "gallery_dirs": "examples",
@@ -148,7 +149,7 @@ def fill_in(app, docname: str, source: list[str]) -> None:
         source[0] = source[0].replace("<!-- scenarios -->", scenario_text.markdown())
     folder, _, name = docname.rpartition("/")
     if folder == "examples" and name in not_run:
-        source[0] = gallery_data.note(source[0], not_run[name])
+        source[0] = gallery_data.note(source[0], name, not_run[name])
 
 
 def plain_docstring(app, what, name, obj, options, lines: list[str]) -> None:

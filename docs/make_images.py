@@ -3,8 +3,8 @@
 `scenario_ungm` and so on, one run of each scenario, `samplers` and the pictures of the theory (`herding_step`,
 `gibbs_target` and so on) take seconds; real data are downloaded, or looked for in HERDFILTER_DATA. `paper_fig1` to
 `paper_fig5`, the figures of `herdfilter paper` and their tables, take a minute together. `random_models`, `long_records` and
-the guide's pictures (`guide_equal` and so on) are drawn from results files. `herding_motion` is a GIF that moves. The
-drawing is in figures/, a file for each group.
+the guide's pictures (`guide_equal` and so on) are drawn from results files; `gallery_05_1` and so on by the examples of
+recorded data. `herding_motion` is a GIF that moves. The drawing is in figures/, a file for each group.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent / "tools"))
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 from common import RESULTS, save
 from figures import (
+    examples,
     filters,
     first,
     gibbs,
@@ -74,6 +75,7 @@ def figures() -> dict[str, Callable[[], Figure]]:
         "noise_innovations": noise.innovations,
         **{f"{group}_{draw.__name__}": draw for group, draws in theory.items() for draw in draws},
         **{f"paper_{name}": partial(paper, name) for name in FIGURES},
+        **examples.all_stored(),
         **{f"scenario_{name}": partial(scenarios.scenario, name) for name in scenario_files()},
     }
 

@@ -103,3 +103,36 @@ def test_a_figure_of_no_window_is_shown_where_a_block_ends_with_it(shown, tmp_pa
     assert "image.png" in shown("figure", Figure(figsize=(1, 1)))
     assert (tmp_path / "image.png").stat().st_size > 0
     assert shown("figure = 1", Figure()) == ""
+
+
+def test_examples_of_data_have_their_pictures_stored(gallery_data):
+    """Without the data nobody can draw them."""
+    names = gallery_data.of_data()
+    expected = {gallery_data.stored(name, k) for name in names for k in gallery_data.numbers(name)}
+    assert len(expected) >= 2 * len(names) > 0
+    assert {path.stem for path in (DOCS / "images").glob("gallery_*.png")} == expected
+
+
+def test_a_page_without_its_data_shows_the_stored_pictures_and_says_so(gallery_data, tmp_path):
+    file = next(iter(DATA_FILES))
+    blocks = [
+        "import numpy",
+        "fig, ax = plt.subplots()\n\n    ax.plot()",
+        "fig, ax = plt.subplots(2)",
+    ]
+    code = "".join(f".. code-block:: Python\n\n    {block}\n\nWords.\n\n" for block in blocks)
+    page = f"Where?\n======\n\n{code}"
+    shown = gallery_data.note(page, "05_robot", [file])
+    assert "stored from a run with the data" in shown.split(".. code-block")[0]
+    after = [part.split("Words.")[0] for part in shown.split(".. code-block")[1:]]
+    assert [re.findall(r"image:: /images/(\w+)\.png", part) for part in after] == [
+        [],
+        ["gallery_05_1"],
+        ["gallery_05_2"],
+    ]
+    run = f"{page}Total running time: 1 s"
+    assert gallery_data.note(run, "05_robot", [file]) == run
+
+    name = gallery_data.of_data()[0]
+    gallery_data.place_thumbnails({name: [file]}, tmp_path)
+    assert (tmp_path / "images" / f"sphx_glr_{name}_000.png").is_file()

@@ -49,6 +49,15 @@ def test_every_public_name_stands_in_the_reference_once(reference, tables):
             )
 
 
+def test_the_reference_begins_with_what_users_call_first_and_pages_end_with_errors(reference):
+    assert listed(reference)[:2] == ["herdfilter.ParticleFilter", "herdfilter.make_filter"]
+    assert set(reference.FIRST) <= set(listed(reference))
+    found = reference.public_names()
+    for names in (names for parts in reference.contents().values() for names in parts.values()):
+        errors = [isinstance(found[n], type) and issubclass(found[n], BaseException) for n in names]
+        assert errors == sorted(errors)
+
+
 def test_nothing_private_is_shown(reference):
     assert [name for name in listed(reference) if re.search(r"(^|\.)_", name)] == []
     assert [

@@ -106,3 +106,17 @@ def test_headings_are_buttons_that_sort_by_click_and_by_key(table):
         "none",
     ]
     assert names(table) == ["nine", "ten", "two"]
+
+
+def test_a_table_that_a_desk_cuts_is_named(check_site, tmp_path, watched):
+    style = "<style>.table-wrapper { overflow: auto } td { white-space: nowrap }</style>"
+    text = (
+        "<!DOCTYPE html>" + style + "<div class='table-wrapper'><table><tr>CELLS</tr></table></div>"
+    )
+    for name, columns in {"narrow": 5, "wide": 500}.items():
+        (tmp_path / f"{name}.html").write_text(text.replace("CELLS", "<td>number</td>" * columns))
+    size = {"viewport": {"width": check_site.DESK, "height": 900}}
+    with watched(size, (tmp_path / "narrow.html").as_uri()) as (page, _, _):
+        assert not page.evaluate(check_site.WIDE_TABLE)
+        page.goto((tmp_path / "wide.html").as_uri())
+        assert page.evaluate(check_site.WIDE_TABLE)

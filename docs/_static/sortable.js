@@ -33,6 +33,8 @@ document.addEventListener("DOMContentLoaded", () => {
     const body = table.tBodies[0];
     const headings = [...table.tHead.rows[0].cells];
     const box = table.closest(".table-wrapper") ?? table;
+    for (const cell of table.querySelectorAll("td")) cell.classList.toggle("long", cell.textContent.trim().length > 20);
+    for (const heading of headings) heading.innerHTML = heading.innerHTML.replace(/_(?=[^<>]*(<|$))/g, "_<wbr>"); // breaks
 
     const field = made("input", "", { type: "search", placeholder: "keep rows with all of these words" });
     field.setAttribute("aria-label", field.placeholder);

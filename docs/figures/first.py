@@ -50,8 +50,9 @@ def equal_time() -> Figure:
         "auto": (f"auto, {PARTICLES['auto']} particles, every run", [distances("auto")]),
     }
     looks = styles(list(panels))
-    figure = Figure(figsize=(9.6, 3.2))
-    axes = figure.subplots(1, 3, sharex=True, sharey=True)
+    # One below the other and narrow, so that a phone shows all of it with letters of ten pixels.
+    figure = Figure(figsize=(4.6, 4.2))
+    axes = figure.subplots(3, 1, sharex=True, sharey=True)
     for ax, (name, (title, runs)) in zip(axes, panels.items(), strict=True):
         several = len(runs) > 1
         color = looks[name].color
@@ -63,12 +64,12 @@ def equal_time() -> Figure:
                 linewidth=0.7 if several else 1.8,
                 alpha=0.75 if several else 1,
             )
-        ax.set_title(title, color=color, fontweight="bold", fontsize=10)
+        ax.set_title(title, color=color, fontweight="bold", fontsize=10, loc="left")
         text = f"root mean square {np.sqrt(np.mean(np.square(runs))):.2g}"
-        ax.text(0.04, 0.95, text, ha="left", va="top", transform=ax.transAxes, color=INK)
-        ax.set(xlim=(0, STEPS), xlabel="step")
+        ax.text(0.02, 0.98, text, ha="left", va="top", transform=ax.transAxes, color=INK)
+        ax.set(xlim=(0, STEPS), ylim=(0, 1.5), yticks=[0, 0.5, 1])
         ax.grid(axis="y", color=FAINT, linewidth=0.7)
         ax.set_axisbelow(True)
-    axes[0].set_ylim(0, 1.35)
-    axes[0].set_ylabel("distance from the posterior mean\n(standard deviations)", color=QUIET)
+    axes[-1].set_xlabel("step")
+    figure.supylabel("distance from the posterior mean (sd)", color=QUIET, fontsize=10)
     return figure

@@ -54,7 +54,7 @@ print(missing, "measurements were missing; what became of the last one:", record
 
 time = dt * np.arange(1, 101)
 fig, ax = plt.subplots(figsize=(8, 3.6), layout="constrained")
-ax.axvspan(time[45], time[60], color="0.92", label="camera covered")
+ax.axvspan(time[45], time[60], color="0.82", linewidth=0, label="camera covered")
 looks = hf.plotting.styles(["auto", "bootstrap"])
 red, grey = looks["auto"].color, looks["bootstrap"].color
 ax.fill_between(

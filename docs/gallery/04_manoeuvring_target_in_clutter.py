@@ -77,7 +77,9 @@ right.legend()
 
 step = np.arange(1, 46)
 fig, (above, below) = plt.subplots(2, 1, figsize=(8, 4.6), sharex=True, layout="constrained")
-above.fill_between(step, modes[1:], step="mid", color="0.9", label="the aircraft turns")
+above.fill_between(
+    step, modes[1:], step="mid", color="0.78", linewidth=0, label="the aircraft turns"
+)
 for name, result in results.items():
     above.plot(step, result.mode_probabilities[:, 1], color=looks[name].color, label=name)
     error = np.linalg.norm((result.means - truth)[:, [0, 2]], axis=1)

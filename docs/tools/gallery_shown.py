@@ -62,6 +62,11 @@ def in_a_box(pictures: str) -> str:
 
 def thumbnail(ax: Axes, path: Path) -> None:
     """Write a panel to a file, square, without its letters and its neighbours. The figure is spoilt."""
+    square(ax).savefig(path, dpi=200)
+
+
+def square(ax: Axes) -> Figure:
+    """Return the figure of a panel with this panel alone, square and without letters. The figure is spoilt."""
     figure: Any = ax.figure
     for artist in [*figure.texts, *figure.legends, *ax.texts, *filter(None, [ax.get_legend()])]:
         artist.remove()
@@ -80,7 +85,7 @@ def thumbnail(ax: Axes, path: Path) -> None:
         frame.set_visible(False)
     figure.set_layout_engine("none")
     figure.set_size_inches(2.2, 2.2)
-    figure.savefig(path, dpi=200)
+    return figure
 
 
 def last_value(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:

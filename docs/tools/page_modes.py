@@ -1,35 +1,8 @@
-"""Tables of the pages about models that jump and about linear parts, from what `benchmarks/bench_known.py` leaves."""
+"""The table of the page about linear parts, from what `benchmarks/bench_known.py` leaves."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from page_format import Table, interval, markdown, number, percent, read
-
-
-def modes(n: int = 50) -> str:
-    """Write errors of filters against the exact posterior, and those of herded modes over random ones."""
-    rows = []
-    for _, row in read("modes").query("n in (0, @n)").iterrows():
-        cells = [number(row[name]) for name in ("error", "error_90", "modes", "log_likelihood")]
-        cells += [percent(row["within"]), interval(row, "ratio"), number(row["ms"])]
-        name = (
-            f"`{row['filter']}`"
-            if ", " not in row["filter"]
-            else f"`{row['filter'].replace(', ', '`, ')}"
-        )
-        rows.append([row["family"], row["models"], name, row["n"] or "", *cells])
-    heads = [
-        "modes",
-        "models",
-        "filter",
-        "n",
-        "mean, sd",
-        "of 90 %",
-        "probabilities",
-        "log-likelihood",
-    ]
-    return markdown([*heads, "within 1 %", "to random modes", "ms per step"], rows, "modes")
+from page_format import Table, interval, number, read
 
 
 def linear_parts() -> Table:
@@ -62,6 +35,3 @@ def linear_parts() -> Table:
         "time",
     ]
     return heads, rows
-
-
-TABLES: dict[str, Callable[[], str]] = {"modes": modes}

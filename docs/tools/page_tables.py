@@ -12,13 +12,13 @@ import page_adapters
 import page_association
 import page_board
 import page_choices
+import page_clutter
 import page_default
 import page_determinism
 import page_first
 import page_guide
 import page_harbour
 import page_limits
-import page_modes
 import page_peers
 import page_published
 import page_trackers
@@ -150,77 +150,8 @@ def rays(n: int = 100) -> str:
     return markdown([f"n = {n}", *heads], rows, "dear_model")
 
 
-def clutter() -> str:
-    """Write how many tracks of one target in clutter each filter loses."""
-    rows = [
-        [
-            row.filter,
-            row.n if row.n > 1 else "",
-            number(row.in_gate),
-            f"{row.lost} of {row.runs} ({row.lost_low:.0f}, {row.lost_high:.0f})",
-            number(row.rmse_median, 3),
-        ]
-        for row in read("clutter").itertuples()
-    ]
-    heads = [
-        "filter",
-        "n",
-        "false detections in the gate",
-        "tracks lost",
-        "median RMSE at the end (m)",
-    ]
-    return markdown(heads, rows, "clutter")
-
-
-def hidden() -> str:
-    """Write how many tracks each filter loses behind a shadow, by what it is told of the detection probability."""
-    told = {"function": "function of the state", "number": "0.9", "mean": "its mean"}
-    rows = [
-        [
-            row.filter,
-            row.n if row.n > 1 else "",
-            told[row.detection],
-            f"{row.lost} of {row.runs} ({row.lost_low:.0f}, {row.lost_high:.0f})",
-            number(row.rmse_median, 3),
-            number(row.ratio, 3),
-        ]
-        for row in read("hidden").itertuples()
-    ]
-    return markdown(
-        ["filter", "n", "P_D", "tracks lost", "median RMSE at the end (m)", "ratio"], rows, "hidden"
-    )
-
-
-def hard() -> str:
-    """Write how many tracks each filter loses in scenes drawn at random, and its error over that of mkf."""
-    table = read("hard_radar")
-    cells = table.set_index(["scene", "in_gate", "filter"])
-    rows = []
-    for scene, in_gate in dict.fromkeys(zip(table["scene"], table["in_gate"], strict=True)):
-        found = {
-            name: cells.loc[(scene, in_gate, name)] for name in ("auto", "mkf", "bootstrap", "imm")
-        }
-        auto = found["auto"]
-        interval = (
-            f" ({number(auto['over_mkf_low'], 3)}, {number(auto['over_mkf_high'], 3)})"
-            if auto["over_mkf"] != 1
-            else ""
-        )
-        errors = [
-            f"{number(auto['over_mkf'], 3)}{interval}",
-            *(number(found[k]["over_mkf"], 3) for k in ("bootstrap", "imm")),
-        ]
-        rows.append([scene, in_gate, *(int(one["lost"]) for one in found.values()), *errors])
-    lost = [f"lost: {name}" for name in ("`auto`", "`mkf`", "`bootstrap`, 1000", "`imm`")]
-    ratios = [f"error: {name}" for name in ("`auto`", "`bootstrap`", "`imm`")]
-    return markdown(["scene", "in gate", *lost, *ratios], rows, "hard_radar")
-
-
 TABLES: dict[str, Callable[[], str]] = {
-    "clutter": clutter,
     "rays": rays,
-    "hidden": hidden,
-    "hard_radar": hard,
     "demo": demo,
     "quality": quality,
     "mixtures": mixtures,
@@ -232,17 +163,16 @@ TABLES: dict[str, Callable[[], str]] = {
     "likelihood": likelihood,
     "peers": peers,
     "thinning": thinning,
-    "speed_tracker": partial(plain, "speed_tracker"),
     **page_adapters.TABLES,
     **page_association.TABLES,
     **page_board.TABLES,
     **page_choices.TABLES,
+    **page_clutter.TABLES,
     **page_default.TABLES,
     **page_first.TABLES,
     **page_guide.TABLES,
     **page_harbour.TABLES,
     **page_limits.TABLES,
-    **page_modes.TABLES,
     **page_determinism.TABLES,
     **page_published.TABLES,
     **page_peers.TABLES,

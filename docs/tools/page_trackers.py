@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
-from page_format import interval, markdown, number, read
+from page_format import Table, interval, markdown, number, read
 
 
-def trackers(scenario: str) -> str:
-    """Write how far the estimates of each tracker are from the targets of a scenario, in the order of GOSPA."""
-    table = read("trackers").query("scenario == @scenario").sort_values("gospa")
-    rows = [
-        [f"`{row.tracker}`" if row.tracker.startswith("lmb-") else row.tracker, row.runs]
-        + [interval(row, name, 3) for name in ("gospa", "ospa")]
-        + [
-            number(value, 3)
-            for value in (row.gospa_localisation, row.gospa_missed, row.gospa_false)
+def trackers() -> Table:
+    """Return how far each tracker's estimates are from the targets of two scenarios, in the order of the second."""
+    table = read("trackers").set_index(["tracker", "scenario"])
+    scenarios = ("crossing", "meeting")
+    names = table.xs("meeting", level="scenario")["gospa"].sort_values().index
+    rows: list[list[object]] = []
+    for name in names:
+        found = [table.loc[(name, scenario)] for scenario in scenarios]
+        cells = [
+            (interval(row, "gospa", 3), number(row.label_switches), number(row.ms_per_scan))
+            for row in found
         ]
-        + [number(row.label_switches), number(row.ms_per_scan)]
-        for row in (one for _, one in table.iterrows())
-    ]
-    parts = ["localisation", "missed", "false", "label switches", "ms per scan"]
-    return markdown(["tracker", "runs", "GOSPA", "OSPA", *parts], rows, "trackers")
+        rows.append([f"`{name}`" if name.startswith("lmb-") else name, *cells[0], *cells[1]])
+    parts = ("GOSPA", "label switches", "ms per scan")
+    heads = [f"{scenario}: {part}" for scenario in scenarios for part in parts]
+    return ["tracker", *heads], rows
 
 
-TABLES: dict[str, Callable[[], str]] = {
-    f"trackers_{name}": partial(trackers, name) for name in ("crossing", "meeting")
-}
+def speed() -> str:
+    """Write the time of a scan for few and many tracks, and its ratio to single filters for many."""
+    table = read("speed_tracker").set_index(["filter", "association", "tracks"])
+    counts = sorted(set(table.index.get_level_values("tracks")))
+    rows = []
+    for name, association in dict.fromkeys(key[:2] for key in table.index):
+        found = [table.loc[(name, association, count)] for count in counts]
+        times = [number(row["ms"], 3) for row in found]
+        rows.append([f"`{name}`", association, *times, number(found[-1]["ratio"], 3)])
+    heads = [*(f"{count} tracks, ms" for count in counts), "ratio"]
+    return markdown(["filter", "association", *heads], rows, "speed_tracker")
+
+
+TABLES: dict[str, Callable[[], str]] = {"speed_tracker": speed}

@@ -14,12 +14,14 @@ from functools import partial
 from pathlib import Path
 
 import page_catalogue
+import page_clutter
 import page_default
 import page_modes
 import page_need
 import page_published
 import page_random
 import page_samplers
+import page_trackers
 from page_format import PARTS, RESULTS, Table, kept, read
 
 from herdfilter.study.columns import COLUMNS
@@ -90,6 +92,8 @@ MADE: dict[str, tuple[str, Callable[[], Table]]] = {
     "random_filters": ("default", page_default.default_all),
     "random_kinds": ("default_models", page_default.kinds),
     "compiled_models": ("compiled_cases", page_default.compiled_cases),
+    "hard_radar": ("hard_radar", page_clutter.hard),
+    "trackers_compared": ("trackers", page_trackers.trackers),
     "published_pairs": ("as_published", page_published.pairs),
     "features": ("measured", partial(page_need.who, "filters", "inference", "practice")),
     "features_points": ("measured", partial(page_need.who, "points")),

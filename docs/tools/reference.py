@@ -75,6 +75,19 @@ KEPT = {
 """Class -> members that it tells otherwise than the contract."""
 
 
+FIRST = (
+    "herdfilter.ParticleFilter",
+    "herdfilter.make_filter",
+    "herdfilter.run_many",
+    "herdfilter.simulate",
+    "herdfilter.models.FunctionModel",
+    "herdfilter.tracking.LMBTracker",
+    "herdfilter.compare",
+    "herdfilter.choose",
+)
+"""Names that their page begins with."""
+
+
 def pages() -> list[Path]:
     """Files of the pages, in the order of the overview."""
     names = re.search(
@@ -97,6 +110,8 @@ def fits(module: str, place: str) -> bool:
 @cache
 def contents() -> dict[str, dict[str, list[str]]]:
     """Page -> modules that it asks for -> full names, in the order in which the modules list them.
+
+    Names in `FIRST` stand before the others, errors and warnings behind them.
 
     Raises
     ------
@@ -129,7 +144,16 @@ def contents() -> dict[str, dict[str, list[str]]]:
         found[best[1]][best[2]].append(full)
     if unused := set(places) - used:
         raise ValueError(f"docs/reference asks for modules without public names: {sorted(unused)}")
+    for names in (names for parts in found.values() for names in parts.values()):
+        names.sort(key=_rank)
     return found
+
+
+def _rank(full: str) -> int:
+    if full in FIRST:
+        return FIRST.index(full)
+    thing = public_names()[full]
+    return len(FIRST) + (inspect.isclass(thing) and issubclass(thing, BaseException))
 
 
 def left_out(found: type) -> set[str]:
