@@ -570,7 +570,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--dear-reference", type=int, default=4000, help="particles of its reference"
     )
     options.add_argument("--choices", nargs="+", default=list(choices.SCENARIOS))
-    options.add_argument("--choice-budget", type=float, default=60.0, help="seconds of a choice")
+    options.add_argument("--choice-budget", type=float, default=100.0, help="seconds of a choice")
     options.add_argument("--long-steps", type=int, default=1_000_000, help="of the long runs")
     options.add_argument(
         "--long-models",

@@ -29,19 +29,23 @@ def on_the_pendulum(seed: int, budget: float, workers: int) -> hf.Choice:
 
 
 def judged(scenario: str, seed: int, budget: float, workers: int) -> dict[str, object]:
-    """Choose, then repeat everything on fresh series; return the choice and its error there over that of the best."""
+    """Choose, then repeat everything on fresh series; return the choice and its error there over others', run by run."""
     options = {"step_time": STEP_TIME, "budget": budget, "workers": workers}
     choice = hf.choose(scenario, seed=seed, **options)
     fresh = hf.choose(scenario, seed=seed + 1, **options)
-    errors = fresh.table.set_index("filter")["error"]
-    best = errors.idxmin()
+    # Ratios to the best there, in the same runs; a filter that dropped out has fewer.
+    table = fresh.table.set_index("filter")
+    over_best = table.loc[choice.name]
+    ratios = table["ratio"].reindex(["auto", "bootstrap"])
     return {
         "scenario": scenario,
         "chosen": choice.name,
         "n": choice.n_particles or 0,
         "runs": choice.runs,
-        "best": best,
-        "over_best": errors[choice.name] / errors[best],
-        "over_auto": errors[choice.name] / errors["auto"] if "auto" in errors else float("nan"),
-        "over_bootstrap": errors[choice.name] / errors["bootstrap"],
+        "best": fresh.name,
+        "over_best": over_best["ratio"],
+        "over_best_low": over_best["ratio_low"],
+        "over_best_high": over_best["ratio_high"],
+        "over_auto": over_best["ratio"] / ratios["auto"],
+        "over_bootstrap": over_best["ratio"] / ratios["bootstrap"],
     }

@@ -36,7 +36,7 @@ UNSEEN = 8_000_000
 """First seed of the claims on evaluations of the model, made later."""
 LATEST = 8_900_000
 """First seed of the claims on equal times, made later still."""
-CHOICES = 9_000_000
+CHOICES = 9_100_000
 """First seed of the claim on choices of a filter."""
 BOARD_DATE = "2026-11-27"
 """Day whose models the rows of the board are made on."""
