@@ -61,6 +61,8 @@ DEARER = (0.0, 2.0)  # microseconds per particle
 NEW_RUNS = 8
 OTHERS = (BASELINE, "ranked", "mixture-kh", RIVAL)
 """Filters beside the default on named scenarios."""
+FURTHER = {"lorenz96": ("ukf",), "stochastic_volatility": ("herded-quantile",)}
+"""Further filters of a scenario, which are known to be good there."""
 FEW = {"bearings_only": (50,)}
 """Further particle counts of a scenario, with which the default is known to fail."""
 EVALUATED = ("herded-kh", "herded-chg", DEFAULT, "ranked", "ranked-unguided", RIVAL)
@@ -306,7 +308,7 @@ def scenarios(args) -> None:
     for name in args.scenarios:
         base = load_scenario(name)
         name = base.name  # of a path, too
-        own, names = args.default, [args.default, *OTHERS]
+        own, names = args.default, [args.default, *OTHERS, *FURTHER.get(name, ())]
         if base.targets is not None:
             own, names = f"lmb-{own}", list(base.filters)
         runs = min(args.scenario_runs, SLOW.get(name, args.scenario_runs))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
 from evaluations import pendulum
 
 import herdfilter as hf
@@ -29,11 +32,18 @@ def on_the_pendulum(seed: int, budget: float, workers: int) -> hf.Choice:
 
 
 def judged(scenario: str, seed: int, budget: float, workers: int) -> dict[str, object]:
-    """Choose, then repeat everything on fresh series; return the choice and its error there over others', run by run."""
-    options = {"step_time": STEP_TIME, "budget": budget, "workers": workers}
-    choice = hf.choose(scenario, seed=seed, **options)
-    fresh = hf.choose(scenario, seed=seed + 1, **options)
-    # Ratios to the best there, in the same runs; a filter that dropped out has fewer.
+    """Choose, then run the same filters with their counts on fresh series; return ratios of errors there, run by run."""
+    options = {"budget": budget, "workers": workers}
+    choice = hf.choose(scenario, STEP_TIME, seed=seed, **options)
+
+    def same(name: str, count: float) -> Callable[..., object]:
+        n = 1 if count is None or np.isnan(count) else int(count)
+        return lambda model, _, rng: choice.factories[name](model, n, rng)
+
+    counts = choice.table[["filter", "n_particles"]].itertuples(index=False)
+    filters = {name: same(name, count) for name, count in counts}
+    # Their counts are fixed, so that any time will do.
+    fresh = hf.choose(scenario, 1.0, filters=filters, seed=seed + 1, **options)
     table = fresh.table.set_index("filter")
     over_best = table.loc[choice.name]
     ratios = table["ratio"].reindex(["auto", "bootstrap"])

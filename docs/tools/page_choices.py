@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from page_format import RESULTS, markdown, number, read
+from page_format import RESULTS, interval, markdown, number, read
 
 
 def choice() -> str:
@@ -16,10 +16,11 @@ def choice() -> str:
 def choices() -> str:
     """Write the error of each choice on fresh series, over those of the best filter, of the default and of bootstrap."""
     rows = []
-    for row in read("choices").itertuples():
-        taken = f"`{row.chosen}`" + (f" {row.n:,}" if row.n else "")
-        ratios = [number(x) for x in (row.over_best, row.over_auto, row.over_bootstrap)]
-        rows.append([row.scenario, taken, f"`{row.best}`", *ratios])
+    for row in read("choices").to_dict("records"):
+        taken = f"`{row['chosen']}`" + (f" {row['n']:,}" if row["n"] else "")
+        ratios = [number(row[f"over_{other}"]) for other in ("auto", "bootstrap")]
+        best = interval(row, "over_best")
+        rows.append([row["scenario"], taken, f"`{row['best']}`", best, *ratios])
     heads = ["scenario", "taken", "best on fresh series", "over the best", "over `auto`"]
     return markdown([*heads, "over `bootstrap`"], rows, "choices")
 

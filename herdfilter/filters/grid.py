@@ -15,6 +15,7 @@ from herdfilter._checks import Array
 from herdfilter._repr import fields_in_line, summary_repr
 from herdfilter.angles import mean_and_covariance
 from herdfilter.filters import results
+from herdfilter.filters.inspection import Inspection
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.series import Controls, TimeSteps
 from herdfilter.models import contract, resolved, sensors, series, trial
@@ -169,6 +170,7 @@ class GridFilter:
         covariances = np.empty((len(steps), d, d))
         mass, log_likelihood = self._limit(self._initial)
         time_index = 0
+        inspection = Inspection()
         masses = np.empty((len(steps), len(self.x))) if keep_masses else None
         with results.hold_warnings(UserWarning) as warnings:  # one for all steps
             for k, step in enumerate(steps):
@@ -191,6 +193,7 @@ class GridFilter:
                             f"observations: step {time_index} is impossible everywhere on the grid, got {observation.z!r}"
                         )
                     mass = joint / evidence
+                    inspection = inspection.after(observation)
                     log_likelihood += float((observation.log_offset or 0.0) + np.log(evidence))
                 means[k], covariances[k] = mean_and_covariance(self.x, mass)
                 if masses is not None:

@@ -65,3 +65,13 @@ def test_a_loop_is_told_at_the_line_that_calls():
             kf.predict()
             kf.update(z)
     assert [one.filename for one in caught] == [__file__]
+
+
+def test_a_grid_says_so_too():
+    model = turning(lambda x: x + 0.2, observation_circular=[0])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        hf.GridFilter(model, -10.0, 90.0, 2000).run(DEGREES[:3])
+    assert [str(one.message).partition(",")[0] for one in caught] == [
+        "z: expected angles in radians"
+    ]

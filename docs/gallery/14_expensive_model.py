@@ -1,9 +1,9 @@
 """
-A dear model
-============
+An expensive model
+==================
 
-You see which filter to take when the model takes the time, and not the filter. A robot finds its place by a lidar: for
-every particle 36 rays are cast on a map, in some 60 microseconds. A step of a bootstrap filter is nothing but that.
+Take the filter with the fewest evaluations of the model if the model is slow. Here a robot finds its place by a lidar. For
+every particle 36 rays are cast on a map, which takes some 60 microseconds, nearly all the time of a bootstrap step.
 """
 
 # %%
@@ -20,7 +20,7 @@ from herdfilter.study.data.lidar import LidarRobot
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
 
-# the first ranges tell far more than was known at the dock: they leave few particles
+# the first ranges tell far more than was known at the dock, and leave few particles
 warnings.simplefilter("ignore", hf.DegeneracyWarning)
 
 model = LidarRobot()
