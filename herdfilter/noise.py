@@ -67,7 +67,7 @@ class FittedNoise:
     Examples
     --------
     >>> model = hf.models.linear_chain(1)
-    >>> fit = hf.fit_noise(model, hf.simulate(model, steps=100, rng=1)[1], what={"R": "scale"})
+    >>> fit = hf.fit_noise(model, hf.simulate(model, steps=40, rng=1)[1], what={"R": "scale"})
     >>> factor, lower, upper = fit.factors["R"]
     >>> bool(lower < 1 < upper), fit.unidentified
     (True, ())
@@ -146,12 +146,12 @@ def fit_noise(
     >>> def walk(Q, R):
     ...     return hf.models.LinearGaussian([[1]], [[1]], [[Q]], [[R]], [0], [[1]])
     ...
-    >>> truth, z = hf.simulate(walk(4.0, 1.0), steps=200, rng=3)
+    >>> truth, z = hf.simulate(walk(4.0, 1.0), steps=100, rng=3)
     >>> fit = hf.fit_noise(walk(1.0, 4.0), z)
     >>> {name: round(matrix.item(), 1) for name, matrix in fit.covariances.items()}
-    {'Q': 4.5, 'R': 1.0}
+    {'Q': 4.7, 'R': 0.9}
     >>> hf.make_filter("auto", fit.model).run(z).means.shape
-    (200, 1)
+    (100, 1)
     """
     contract.require(model, "fit_noise", ("dim", "initial"))
     # A number has no entries; `series` says what is wrong with it.

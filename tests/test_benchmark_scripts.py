@@ -40,6 +40,7 @@ def test_a_smallest_run_of_every_script_is_known():
     assert set(SMALLEST) == {path.stem for path in FOLDER.glob("bench_*.py")}
 
 
+@pytest.mark.slow
 @cases("name", *SMALLEST)
 def test_a_script_explains_itself_and_writes_a_table(name, scripts, monkeypatch, tmp_path):
     script = scripts(f"benchmarks/{name}")

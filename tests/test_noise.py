@@ -43,6 +43,7 @@ def test_a_linear_model_gets_the_exact_maximum(what):
     assert dense(fit.model, z) == pytest.approx(fit.log_likelihood, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_whole_covariance_is_found():
     """Of positions that are observed almost exactly the steps are known: their covariance is the maximum."""
     model = hf.models.LinearGaussian(EYE, EYE, EYE, 1e-6 * EYE, np.zeros(2), 1e-6 * EYE)

@@ -56,6 +56,7 @@ def kill_in_turn(store, kills, counts):
                     counts.append(done)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_and_a_lost_scheduler_lose_nothing(tmp_path):
     """One of two workers is killed, and the scheduler later; resuming without them gives the same table."""
     pytest.importorskip("distributed")
