@@ -95,6 +95,6 @@ ax.legend()
 # that comes after is different. A fixed seed does not help. Its highest point is an accident. The line of the quantiles
 # is smooth and near the exact one.
 #
-# You estimate several parameters in the same way. Next: :doc:`/likelihood` lists the filters whose likelihood is
+# You estimate several parameters in the same way. Next: :doc:`/parameters` lists the filters whose likelihood is
 # smooth, and compares their maxima with the exact ones. It also shows the use of a bootstrap filter, a Markov chain
 # over parameters.
