@@ -111,10 +111,8 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         self._resampled = uneven and not self.proposal.uses.weights
         if self._resampled:
             _log.debug("step %d: resampled, effective sample size %.1f", self.step, particles.ess)
-            resampled = proposals.resample_within(
-                self.resampling, particles, self.rng, self._motion
-            )
-            particles = self._checked(resampled, "resample")
+            arguments = (self.resampling, particles, self.rng, self._motion)
+            particles = self._checked(proposals.resample_within(*arguments), "resample")
         if self.proposal.uses.observation:
             self._waiting = transition.snapshot()  # the model may be changed before the update
             self._particles = particles
@@ -238,7 +236,8 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
 
     def _settle(self) -> None:
         """Let a prediction stand that no observation has followed."""
-        self._current()
+        if self._particles is None or self._waiting is not None:
+            self._current()
         if self._waiting is not None:
             self._particles, self.rng.bit_generator.state = self._predicted
             self._waiting = None
@@ -246,5 +245,6 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
     def _checked(self, particles: Any, method: str) -> state.Particles:
         """Return what a method of a part has returned; raise an error that names the part if it is not n particles."""
         part = self.resampling if method == "resample" else self.proposal
-        shape = (self.n_particles, self._motion.dim)
-        return state.Particles.checked(particles, part, method, shape)
+        return state.Particles.checked(
+            particles, part, method, (self.n_particles, self._motion.dim)
+        )

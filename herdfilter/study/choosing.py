@@ -341,7 +341,7 @@ def _raced(
         )
         now = time.perf_counter()
         with open_for_reading(store) as storage:
-            table, best = _ranked(storage.table(), fits)
+            table, best = _table(storage.table(), fits)
         per_run = (now - begin) / (total - done)
         more = min(total, int((end - now) / per_run), study.runs - total)
         racing = table[table["filter"].isin(contenders)]
@@ -355,7 +355,7 @@ def _raced(
         total += more
 
 
-def _ranked(runs: pd.DataFrame, fits: Mapping[str, Timing]) -> tuple[pd.DataFrame, str]:
+def _table(runs: pd.DataFrame, fits: Mapping[str, Timing]) -> tuple[pd.DataFrame, str]:
     """Return the table of a `Choice`, and the best filter, by the errors in the same runs."""
     import pandas as pd
 
