@@ -131,10 +131,8 @@ def stops(monkeypatch):
     return taken
 
 
-BEARINGS = hf.models.BearingsTracking()
-
-
-@cases("model n", (UNGM, 1), (UNGM, 7), pytest.param(BEARINGS, 300, marks=pytest.mark.slow))
+@pytest.mark.slow
+@cases("model n", (UNGM, 1), (UNGM, 7), (hf.models.BearingsTracking(), 300))
 def test_models_of_the_project(model, n, proposal, stops):
     _, z = hf.simulate(model, 30, rng=1)
     both((model.compiled(), model), z, n, resample_below=0.7, proposal=proposal)
