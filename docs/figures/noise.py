@@ -43,7 +43,7 @@ def innovations() -> Figure:
         ax.axhline(0, color=GREY, linewidth=0.8)
         ax.set_title(title, color=INK, fontweight="bold", fontsize=11)
         text = f"variance {np.mean(values**2):.2g}; {100 * inside:.0f} % in the band"
-        ax.text(0.03, 0.96, text, ha="left", va="top", transform=ax.transAxes, color=INK)
+        ax.text(0.97, 0.96, text, ha="right", va="top", transform=ax.transAxes, color=INK)
         ax.set(xlabel="step", xlim=(0, steps + 1))
     axes[0].set_ylabel("standardised innovation", color=QUIET)
     return figure

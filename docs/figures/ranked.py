@@ -43,7 +43,7 @@ def order(n: int = 48) -> Figure:
     left.set(xticks=[], yticks=[])
     left.spines[:].set_visible(False)
     left.set_title("in order along the Hilbert curve", fontsize=11)
-    left.set_xlabel("areas: weights; blue: taken as ancestors")
+    left.set_xlabel("areas: weights; green: taken as ancestors")
     whole = np.concatenate([[0], np.cumsum(weights[ranks])])
     right.stairs(whole[1:], np.arange(n + 1) + 0.5, color=INK, linewidth=1.4, baseline=None)
     place = np.empty(n, int)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import shutil
+import warnings
 from pathlib import Path
 from textwrap import indent
 from typing import Any
@@ -113,9 +114,10 @@ def plain_docutils(gallery_conf: dict[str, Any], fname: str, when: str) -> None:
 
 
 def one_look(gallery_conf: dict[str, Any], fname: str, when: str) -> None:
-    """Give the figures of an example the letters, grids and colours of a report, unless the example says otherwise."""
+    """Give the figures of an example the letters, grids and colours of a report, and its warnings no path of a file."""
     with style.figures():
         look = mpl.rcParams.copy()
     mpl.rcParams.update(look)
     colours = style.BLUE, style.ORANGE, style.GREEN, style.RED, style.SKY, style.NAVY
     mpl.rcParams["axes.prop_cycle"] = cycler(color=colours)
+    warnings.formatwarning = lambda message, category, *_: f"{category.__name__}: {message}\n"
