@@ -176,6 +176,11 @@ def test_equations_are_closed_and_hold_no_list(pages):
     assert wanting(pages, wrong) == {}
 
 
+def test_no_line_is_taken_for_a_comment(pages):
+    """Markdown of the pages leaves out a line that begins with a percent sign."""
+    assert wanting(pages, lambda text: re.findall(r"^%.*", without_code(text), re.M)) == {}
+
+
 def test_tables_on_pages_are_short(pages):
     """A dozen rows carry an argument; longer tables are data files, which a page shows in a box that can be sorted."""
     for name, text in (block for page in pages.values() for block in BLOCK.findall(page)):
