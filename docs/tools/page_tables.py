@@ -133,7 +133,8 @@ def paper(name: str) -> str:
         [number(v, 3) if isinstance(v, float) else v for v in row]
         for row in kept.to_numpy(dtype=object)
     ]
-    return markdown(kept, rows, f"paper_{name}")
+    heads = {"sigma_k": r"$\sigma_k$", "E falls as t^-": "E falls as $t^{-x}$, x"}
+    return markdown(kept.rename(columns=heads), rows, f"paper_{name}")
 
 
 def rays(n: int = 100) -> str:

@@ -272,10 +272,9 @@ def overview(text: str) -> str:
     """Fill the overview: a section for each page, with a table of its names."""
     sections = []
     for path in pages():
-        title = re.search(r"^# (.*)$", path.read_text(encoding="utf-8"), re.M)
+        title = re.search(r"^# (.*)\n\n(.*)$", path.read_text(encoding="utf-8"), re.M)
         assert title, path
         names = [full for found in contents()[path.stem].values() for full in found]
-        sections.append(
-            f"## [{title[1]}](reference/{path.name})\n\n{block(table(names)) if names else ''}"
-        )
+        below = block(table(names)) if names else title[2].replace("../", "") + "\n"
+        sections.append(f"## [{title[1]}](reference/{path.name})\n\n{below}")
     return text.replace("<!-- overview -->", "\n".join(sections))
