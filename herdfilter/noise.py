@@ -235,9 +235,17 @@ def fit_noise(
     fixed = np.where(free, 0.0, LARGEST_PARAMETER * (1.0 * at_infinity - at_zero))
     units = np.eye(p)[free]
     if f is by_kalman:
+        from scipy.optimize import minimize
+
         bounds = [(-LARGEST_PARAMETER, LARGEST_PARAMETER)] * len(units)
+
+        # To the exact maximum: along what the observations hardly tell, steps as wide as errors are too wide.
+        def loss(u: Array) -> float:
+            return -f(fixed + u @ units)
+
+        start = minimize(loss, theta[free], method="L-BFGS-B", bounds=bounds).x
         maximum = maximise_likelihood(
-            lambda u: f.build(fixed + u @ units), [], theta[free], bounds, names[free]
+            lambda u: f.build(fixed + u @ units), [], start, bounds, names[free]
         )
     else:
         maximum = fit_quadratic(lambda u: f(fixed + u @ units), theta[free], names[free])
