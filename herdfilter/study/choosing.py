@@ -94,7 +94,7 @@ class Choice:
     Examples
     --------
     >>> options = {"filters": ["ukf"], "steps": 10, "budget": 5, "workers": 1}
-    >>> choice = hf.choose(hf.models.linear_chain(1), step_time=1e-2, **options)
+    >>> choice = hf.choose(hf.models.linear_chain(1), step_time=1e-1, **options)
     >>> choice.n_particles, type(choice.filter()).__name__
     (None, 'UnscentedKalmanFilter')
     """
@@ -195,7 +195,7 @@ def choose(
     --------
     >>> model = hf.models.linear_chain(1)
     >>> options = {"filters": ["ekf", "bootstrap"], "steps": 10, "budget": 5, "workers": 1}
-    >>> choice = hf.choose(model, step_time=1e-3, **options)
+    >>> choice = hf.choose(model, step_time=1e-1, **options)
     >>> choice.name
     'ekf'
     """
