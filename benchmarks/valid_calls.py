@@ -44,6 +44,7 @@ JUMP = models.JumpMarkov(
 Z = np.array([[0.9], [2.1], [2.8], [4.2]])
 PAIRS = np.repeat(Z, 2, axis=1)
 SERIES = hf.simulate(build([0.5]).model, 20, 0)[1]
+WALKED = hf.simulate(WALK, 20, 0)[1]
 SCANS = [[[0.9]], [[2.1], [3.0]]]
 RUN = hf.ParticleFilter(WALK, 10, rng=0).run(Z, keep_particles=True)
 KALMAN_RUN = hf.UnscentedKalmanFilter(WALK).run(Z)
@@ -264,7 +265,7 @@ def valid() -> None:
     )
     hf.fit_noise(
         model=WALK,
-        observations=SERIES,
+        observations=WALKED,
         what="scale",
         n_particles=20,
     )

@@ -24,17 +24,17 @@ from herdfilter.study.reference import Reference
 from herdfilter.study.scenario import Scenario
 
 
-def watch(run: RunRecord, estimator: Any, compared: bool = True) -> RunRecord:
+def watch(run: RunRecord, estimator: Any, watched: bool = True) -> RunRecord:
     """Run a filter over the recording of a run; return the run with result and duration.
 
-    Innovations and particles are kept if `compared`. Watching does not change the estimates. It needs a filter whose
+    Innovations and particles are kept if `watched`. Watching does not change the estimates. It needs a filter whose
     ``run`` takes a `watcher`; scans are not compared with predictions. Where the proposal uses the observation, each step
     costs a whole further prediction, else a fraction of one.
     """
     watcher = _Watcher(run)
     start = time.perf_counter()
     with count_evaluations() as evaluations:
-        result = feed(estimator, run.recording, watcher=watcher if compared else None)
+        result = feed(estimator, run.recording, watcher=watcher if watched else None)
     seconds = time.perf_counter() - start - watcher.seconds
     innovations = _normalised_innovations(estimator, run.recording, watcher.predictions)
     return replace(
