@@ -52,6 +52,8 @@ TIMED_SECONDS = 1.0
 PREPARATION = 0.5
 """Seconds that a first run may take longer than the others; some filters prepare their points once, in time like n^2."""
 
+COURSE = ("truth", "dt", "times", "start", "controls")
+
 # Errors within this factor of the smallest count as equal: then the shorter step decides.
 ALIKE = 1.02
 
@@ -189,7 +191,7 @@ def choose(
     Raises
     ------
     ValueError
-        If no filter supports the model, or none is quick enough.
+        If no filter supports the model, none is quick enough, or none gets through the runs.
 
     Examples
     --------
@@ -202,6 +204,8 @@ def choose(
     import joblib
 
     begin = time.perf_counter()
+    for keyword in course:
+        _checks.one_of("choose", keyword, COURSE)
     step_time = _checks.as_positive("step_time", step_time)
     budget = _checks.as_positive("budget", budget)
     workers = joblib.cpu_count() if workers is None else _checks.check_count("workers", workers)
@@ -381,6 +385,10 @@ def _table(runs: pd.DataFrame, fits: Mapping[str, Timing]) -> tuple[pd.DataFrame
     usable = table[table["runs"] == table["runs"].max()]
     usable = usable[usable["failures"] <= usable["failures"].min()]
     close = usable[usable["error"] <= ALIKE * usable["error"].min()]
+    if close.empty:
+        raise ValueError(
+            f"filters: expected one that gets through the runs, got {runs['error'].iloc[0]}"
+        )
     best = str(close.loc[close["step_time"].idxmin(), "filter"])
     ratios = [
         geometric_mean("ratio", paired_ratios(errors[other].to_numpy(), errors[best].to_numpy()))

@@ -1,5 +1,7 @@
 """A filter is chosen on the user's own model: within its time, by its errors, and what cannot serve is named."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from helpers import CHAIN, LINE, completed, refusal, refused
@@ -107,6 +109,23 @@ def test_a_model_that_raises_is_quoted():
     )
     with refusal(r"got none \(bootstrap: RuntimeError: no such lake"):
         hf.choose(model, **QUICK | {"filters": ["bootstrap"]}, observations=[1.0, 2.0])
+
+
+def test_filters_that_all_fail_are_quoted():
+    class Stops:
+        def __init__(self, model, n_particles, rng):
+            pass
+
+        def run(self, observations, dt=1.0, controls=None):
+            if len(observations) > choosing.TIMED_STEPS:
+                raise RuntimeError("the lake is frozen")
+            return SimpleNamespace(means=np.zeros((len(observations), 1)))
+
+    given = QUICK | {"filters": {"stops": Stops}, "steps": 25}
+    with refusal("got RuntimeError: the lake is frozen"):
+        hf.choose(LINE, **given)
+    with refusal("choose: unknown 'runs'"):
+        hf.choose(LINE, **given, runs=3)
 
 
 def test_from_the_command_line(tmp_path, monkeypatch):
